@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from agents.examples import orders
 from agents.examples.money import Money, amounts_in, shown
-from agents.examples.refunds import orders, risk, rules
+from agents.examples.orders import Order
+from agents.examples.refunds import risk, rules
 from agents.examples.refunds import words as refunds_words
 from agents.examples.refunds.reading.mail import ParsedMail, parse
-from agents.examples.refunds.state import Facts, Feedback, Order, Proposal, Reason, Refund, Reply, Ticket
+from agents.examples.refunds.state import Facts, Feedback, Proposal, Reason, Refund, Reply, Ticket
 
 from .test_mail import read
 

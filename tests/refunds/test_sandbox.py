@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.examples.refunds import orders as refunds_orders
+from agents.examples import orders as refunds_orders
 from tests.factories import unique
 from tests.harness import services
 

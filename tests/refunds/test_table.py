@@ -13,7 +13,7 @@ import pytest
 from django.core import mail as outbox
 
 from agents.definition import registry
-from agents.examples.refunds import orders as refunds_orders
+from agents.examples import orders as refunds_orders
 from agents.runs.start import start_run
 from approvals.cards.card import Card
 from approvals.errors import Invalid

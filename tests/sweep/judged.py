@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agents import step, validator
+from agents.examples.orders import Order
 from agents.examples.refunds import Refunds as Plain
 from agents.examples.refunds import rules, words
-from agents.examples.refunds.state import Facts, Feedback, Order, Proposal, Ruling, Ticket
+from agents.examples.refunds.state import Facts, Feedback, Proposal, Ruling, Ticket
 
 MOST = "4.00"
 

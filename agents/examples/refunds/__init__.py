@@ -27,11 +27,12 @@ from agents import (
     undo,
     upcast,
 )
+from agents.examples import orders as refunds_orders
 from agents.examples.money import exchanged, shown
+from agents.examples.orders import Order
 
 from . import cards as refunds_cards
 from . import doubts as refunds_doubts
-from . import orders as refunds_orders
 from . import payments as refunds_payments
 from . import risk as refunds_risk
 from . import rules as refunds_rules
@@ -39,7 +40,7 @@ from . import twins as refunds_twins
 from . import words as refunds_words
 from .reading import mail as refunds_mail
 from .reading.text import one_line
-from .state import Decision, Facts, Feedback, Mail, Order, Payment, Proposal, Refund, Reply, Ruling, Sent, Ticket
+from .state import Decision, Facts, Feedback, Mail, Payment, Proposal, Refund, Reply, Ruling, Sent, Ticket
 
 
 class Refunds(Agent):

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from agents import Action, Card, Precondition, Quote
 from agents.examples.money import shown
+from agents.examples.orders import Order
 from agents.examples.refunds.reading.text import one_line
+from agents.examples.sending import fixed
 
 from . import words as refunds_words
 from .risk import Judged, Standing
 from .rules import Draft
-from .state import Facts, Feedback, Order, Proposal, Refund, Reply, Ticket, fixed
+from .state import Facts, Feedback, Proposal, Refund, Reply, Ticket
 
 
 def facts(ticket: Ticket, known: Facts) -> Card:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.examples.money import shown
+from agents.examples.orders import Order
 from agents.examples.refunds.reading.text import one_line
 
 from .rules import Draft
-from .state import Order, Ticket
+from .state import Ticket
 
 
 def doubts(ticket: Ticket, order: Order, made: Draft, earlier: Sequence[int]) -> list[str]:

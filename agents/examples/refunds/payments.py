@@ -5,7 +5,6 @@ Both say what their end means for the effect: done, EffectFailed (provably not d
 
 from __future__ import annotations
 
-import smtplib
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import quote
@@ -16,17 +15,11 @@ from django.core.mail import EmailMessage
 
 from agents import EffectFailed, EffectUnknown
 from agents.effects.http import send, trusted
+from agents.examples.sending import deliver, message_id_of
 
 from .state import Payment, Refund, Sent
 
 TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
-NEVER_ACCEPTED = (
-    smtplib.SMTPRecipientsRefused,
-    smtplib.SMTPSenderRefused,
-    smtplib.SMTPHeloError,
-    smtplib.SMTPAuthenticationError,
-    smtplib.SMTPNotSupportedError,
-)
 
 
 NO_SUCH_REFUND = "there is no such refund"  # what the provider says of a key that it never saw
@@ -86,23 +79,6 @@ def mail(to: str, subject: str, text: str, key: str) -> Sent:
     message_id = message_id_of(key)
     deliver(EmailMessage(subject, text, to=[to], headers={"Message-ID": message_id}))
     return Sent(to=to, message_id=message_id)
-
-
-def message_id_of(key: str) -> str:
-    """The Message-ID of the mail that is sent under this key."""
-    return f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
-
-
-def deliver(message: EmailMessage) -> None:
-    """Hand a mail to the mail server."""
-    try:
-        message.send()
-    except NEVER_ACCEPTED as error:
-        raise EffectFailed(f"The mail server refused it: {error}") from error
-    except (ConnectionRefusedError, smtplib.SMTPConnectError) as error:
-        raise EffectFailed(f"The mail server cannot be reached: {error}", retry=True) from error
-    except (OSError, smtplib.SMTPException) as error:
-        raise EffectUnknown(f"The mail may have been sent: {error!r}") from error
 
 
 def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:

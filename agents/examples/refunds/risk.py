@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import Self
 
 from agents.examples.money import amounts_in, exchanged, shown
+from agents.examples.orders import Order
 from agents.examples.refunds.reading.blanks import blank_stretch
 from agents.examples.refunds.reading.text import invisible, one_line
 
 from .rules import FAR_DOWN, Draft, people
-from .state import Feedback, Order, Proposal, Reason, Refund, Ticket
+from .state import Feedback, Proposal, Reason, Refund, Ticket
 
 LEVELS = ("low", "medium", "high", "critical")
 # From which amount on a level holds. Kronor are about a tenth of the others' worth.

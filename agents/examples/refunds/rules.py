@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from agents.examples.money import amounts_in, cents, shown
+from agents.examples.orders import Item, Order
 from agents.examples.refunds.reading.blanks import blank_stretch
 from agents.examples.refunds.reading.mail import ParsedMail
 
 from .reading import numbers as refunds_numbers
-from .state import Feedback, Item, Order, Reason, Ruling, Ticket
+from .state import Feedback, Reason, Ruling, Ticket
 
 FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
 GOODWILL = Decimal("0.10")

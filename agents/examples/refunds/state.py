@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.examples.money import Money
+from agents.examples.orders import Currency, Noun
 
 from .reading import MAX_MAIL
 
-Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
 Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
-
-
-class Noun(BaseModel):
-    """What is not named here does not get in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Reason(StrEnum):
@@ -81,46 +74,6 @@ class Facts(Noun):
     reason: Reason = Field(title="Reason")
 
 
-class Item(Noun):
-    name: str
-    quantity: int
-    price: Money  # of one
-    parcel: str
-    returned_on: str  # ISO date, empty while it has not come back
-
-    @property
-    def total(self) -> Decimal:
-        return self.price * self.quantity
-
-
-class Order(Noun):
-    number: str
-    customer: str
-    company: str
-    email: str
-    currency: Currency
-    card: str  # the last four digits
-    charge: str  # the payment's id at the payment provider
-    paid_on: str
-    shipping: Money
-    refunded: Money  # before this request
-    elsewhere: Money = Decimal(0)  # what others gave back at the provider
-    items: list[Item]
-
-    @property
-    def goods(self) -> Decimal:
-        return sum((item.total for item in self.items), Decimal(0))
-
-    @property
-    def paid(self) -> Decimal:
-        return self.goods + self.shipping
-
-    @property
-    def left(self) -> Decimal:
-        """What may still be refunded."""
-        return max(self.paid - self.refunded - self.elsewhere, Decimal(0))
-
-
 class Refund(Noun):
     amount: Money = Field(title="Amount", description="0.00 pays nothing and only sends the reply.")
     currency: Currency = Field(title="Currency")
@@ -174,11 +127,3 @@ class Payment(Noun):
 class Sent(Noun):
     to: str
     message_id: str
-
-
-def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
-    """The noun's JSON Schema with some values that cannot be others."""
-    schema = noun.model_json_schema(mode="serialization")
-    for name, value in values.items():
-        schema["properties"][name] |= {"const": value}
-    return schema

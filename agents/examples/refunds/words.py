@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from agents.examples.money import shown
+from agents.examples.orders import Item, Order
 
 from .rules import Draft, listed, people
-from .state import Facts, Item, Order, Payment, Reason, Refund, Ticket
+from .state import Facts, Payment, Reason, Refund, Ticket
 
 
 def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from agents import Action, Agent, AgentError, Card, effect, gate, step, undo
 from agents.examples.money import shown
-from agents.examples.refunds.state import fixed
+from agents.examples.sending import fixed
 
 from . import rules as restock_rules
 from . import trade as restock_trade

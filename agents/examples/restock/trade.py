@@ -11,7 +11,7 @@ from django.core.mail import EmailMessage
 
 from agents import EffectUnknown
 from agents.effects.http import send, trusted
-from agents.examples.refunds import payments as refunds_payments
+from agents.examples.sending import deliver, message_id_of
 
 from .state import Message, Placed, Purchase, Repricing
 
@@ -36,8 +36,8 @@ def withdraw(kind: str, id: str) -> Placed:
 def mail(message: Message, key: str) -> None:
     """One mail to all of them, none of whom sees the others. Nobody to write to: nothing is sent."""
     if message.to:
-        headers = {"Message-ID": refunds_payments.message_id_of(key)}
-        refunds_payments.deliver(EmailMessage(message.subject, message.text, bcc=message.to, headers=headers))
+        headers = {"Message-ID": message_id_of(key)}
+        deliver(EmailMessage(message.subject, message.text, bcc=message.to, headers=headers))
 
 
 def _ask(path: str, body: dict[str, object], key: str = "") -> Placed:

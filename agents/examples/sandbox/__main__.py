@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from agents.examples.refunds import orders as refunds_orders
+from agents.examples import orders as refunds_orders
 
 from .ledger import LedgerBroken
 from .server import Sandbox

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from agents.examples.money import CURRENCIES, exchanged
-from agents.examples.refunds.orders import OrdersRefused
+from agents.examples.orders import OrdersRefused
 
 from .ledger import Entry, LedgerFile
 

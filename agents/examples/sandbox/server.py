@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from agents.examples.refunds import orders as refunds_orders
+from agents.examples import orders as refunds_orders
 
 from . import page
 from .bank import Answer, Bank, Body, Refused

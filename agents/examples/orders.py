@@ -10,16 +10,65 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .state import Item, Order
+from .money import Money
 
-BUNDLED = Path(__file__).with_name("orders.csv")
+Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
+BUNDLED = Path(__file__).with_name("refunds") / "orders.csv"
 ORDER_COLUMNS = ("customer", "company", "email", "currency", "card", "paid_on", "shipping", "refunded")
 ITEM_COLUMNS = ("item", "quantity", "price", "parcel", "returned_on")
 COLUMNS = ("order", *ORDER_COLUMNS, *ITEM_COLUMNS)
+
+
+class Noun(BaseModel):
+    """What is not named here does not get in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Item(Noun):
+    name: str
+    quantity: int
+    price: Money  # of one
+    parcel: str
+    returned_on: str  # ISO date, empty while it has not come back
+
+    @property
+    def total(self) -> Decimal:
+        return self.price * self.quantity
+
+
+class Order(Noun):
+    number: str
+    customer: str
+    company: str
+    email: str
+    currency: Currency
+    card: str  # the last four digits
+    charge: str  # the payment's id at the payment provider
+    paid_on: str
+    shipping: Money
+    refunded: Money  # before this request
+    elsewhere: Money = Decimal(0)  # what others gave back at the provider
+    items: list[Item]
+
+    @property
+    def goods(self) -> Decimal:
+        return sum((item.total for item in self.items), Decimal(0))
+
+    @property
+    def paid(self) -> Decimal:
+        return self.goods + self.shipping
+
+    @property
+    def left(self) -> Decimal:
+        """What may still be refunded."""
+        return max(self.paid - self.refunded - self.elsewhere, Decimal(0))
 
 
 class OrdersRefused(ValueError):
