@@ -27,7 +27,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
 from checkpoints.store.executions import Record
-from checkpoints.values import patch as patches
+from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
 
@@ -222,7 +222,7 @@ class Lineage:
         saved = self._stood(gate)
         if saved is None:
             return None
-        names = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        names = {json_pointer.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
     def _stood(self, gate: Stood) -> Fields | None:
@@ -260,7 +260,7 @@ class Lineage:
         if saved is None:
             return None
         # An edit changes what a card's arguments say, never where they are.
-        shown = {patches.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        shown = {json_pointer.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
         try:
             after = store.fields_of(saved.id)
         except NoSuchCheckpoint:  # removed by retention

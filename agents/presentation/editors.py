@@ -12,6 +12,7 @@ from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
 from approvals.forms.summaries import summary
 from approvals.schema import redact
 from checkpoints.runs.plans import PlanSpec
+from checkpoints.values import json_pointer
 from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
 
@@ -58,7 +59,7 @@ class Typed:
     @property
     def changed(self) -> set[str]:
         """The fields that differ."""
-        return {patches.tokens(op["path"])[0] for op in self.patch}
+        return {json_pointer.tokens(op["path"])[0] for op in self.patch}
 
 
 def drawn(
