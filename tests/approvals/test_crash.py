@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from subprocess import PIPE
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.factories import ann, decide, edit_amount, make_gate, make_team
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
-# Decides, and kills itself just before the statement that names `table` is sent.
+# For each line forks a process that decides, and kills itself just before the statement that names `table` is sent.
 PROGRAM = """
 import os, signal, sys
 import django
@@ -25,8 +27,6 @@ from django.contrib.auth.models import User
 import tests.factories as factories
 from approvals.models import Gate
 
-gate, user, verb, table = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-
 execute = psycopg.Cursor.execute
 
 def killer(cursor, query, *args, **options):
@@ -35,11 +35,16 @@ def killer(cursor, query, *args, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return execute(cursor, query, *args, **options)
 
-gate = Gate.objects.get(pk=gate)
-arguments = factories.edit_amount(gate, "80.00")
-person = User.objects.get(pk=user)
-psycopg.Cursor.execute = killer  # below the ORM, so that statements past it are met too
-factories.decide(gate, person, "edit", arguments=arguments, key="before the crash")
+for line in sys.stdin:
+    gate, user, verb, table = line.strip().split(",")
+    if (pid := os.fork()) == 0:
+        gate = Gate.objects.get(pk=gate)
+        arguments = factories.edit_amount(gate, "80.00")
+        person = User.objects.get(pk=user)
+        psycopg.Cursor.execute = killer  # below the ORM, so that statements past it are met too
+        factories.decide(gate, person, "edit", arguments=arguments, key="before the crash")
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 STATEMENTS = [
     ("UPDATE", "approvals_gate"),
@@ -53,28 +58,36 @@ STATEMENTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def program() -> Iterator[subprocess.Popen[str]]:
+    """The program above, without a connection of its own that its children would inherit."""
+    env = {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdin=PIPE, stdout=PIPE) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(PATIENCE)
+
+
 @pytest.mark.parametrize(("verb", "table"), STATEMENTS)
 def test_a_decision_killed_between_two_statements_leaves_nothing_half_and_can_be_made_again(
-    verb: str, table: str
+    verb: str, table: str, program: subprocess.Popen[str]
 ) -> None:
     team = make_team()
     gate = make_gate(team=team)
     person = ann(team)
     before = Gate.objects.values().get(pk=gate.pk)
     events = Event.objects.filter(run_id=gate.run_id).count()
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk), verb, table],
-        cwd=ROOT,
-        env={
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        },
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(f"{gate.pk},{person.pk},{verb},{table}\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == f"{-signal.SIGKILL}\n"
     assert Gate.objects.values().get(pk=gate.pk) == before
     assert Event.objects.filter(run_id=gate.run_id).count() == events
     assert not Decision.objects.filter(gate=gate).exists()
