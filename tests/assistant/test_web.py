@@ -20,7 +20,7 @@ from tests.agents.driving import advance_to_rest, decide, effects, open_gate
 from .endpoint import Endpoint
 from .working import DONE, begun, calling
 
-BOMB = brotli.compress(bytes(64 * 1024 * 1024))
+BOMB = brotli.compress(bytes(64 * 1024 * 1024), quality=5)
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
 
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -67,9 +68,16 @@ class Session:
         }
 
     def start_shared(self) -> None:
-        """Make the migrated data folder, in the process that the user started."""
+        """Make the migrated data folder and the static files, in the process that the user started."""
         if os.geteuid() == 0:
             self.home.chmod(0o711)  # the server's account must pass through, and lists nothing
+        with ThreadPoolExecutor(1) as beside:
+            collected = beside.submit(self.manage, "manage.py", "collectstatic", "--noinput", "-v0")
+            self.migrate()
+            collected.result()
+
+    def migrate(self) -> None:
+        """Make the data folder of which each worker's server gets a copy."""
         self.migrated.start(self.log("migrated"))
         with psycopg.connect(self.migrated.url("postgres"), autocommit=True) as connection:
             roles.create(connection, OWNER)
@@ -77,7 +85,6 @@ class Session:
             roles.create_database(connection, DATABASE, OWNER)
         self.manage("-m", "config.migrate", **urls(self.migrated))
         self.migrated.stop()
-        self.manage("manage.py", "collectstatic", "--noinput", "-v0")
 
     def manage(self, *arguments: str, **variables: str) -> None:
         """Run a command of the project before the tests begin; what it says is shown where it fails."""
