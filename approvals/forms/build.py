@@ -9,8 +9,8 @@ from typing import Any
 
 from approvals.schema.walk import Schema, sound
 
-from . import choices, groups, leaves, lists, maps
 from .builder import LEAF, Build, Builder
+from .kinds import choices, groups, leaves, lists, maps
 from .nodes import Field, Node
 from .places import Place
 from .sent import Faults, Sent

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from approvals.forms import moments, names, texts
+from approvals.forms.builder import Builder
+from approvals.forms.hints import hints, short
+from approvals.forms.nodes import MISSING, Field, Option
+from approvals.forms.places import Place
+from approvals.forms.sent import carried, lines
+from approvals.forms.shapes import LISTED, Shape
 from approvals.schema.redact import Veil
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
-
-from . import moments, names, texts
-from .builder import Builder
-from .hints import hints, short
-from .nodes import MISSING, Field, Option
-from .places import Place
-from .sent import carried, lines
-from .shapes import LISTED, Shape
 
 EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # characters that a text may have, from which it is written in several lines

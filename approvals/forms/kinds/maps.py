@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from . import names
-from .builder import Builder
+from approvals.forms import names
+from approvals.forms.builder import Builder
+from approvals.forms.nodes import MISSING, Entries
+from approvals.forms.places import Place
+from approvals.forms.shapes import Shape, items
+
 from .leaves import EMPTY
-from .nodes import MISSING, Entries
-from .places import Place
 from .rows import Items, ids_of, too_many
-from .shapes import Shape, items
 
 UNNAMED = "Name this entry."
 TWICE = "This name is there already."

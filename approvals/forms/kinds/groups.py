@@ -6,13 +6,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from approvals.forms import names
+from approvals.forms.builder import Builder
+from approvals.forms.nodes import MISSING, Group, Node
+from approvals.forms.places import Place
+from approvals.forms.shapes import Shape, items, members
 from approvals.schema.walk import Schema, label_of
 
-from . import names, windows
-from .builder import Builder
-from .nodes import MISSING, Group, Node
-from .places import Place
-from .shapes import Shape, items, members
+from . import windows
 
 CURRENCY = re.compile("[A-Z]{3}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import names
-from .builder import Builder
-from .nodes import Window
-from .places import Place
+from approvals.forms import names
+from approvals.forms.builder import Builder
+from approvals.forms.nodes import Window
+from approvals.forms.places import Place
 
 SIZE = 40  # items, entries or members on one page
 

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from approvals.forms import names, shapes
+from approvals.forms.builder import Builder
+from approvals.forms.nodes import MISSING, Choice, Node, Option
+from approvals.forms.places import Place
+from approvals.forms.sent import Faults
+from approvals.forms.shapes import RAW, Shape
 from approvals.schema.walk import Schema
 
-from . import groups, leaves, names, shapes
-from .builder import Builder
-from .nodes import MISSING, Choice, Node, Option
-from .places import Place
-from .sent import Faults
-from .shapes import RAW, Shape
+from . import groups, leaves
 
 NULL, VALUE, ODD = "none", "value", "json"
 

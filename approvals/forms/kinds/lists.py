@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from approvals.forms.builder import Builder
+from approvals.forms.nodes import MISSING, Rows
+from approvals.forms.places import Place
+from approvals.forms.shapes import Shape, items
 from approvals.schema.walk import Schema, label_of, resolved
 
-from .builder import Builder
 from .leaves import EMPTY
-from .nodes import MISSING, Rows
-from .places import Place
 from .rows import Items, ids_of, too_many
-from .shapes import Shape, items
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from approvals.forms import names
+from approvals.forms.builder import Builder
+from approvals.forms.hints import hints
+from approvals.forms.nodes import MISSING, Row, Window
+from approvals.forms.places import Place
+from approvals.forms.shapes import Shape
+from approvals.forms.summaries import summary
 from approvals.schema.walk import Schema
 from checkpoints.values.list_alignment import rising
 
-from . import names, windows
-from .builder import Builder
-from .hints import hints
-from .nodes import MISSING, Row, Window
-from .places import Place
-from .shapes import Shape
-from .summaries import summary
+from . import windows
 
 
 @dataclass(frozen=True, kw_only=True)
