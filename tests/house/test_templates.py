@@ -95,3 +95,8 @@ def test_the_command_says_what_to_do_where_and_fails(tmp_path: Path) -> None:
     assert run.stdout == f"{tmp_path}/inner/bad.html:2: mark for translation: “Words”\n"
     run = subprocess.run([*command, str(tmp_path / "good.html")], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_the_pages_have_no_fault() -> None:
+    assert len(list(templates.ROOT.rglob("*.html"))) > 100
+    assert templates.check([templates.ROOT]) == []
