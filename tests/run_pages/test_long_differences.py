@@ -14,7 +14,7 @@ from tests.run_pages.test_live import NewPage, open_run
 from tests.run_pages.test_run_page import page_of
 from tests.run_pages.walks import Walk, begin
 
-SUMMARY = re.compile(r"Show (\d+) more changes?</summary>")
+SUMMARY = re.compile(r"Show (\d+) more changes?\s*</summary>")
 
 
 def long_walk(count: int, title: str = "Refund for Marit Ellery") -> Walk:
