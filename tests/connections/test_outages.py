@@ -100,34 +100,27 @@ def test_the_first_connection_that_is_found_dead_has_the_others_replaced(
     apart().close()
 
 
-def test_readiness_says_no_in_time_while_the_server_is_away(start_web: StartWeb, server: Postgres) -> None:
-    _, base = start_web(urls(server))
-    assert readiness(base)[1] == "ok"
-    server.stop()
-    for _ in range(3):
-        assert readiness(base)[0] == 503
-    assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
+def test_readiness_says_no_in_time_while_the_server_hangs_and_while_it_is_away(
+    start_web: StartWeb, server: Postgres
+) -> None:
+    """Each request of a balancer hung with the server, and kept a thread and a connection for as long.
 
-
-def test_readiness_says_no_in_time_while_the_server_hangs(start_web: StartWeb, server: Postgres) -> None:
-    """Each request of a balancer hung with the server, and kept a thread and a connection for as long."""
-    _, base = start_web(urls(server))
+    So did whoever sent a cookie, be it made up.
+    """
+    _, base = start_web(urls(server) | {"FORWARDED_ALLOW_IPS": "127.0.0.1"})
+    stranger = {"X-Forwarded-For": "203.0.113.9", "Cookie": f"sessionid={'a' * 32}"}
     assert readiness(base)[1] == "ok"
     with hanging(server):
         for _ in range(3):
             assert readiness(base) in [(503, "no answer within 2 s"), (503, "does not answer")]
         assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
-    until(lambda: readiness(base)[1] == "ok", what="PostgreSQL answers again")
-
-
-def test_readiness_reads_no_session_while_the_server_hangs(start_web: StartWeb, server: Postgres) -> None:
-    """Whoever sent a cookie, be it made up, waited for as long as the server hung."""
-    _, base = start_web(urls(server) | {"FORWARDED_ALLOW_IPS": "127.0.0.1"})
-    stranger = {"X-Forwarded-For": "203.0.113.9", "Cookie": f"sessionid={'a' * 32}"}
-    assert readiness(base)[1] == "ok"
-    with hanging(server):
         answer = httpx.get(f"{base}/readyz", headers=stranger, timeout=SOON)
     assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
+    until(lambda: readiness(base)[1] == "ok", what="PostgreSQL answers again")
+    server.stop()
+    for _ in range(3):
+        assert readiness(base)[0] == 503
+    assert httpx.get(f"{base}/healthz", timeout=SOON).status_code == 200
 
 
 def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer() -> None:
