@@ -14,7 +14,7 @@ import django
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
-SHOP = ROOT / "agents" / "examples" / "jobshop" / "ta01.txt"
+SHOP = ROOT / "agents" / "examples" / "jobshop" / "instances" / "ta01.txt"
 SHELVES = ROOT / "agents" / "examples" / "restock" / "shelves"
 SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .reading import Job
 
-BUNDLED = Path(__file__).parent
+BUNDLED = Path(__file__).with_name("instances")
 
 # name: (seed of the durations, seed of the machines, shortest makespan known)
 SEEDS = {
