@@ -14,7 +14,7 @@ from approvals.audit import verifying
 from checkpoints.actors import Actor
 from checkpoints.models import Verification
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 
 from .evidence import say, seal_all
 
@@ -28,8 +28,7 @@ def alone() -> None:
     Verification.objects.underway().delete()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     gate = make_gate(team=team)

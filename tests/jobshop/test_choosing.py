@@ -19,7 +19,7 @@ from checkpoints.models import Run
 from tests.agents.driving import advance_to_rest, effects, open_gate, state
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.pages.clients import form_of, post, signed_in
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 
 from .shops import THREE
 
@@ -161,8 +161,7 @@ def test_a_job_is_traced_through_both_charts_and_none_of_it_is_needed(new_page: 
     expect(page.locator(".gantt-table tbody tr").first).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_a_gate_with_charts_has_no_fault_that_axe_can_find(
     new_page: NewPage, floor: Path, scheme: str, width: int
 ) -> None:

@@ -23,7 +23,7 @@ from tests.factories import (
     make_team,
     make_user,
 )
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
@@ -376,8 +376,7 @@ def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -
     is_live(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(
     new_page: NewPage, scheme: str, width: int
 ) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.waiting import until
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 AMOUNT = "[name='args.refund/amount']"
@@ -46,8 +45,7 @@ def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     first = make_gate(team=team)

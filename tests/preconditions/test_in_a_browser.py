@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Gate, Outcome
 from tests.factories import ann, bob, decide, make_policy, make_team
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 
 from .making import make_observing_gate, make_precondition
 
@@ -92,8 +92,7 @@ def test_the_ticks_of_a_half_typed_answer_outlive_the_page_and_what_others_do(ne
     expect(mood).not_to_be_checked()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_the_group_and_the_worlds_difference_have_no_fault_that_axe_can_find(
     new_page: NewPage, scheme: str, width: int
 ) -> None:

@@ -9,30 +9,29 @@ from playwright.sync_api import Browser, expect
 from tests.agents.driving import advance_to_rest, make_run, open_gate
 from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_gate, make_team
-from tests.pages.looking import check, watched
+from tests.pages.looking import check, in_each_look, watched
 
 from .conftest import Deploy
 
 
-def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, shared_web: SharedWeb, browser: Browser) -> None:
+@in_each_look
+def test_red_and_amber_have_no_fault_that_axe_can_find(
+    deploy: Deploy, shared_web: SharedWeb, browser: Browser, width: int, scheme: str
+) -> None:
     team = make_team()
-    person = ann(team)
     deploy("one")
     gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
     unknown = make_gate(team=team)
     base = shared_web({"HOLDPOINT_AGENTS": "tests.preflight.porter.two_bare"})
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    context = browser.new_context(base_url=base, **options)
+    sign_in(context, ann(team), base)
+    page = context.new_page()
+    said = watched(page)
     faults: list[str] = []
-    for scheme in ("light", "dark"):
-        for width in (390, 1440):
-            options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-            context = browser.new_context(base_url=base, **options)
-            sign_in(context, person, base)
-            page = context.new_page()
-            said = watched(page)
-            for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/", f"/gates/{unknown.pk}/"):
-                faults += check(page, address, said)
-                assert page.locator(".preflight[open]").is_visible()
-            context.close()
+    for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/", f"/gates/{unknown.pk}/"):
+        faults += check(page, address, said)
+        assert page.locator(".preflight[open]").is_visible()
     assert faults == []
 
 

@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from django.core import mail as outbox
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.agents.driving import advance_to_rest, open_gate, state
 from tests.factories import ann, bob, make_team, make_user
-from tests.pages.looking import check, is_live, watched
+from tests.pages.looking import check, in_each_look, is_live, watched
 from tests.refunds.conftest import World
 
 from .shelves import made, make_restock
@@ -178,8 +177,7 @@ def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: N
     expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@in_each_look
 def test_the_page_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     gate = open_gate(make_restock(team=team))

@@ -28,7 +28,7 @@ from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
 from tests.factories.runs import STEPS
 from tests.pages.clients import signed_in
-from tests.pages.looking import check, watched
+from tests.pages.looking import check, in_each_look, watched
 from tests.run_pages.orders.forms import said
 from tests.run_pages.walks import held
 
@@ -176,8 +176,7 @@ def test_whether_workers_serve_an_agent_is_what_they_say() -> None:
     assert "No worker has served it since" in words()
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_each_look
 def test_the_figures_are_accessible_and_never_wider_than_the_screen(
     new_page: Callable[..., Page], width: int, scheme: str
 ) -> None:

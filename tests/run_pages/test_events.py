@@ -17,7 +17,7 @@ from checkpoints.runs import notes
 from tests.approvals.statements import sent
 from tests.factories import ann, bob, decide, make_team
 from tests.pages.clients import signed_in
-from tests.pages.looking import check, watched
+from tests.pages.looking import check, in_each_look, watched
 from tests.run_pages.test_live import open_run
 from tests.run_pages.test_run_page import text_of
 from tests.run_pages.walks import Walk, begin, held
@@ -159,8 +159,7 @@ def test_events_are_picked_without_a_script(new_page: NewPage) -> None:
     expect(page.get_by_label("Which events")).to_have_value("effects")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_each_look
 def test_the_events_page_is_accessible_and_never_wider_than_the_screen(
     new_page: NewPage, width: int, scheme: str
 ) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Run
 from tests.factories import bob, make_card, make_gate, make_plan, make_run, make_spec, make_team
-from tests.pages.looking import check, watched
+from tests.pages.looking import check, in_each_look, watched
 from tests.run_pages.walks import ORDER, PROPOSAL, begin, held, sent_back
 
 NewPage = Callable[..., Page]
@@ -111,8 +110,7 @@ def test_a_run_that_begins_appears_in_the_list(new_page: NewPage) -> None:
     expect(page.locator(f"#run-{run.pk}")).to_contain_text("Held at “Review”")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_each_look
 def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewPage, width: int, scheme: str) -> None:
     team = make_team()
     reviewer = bob(team)
@@ -125,8 +123,7 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewP
         assert check(page, address, said) == []
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_each_look
 def test_what_a_cell_of_the_head_says_stays_within_it(new_page: NewPage, width: int, scheme: str) -> None:
     """ "Held at “Review the refund”" was printed over the agent's name."""
     team = make_team()

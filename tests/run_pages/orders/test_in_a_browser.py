@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, decide, state
 from tests.factories import ann
-from tests.pages.looking import check, watched
+from tests.pages.looking import check, in_each_look, watched
 from tests.rewinds.moving import after, before, edit
 from tests.run_pages.orders.forms import booked
 
@@ -164,8 +163,7 @@ def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: N
     expect(page.locator("#timeline")).to_contain_text(f"to {after(run, 'book')}")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_each_look
 def test_the_pages_are_accessible_and_never_wider_than_the_screen(
     new_page: NewPage, ledger: str, width: int, scheme: str
 ) -> None:
