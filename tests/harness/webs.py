@@ -22,9 +22,9 @@ class Shared:
         """Return the base URL of the one that has these variables beside those of this process, started if need be."""
         given = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         wanted = frozenset((given | (env or {})).items())
-        service, base = self.running.pop(wanted) if wanted in self.running else self._started(env or {})
-        self.running[wanted] = service, base
-        return base
+        service = self.running.pop(wanted) if wanted in self.running else self._started(env or {})
+        self.running[wanted] = service  # the newest is the last
+        return service[1]
 
     def close(self) -> None:
         """Stop all."""
