@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 
 from agents.errors import AgentError
 from agents.models import Effect
-from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate
@@ -85,6 +85,6 @@ class Answers:
     def _recovered(self, gate: Gate, happened: Any) -> dict[str, Any]:
         question = gate.asked.question
         choices = {choice["id"] for choice in question["choices"]} if question else set()
-        if recovery.HAPPENED not in choices or happened is None:
+        if RecoveryAnswer.HAPPENED not in choices or happened is None:
             raise Stuck(f"{gate.title}: {gate.asked.summary}")
-        return {"verdict": "answer", "answer": {"choice": recovery.HAPPENED, "value": happened}}
+        return {"verdict": "answer", "answer": {"choice": RecoveryAnswer.HAPPENED, "value": happened}}

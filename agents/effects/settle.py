@@ -20,6 +20,7 @@ from agents.session.dispatch import HandOut
 from agents.session.session import Slice
 from agents.steps import execute, recovery
 from agents.steps.invoke import call_about, declared
+from approvals.cards.recovery_answers import RecoveryAnswer
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
@@ -188,13 +189,13 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
     left_behind.lock(slice.run)
     row = Effect.objects.select_related("run").get(run=slice.run, key=key)
     undo = row.undos.select_related("run").order_by("-generation").first()
-    if undo is not None and choice in (recovery.UNDO_AGAIN, recovery.UNDONE, recovery.KEEP):
+    if undo is not None and choice in (RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.UNDONE, RecoveryAnswer.KEEP):
         _answered_undo(undo, row, choice, by=by)
-    elif row.status == Status.UNKNOWN and choice == recovery.WAS_DONE:
+    elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_DONE:
         row.done(translate.packed(slice.snapshot, row, outputs.told(slice.agent, spec, value)), by=by)
-    elif row.status == Status.UNKNOWN and choice == recovery.WAS_NOT_DONE:
+    elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
-    elif row.status == Status.UNKNOWN and choice == recovery.LEFT_OPEN:
+    elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.LEFT_OPEN:
         row.kept(by=by)
 
 
@@ -208,12 +209,12 @@ def open_of(row: Effect) -> bool:
 
 def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None:
     if undo.status == Status.UNKNOWN:
-        (undo.done(None, by=by) if choice == recovery.UNDONE else undo.abandoned(by=by))
+        (undo.done(None, by=by) if choice == RecoveryAnswer.UNDONE else undo.abandoned(by=by))
     if row.status != Status.DONE:
         return
-    if choice == recovery.UNDONE:
+    if choice == RecoveryAnswer.UNDONE:
         row.undone(by=by)
-    elif choice == recovery.KEEP:
+    elif choice == RecoveryAnswer.KEEP:
         row.kept(by=by)
 
 

@@ -12,6 +12,7 @@ from agents.session import translate
 from agents.session.path import EXECUTED
 from agents.session.session import Slice
 from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Outcome
 from checkpoints.actors import Actor
 from checkpoints.models import Run
@@ -79,4 +80,4 @@ def _answered(slice: Slice, spec: StepSpec) -> bool:
     since = takewhile(lambda each: each.step != spec.name or each.kind not in EXECUTED, reversed(slice.path.places))
     stood = [each.parent for each in since if each.kind == "recovery" and each.step == spec.name and each.parent]
     asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__checkpoint__in=stood)
-    return any((outcome.answered or {}).get("choice") == recovery.DO_AGAIN for outcome in asked)
+    return any((outcome.answered or {}).get("choice") == RecoveryAnswer.DO_AGAIN for outcome in asked)

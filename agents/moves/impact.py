@@ -18,7 +18,7 @@ from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
 from agents.session import manual_changes
 from agents.session.path import EXECUTED, Path
-from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, Execution, History, Target
 from approvals.impact.words import words_in
@@ -189,7 +189,7 @@ class Reader:
     def _own(self, path: Path) -> frozenset[str]:
         """The effects of which a person said, since they last ran, that this fork does them itself."""
         mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
-        said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == recovery.DO_AGAIN}
+        said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
         own, landed = set(), set()
         for place in reversed(path.places):
             if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:

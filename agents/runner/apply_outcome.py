@@ -19,6 +19,7 @@ from agents.session.path import EXECUTED
 from agents.session.session import Slice
 from agents.steps import execute, recovery, repair
 from approvals.audit import evidence
+from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.english import quoted
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
@@ -133,30 +134,30 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     answer = outcome.answered or {}
     choice = answer.get("choice")
     # First what is about an effect that was left behind: it may be one that the run would adopt from here.
-    if choice in recovery.ABOUT_LEFT:
+    if choice in STATUS_BY_ANSWER:
         return _left(slice, spec, gate, outcome, answer)
-    if _asks(gate, *recovery.ABOUT_LEFT):
+    if _asks(gate, *STATUS_BY_ANSWER):
         return _unanswered(slice, spec, gate, outcome)
     effect = perform.newest(slice, spec) if spec.kind == "effect" else None
-    if _asks(gate, recovery.GAVE):
-        if choice == recovery.GAVE and effect is not None and effect.adoptable:
+    if _asks(gate, RecoveryAnswer.GAVE):
+        if choice == RecoveryAnswer.GAVE and effect is not None and effect.adoptable:
             return _gave(slice, spec, effect, outcome, answer.get("value"))
-        return _stop(slice, spec, outcome) if choice != recovery.GAVE else _aside(slice, spec, outcome)
+        return _stop(slice, spec, outcome) if choice != RecoveryAnswer.GAVE else _aside(slice, spec, outcome)
     if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
         return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
-    if choice == recovery.HAPPENED and effect is not None:
+    if choice == RecoveryAnswer.HAPPENED and effect is not None:
         return _happened(slice, spec, effect, outcome, answer.get("value"))
-    if choice == recovery.ACCEPT:
+    if choice == RecoveryAnswer.ACCEPT:
         return repair.accept(slice, spec, outcome, by=_who(outcome))
-    if choice == recovery.TAKE:
+    if choice == RecoveryAnswer.TAKE:
         return takeover.take(slice, spec, recovery.about(gate), by=_who(outcome))
-    if choice == recovery.SKIP:
+    if choice == RecoveryAnswer.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
-    if choice == recovery.REVISE:
+    if choice == RecoveryAnswer.REVISE:
         note = f"{spec.title} failed, and its values are to be changed."
         gate_step = allowing_gate.asking_gate(slice, spec)
         return slice.save("reopen", spec, {}, gate_step, counts=False, notes=[note], by=_who(outcome), slice_over=False)
-    if choice in (recovery.RETRY, recovery.NOT_HAPPENED, recovery.AGAIN, recovery.DO_AGAIN):
+    if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
     asked = Effect.objects.filter(run=slice.run, key=recovery.about(gate)).first()
     if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in unsettled.IN_DOUBT:
@@ -206,15 +207,15 @@ def _aside(slice: Slice, spec: StepSpec, outcome: Outcome) -> bool:
 
 
 def _retry(
-    slice: Slice, spec: StepSpec, outcome: Outcome, effect: Effect | None = None, choice: str = recovery.RETRY
+    slice: Slice, spec: StepSpec, outcome: Outcome, effect: Effect | None = None, choice: str = RecoveryAnswer.RETRY
 ) -> bool:
     """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
     by = _who(outcome)
     with transaction.atomic():
         if effect is not None and effect.status == Effect.Status.UNKNOWN:
-            if choice == recovery.NOT_HAPPENED:
+            if choice == RecoveryAnswer.NOT_HAPPENED:
                 effect.failed(f"{outcome.by_name or outcome.by} says that it did not happen", by=by)
-            elif choice == recovery.AGAIN:
+            elif choice == RecoveryAnswer.AGAIN:
                 effect.abandoned(by=by)
         told = repair.said_at_head(slice, spec)
         return slice.save("recovery", spec, told, spec.name, counts=False, by=by, slice_over=False)

@@ -14,6 +14,7 @@ from agents.session.session import Slice
 from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import Card, Choice, Question
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.english import counted, quoted
 from approvals.gates import closing
 from approvals.gates.opening import open_gate
@@ -23,24 +24,12 @@ from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
 
-HAPPENED, NOT_HAPPENED, AGAIN = "happened", "not_happened", "again"
-RETRY, REVISE, SKIP, STOP = "retry", "revise", "skip", "stop"
-# What is asked about an effect that the run has left behind: what became of it, and what its undo came to.
-WAS_DONE, WAS_NOT_DONE, LEFT_OPEN = "was_done", "was_not_done", "left_open"
-UNDO_AGAIN, UNDONE, KEEP = "undo_again", "undone", "keep"
-ABOUT_LEFT = (WAS_DONE, WAS_NOT_DONE, LEFT_OPEN, UNDO_AGAIN, UNDONE, KEEP)
-GAVE = "gave"  # what an effect gave whose recorded result this version cannot read
-ACCEPT = "accept"  # what a validator refused
-TAKE, DO_AGAIN = "take", "do_again"  # what is asked in a fork about an effect of the run that it came from
-
 
 def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
+    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
     if allowing_gate.may_revise(slice, spec):
-        choices.append(
-            {"id": REVISE, "label": "Change the values first, then approve them again", "needs_value": False}
-        )
+        choices.append(_choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
     choices += _without(spec)
     text = f"{named(spec)} did not succeed after {counted(slice.attempt, 'attempt')}. How should the run go on?"
     if slice.attempt == 1:
@@ -54,9 +43,9 @@ def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[
 
     `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
     """
-    choices: list[Choice] = [{"id": RETRY, "label": f"Try {named(spec)} again", "needs_value": False}]
+    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
     if shown:
-        choices.append({"id": ACCEPT, "label": f"Take what {named(spec)} returned as it is", "needs_value": False})
+        choices.append(_choice(RecoveryAnswer.ACCEPT, f"Take what {named(spec)} returned as it is"))
     choices += _without(spec)
     text = f"What {named(spec)} returns is refused, and no repair has helped. How should the run go on?"
     reasons = [f"What {named(spec)} returned did not pass {quoted(map(in_words, spec.validators))}"]
@@ -66,7 +55,7 @@ def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[
 
 def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
-    choices: list[Choice] = [{"id": RETRY, "label": f"Let {named(spec)} run as often again", "needs_value": False}]
+    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Let {named(spec)} run as often again")]
     choices += _without(spec)
     text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
     reasons = ["The run may be going round in circles"]
@@ -81,10 +70,10 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed:
     first = "once it is allowed anew" if lapsed else "now"
     again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
     choices: list[Choice] = [
-        {"id": HAPPENED, "label": "It happened", "needs_value": True, "schema": result_schema(slice, spec)},
-        {"id": NOT_HAPPENED, "label": f"It did not happen: do {named(spec)} {first}", "needs_value": False},
-        {"id": AGAIN, "label": again, "needs_value": False},
-        {"id": STOP, "label": "Stop the run, and leave it open", "needs_value": False},
+        _choice(RecoveryAnswer.HAPPENED, "It happened", result_schema(slice, spec)),
+        _choice(RecoveryAnswer.NOT_HAPPENED, f"It did not happen: do {named(spec)} {first}"),
+        _choice(RecoveryAnswer.AGAIN, again),
+        _choice(RecoveryAnswer.STOP, "Stop the run, and leave it open"),
     ]
     text = (
         f"Nobody knows whether {named(spec)} happened: the answer never arrived. "
@@ -105,9 +94,9 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
         f"{named(spec)} happened; it will be undone" if spec.undo else f"{named(spec)} happened; it cannot be undone"
     )
     choices: list[Choice] = [
-        {"id": WAS_DONE, "label": undoing, "needs_value": True, "schema": result_schema(slice, spec)},
-        {"id": WAS_NOT_DONE, "label": "It did not happen", "needs_value": False},
-        {"id": LEFT_OPEN, "label": "Leave it open, and go on", "needs_value": False},
+        _choice(RecoveryAnswer.WAS_DONE, undoing, result_schema(slice, spec)),
+        _choice(RecoveryAnswer.WAS_NOT_DONE, "It did not happen"),
+        _choice(RecoveryAnswer.LEFT_OPEN, "Leave it open, and go on"),
     ]
     text = (
         f"The run went elsewhere while {named(spec)} was under way, and nobody knows whether it happened. "
@@ -119,8 +108,8 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
 
 def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask what an effect gave that another version did. Releases the run to waiting. Raises Fenced."""
-    gave: Choice = {"id": GAVE, "label": "It gave this", "needs_value": True, "schema": result_schema(slice, spec)}
-    choices: list[Choice] = [gave, {"id": STOP, "label": "Stop the run", "needs_value": False}]
+    gave: Choice = _choice(RecoveryAnswer.GAVE, "It gave this", result_schema(slice, spec))
+    choices: list[Choice] = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
     text = (
         f"{named(spec)} was done by another version of the agent, and what it gave cannot be brought to this one. "
         f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
@@ -133,9 +122,9 @@ def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> No
 def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
     choices: list[Choice] = [
-        {"id": UNDO_AGAIN, "label": f"Try again to undo {named(spec)}", "needs_value": False},
-        {"id": UNDONE, "label": f"It is undone: somebody took {named(spec)} back by hand", "needs_value": False},
-        {"id": KEEP, "label": f"Leave {named(spec)} as it is, done", "needs_value": False},
+        _choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {named(spec)}"),
+        _choice(RecoveryAnswer.UNDONE, f"It is undone: somebody took {named(spec)} back by hand"),
+        _choice(RecoveryAnswer.KEEP, f"Leave {named(spec)} as it is, done"),
     ]
     text = (
         f"{named(spec)} is no longer part of this run, and it could not be undone. "
@@ -162,11 +151,11 @@ def about(gate: Gate) -> str:
 def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
     known = origin.there and translate.readable(origin, slice.run.plan)
-    take: list[Choice] = [{"id": TAKE, "label": "Take over its result; nothing is done", "needs_value": False}]
+    take: list[Choice] = [_choice(RecoveryAnswer.TAKE, "Take over its result; nothing is done")]
     choices: list[Choice] = [
         *(take if known else []),
-        {"id": DO_AGAIN, "label": f"Do {named(spec)} once more, for this run", "needs_value": False},
-        {"id": STOP, "label": "Stop the run", "needs_value": False},
+        _choice(RecoveryAnswer.DO_AGAIN, f"Do {named(spec)} once more, for this run"),
+        _choice(RecoveryAnswer.STOP, "Stop the run"),
     ]
     title = (
         f"R-{origin.run_id} did {named(spec)}:" if origin.there else f"R-{origin.run_id} may have done {named(spec)}:"
@@ -205,8 +194,8 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
 def _without(spec: StepSpec) -> list[Choice]:
     """To go on without a step, which what follows may bear, or not at all."""
     label = f"Go on without {named(spec)}; what it writes stays as it is"
-    skip: Choice = {"id": SKIP, "label": label, "needs_value": False}
-    return [skip] * (spec.kind == "step") + [{"id": STOP, "label": "Stop the run", "needs_value": False}]
+    skip: Choice = _choice(RecoveryAnswer.SKIP, label)
+    return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
 
 
 def _ask_aside(
@@ -288,3 +277,10 @@ def policy_of(slice: Slice, spec: StepSpec) -> str:
     if spec.kind == "gate":
         return spec.policy
     return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")
+
+
+def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> Choice:
+    """Return one answer to offer; with a `schema` it takes a value."""
+    if schema is None:
+        return {"id": answer, "label": label, "needs_value": False}
+    return {"id": answer, "label": label, "needs_value": True, "schema": schema}

@@ -11,9 +11,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
 from .card import Card, Choice
-
-# Choices of a recovery gate after which the gate's effects may be performed; another gate's say it of themselves.
-GRANTING = frozenset({"retry", "not_happened", "again"})
+from .recovery_answers import GRANTING
 
 
 def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:

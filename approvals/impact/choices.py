@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from approvals.cards.answer import GRANTING
+from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
@@ -35,14 +35,7 @@ from .values import Steps
 from .walk import DECISION
 from .words import by_action, words_in
 
-HAPPENED, NOT_HAPPENED, AGAIN, ACCEPT = "happened", "not_happened", "again", "accept"
-RETRY, REVISE, SKIP, STOP, TAKE, DO_AGAIN = "retry", "revise", "skip", "stop", "take", "do_again"
 CLOSED = ("gate", "reused")  # kinds of the executions of a gate
-# What is said of an effect that was left behind -> the status that it has by that. An undo that was begun is over.
-ASIDE = {
-    "was_done": "done", "was_not_done": "failed", "left_open": "kept", "undo_again": "done", "undone": "undone",
-    "keep": "kept",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "r
 def expiring(history: History, gate: GateFact, now: Saved) -> Target:
     """Nobody answers in time. A question ends the run by that; one about what the run left behind leaves that so."""
     if gate.recovery:
-        stopped = answering(history, gate, STOP, now) or stopping(history, gate, now)
+        stopped = answering(history, gate, RecoveryAnswer.STOP, now) or stopping(history, gate, now)
         return replace(stopped, decision="expired", leave=bool(gate.about))
     next_step = _spec(history, gate).on_expire
     if not next_step:
@@ -161,7 +154,7 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
     path = list(history.head_path[: history.head_path.index(start)])
     on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
     stood = [each for each in on_path if each.seq < start.seq - 1]
-    mine = [each for each in stood if each.run == history.run and each.choice == DO_AGAIN]
+    mine = [each for each in stood if each.run == history.run and each.choice == RecoveryAnswer.DO_AGAIN]
     return replace(
         _at_head(history, gate, before),
         path=path,
@@ -184,28 +177,29 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
     """One answer to a recovery gate's question; None for an answer of which nothing is known."""
     spec = _spec(history, gate)
     here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
-    if choice in ASIDE:
+    if choice in STATUS_BY_ANSWER:
         next_step = "" if history.ending else history.next_step
-        return replace(here, next_step=next_step, settled={gate.about: ASIDE[choice]})
+        return replace(here, next_step=next_step, settled={gate.about: STATUS_BY_ANSWER[choice]})
     doubtful = _doubtful(history, spec, now)
-    if choice == STOP:
+    if choice == RecoveryAnswer.STOP:
         return replace(here, next_step="", awaited=frozenset(doubtful))
-    if choice in (RETRY, NOT_HAPPENED, AGAIN, DO_AGAIN):
-        status = {NOT_HAPPENED: "failed", AGAIN: "abandoned"}.get(choice, "")
+    if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
+        by_answer: dict[str, str] = {RecoveryAnswer.NOT_HAPPENED: "failed", RecoveryAnswer.AGAIN: "abandoned"}
+        status = by_answer.get(choice, "")
         permitted = spec.guarded and gate.permits and choice in GRANTING
         return replace(
             here,
             next_step=spec.name,
             forced=history.forced,
-            own=history.own | {spec.name} if choice == DO_AGAIN else history.own,
+            own=history.own | {spec.name} if choice == RecoveryAnswer.DO_AGAIN else history.own,
             settled=dict.fromkeys(doubtful, status) if status else {},
             grants=[GrantFact(effect=spec.name, fields=partial(now_covered, spec, now))] * permitted,
         )
-    if choice == REVISE:
+    if choice == RecoveryAnswer.REVISE:
         return replace(here, next_step=_asking(history, spec), forced=True)
-    if choice == SKIP:
+    if choice == RecoveryAnswer.SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))
-    if choice in (HAPPENED, TAKE, ACCEPT):
+    if choice in (RecoveryAnswer.HAPPENED, RecoveryAnswer.TAKE, RecoveryAnswer.ACCEPT):
         return _as_done(history, here, gate, spec, now, choice)
     return None
 
@@ -225,9 +219,9 @@ def now_covered(spec: StepSpec, now: Saved) -> Fields:
 def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target | None:
     """The step counts as executed, with what a person says, or another run has done; None where that is not known."""
     path = [*history.head_path, _execution(history, gate, spec, now, "step")]
-    settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == HAPPENED else {}
+    settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == RecoveryAnswer.HAPPENED else {}
     after = history.plan.next_after(spec.name)
-    if choice == TAKE:
+    if choice == RecoveryAnswer.TAKE:
         taken = _foreign(history, spec, now, path[-1])
         if taken is None:
             return replace(here, next_step=spec.name)  # it was undone meanwhile: there is nothing to take
@@ -239,7 +233,7 @@ def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now
         return replace(
             here, path=path, state=saved.state, fields=saved.fields, next_step=after if goto is None else goto
         )
-    if choice == ACCEPT and (spec.jumps or spec.ends):
+    if choice == RecoveryAnswer.ACCEPT and (spec.jumps or spec.ends):
         after = spec.name  # where a refused output goes is not known here: as if it were tried again
         path = path[:-1]
     unknown = {name: frozenset({spec.name}) for name in spec.writes}

@@ -10,6 +10,7 @@ import pytest
 from agents.steps import recovery
 from approvals.cards.answer import answered
 from approvals.cards.card import Card, Choice
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import Invalid
 from checkpoints.models import Run
 
@@ -53,5 +54,5 @@ def test_whoever_may_let_an_effect_run_again_sees_with_what(tmp_path: Path) -> N
     assert [(action.tool, action.arguments, action.edits) for action in card.actions] == [
         ("pay", {"to": "ann", "amount": "10.00"}, False)
     ]
-    answer(run, recovery.AGAIN)
+    answer(run, RecoveryAnswer.AGAIN)
     assert effects(advance(run), "mail")[0].status == "abandoned"

@@ -26,9 +26,9 @@ from agents.models import Effect
 from agents.models import effect as effects
 from agents.moves import cancel, rewind
 from agents.moves import fork as forks
-from agents.steps import recovery
 from approvals.audit import evidence
 from approvals.cards import binding
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import NotVerifiable
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
@@ -301,7 +301,7 @@ def test_nor_by_a_fork(ledger: Path) -> None:
     advance_to_rest(fork)
     decide(fork)
     advance_to_rest(fork)
-    answer(fork, recovery.TAKE)
+    answer(fork, RecoveryAnswer.TAKE)
     with altered(row, result=canonical({"payment": "forged"})):
         advance(fork)
     assert fork.status == "failed"

@@ -188,6 +188,7 @@ def test_the_page_says_which_attempt_it_is_and_who_rejected_the_last() -> None:
         reject(first, comment="ACME is not our supplier.")
     gate = post(program).json()["gate"]
     page = signed_in(make_user("Rita Reviewer", program.team)).get(f"/gates/{gate}/").content.decode()
+    page = " ".join(page.split())
     assert "<b>Third attempt.</b> The same was rejected twice before, the last time by" in page
     assert f'href="/gates/{first.pk}/">gate {first.pk}</a>' in page
     assert "ACME is not our supplier." in page

@@ -16,8 +16,8 @@ from agents import Agent
 from agents.definition import registry
 from agents.errors import RewindRefused
 from agents.runs.start import start_run
-from agents.steps import recovery
 from approvals.cards.card import Card
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
@@ -134,7 +134,7 @@ class Life:
     def random_answer(self, *, stops: bool = True) -> Answer:
         """What may be answered to a question; without `stops`, so that the run goes on."""
         choices = [each["id"] for each in questions(open_gate(self.run))]
-        return Answer(self.rng.choice([each for each in choices if stops or each != recovery.STOP]))
+        return Answer(self.rng.choice([each for each in choices if stops or each != RecoveryAnswer.STOP]))
 
     def _make(self, move: Move, seen: str = "") -> None:
         self.run = move.make(self.run, self.people, seen)

@@ -14,7 +14,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.models import Effect
-from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate, Grant
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import canonical, decode
@@ -194,7 +194,7 @@ def test_a_gate_whose_observation_goes_on_failing_asks_how_to_go_on(world: World
     gate = open_gate(run)
     assert (gate.kind, gate.step, len(world.looks())) == ("recovery", "review", 4)
     world.says("0.00")
-    answer(run, recovery.RETRY)
+    answer(run, RecoveryAnswer.RETRY)
     advance(run)
     assert (open_gate(run).kind, observed(run)[1]) == ("review", "calm")
 
@@ -236,7 +236,7 @@ def test_an_effect_whose_observation_goes_on_failing_asks_and_the_answer_keeps_t
     [carried] = gate.standing().card.preconditions
     assert (carried.required, carried.value) == (True, {"amount": "0.00", "currency": "EUR"})
     world.says("5.00")
-    answer(run, recovery.RETRY)
+    answer(run, RecoveryAnswer.RETRY)
     assert advance(run).status == "waiting"
     assert world.paid() == []
     assert world_rows(open_gate(run)) == [("/balance/amount", "0.00", "5.00")]
@@ -249,7 +249,7 @@ def test_a_payment_that_was_refused_is_tried_again_only_under_its_precondition(w
     advance(run)
     assert (open_gate(run).kind, world.paid()) == ("recovery", ["refused"])
     world.says("5.00")
-    answer(run, recovery.RETRY)
+    answer(run, RecoveryAnswer.RETRY)
     advance(run)
     assert world.paid() == ["refused"]
     decide(run, preconditions=["balance"])
@@ -368,7 +368,7 @@ def test_a_recovery_that_finds_the_world_changed_does_not_do_again_what_is_done(
     assert (open_gate(run).kind, open_gate(run).step) == ("recovery", "tell")
     world.turns("upset")
     world.deaf(False)
-    answer(run, recovery.RETRY)
+    answer(run, RecoveryAnswer.RETRY)
     advance(run)
     assert world_rows(open_gate(run)) == [("/mood", "calm", "upset")]
     decide(run, preconditions=["awake"])

@@ -23,6 +23,7 @@ from agents.runner import engine
 from agents.session import unsettled
 from agents.session.path import Path as Trail
 from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
 from checkpoints import crash_points
@@ -121,16 +122,20 @@ class Crowd:
         """What is true of the effect that a question is about; one of the answers where all may be given."""
         ids = [each["id"] for each in questions(gate)]
         key = recovery.about(gate)
-        if recovery.UNDONE in ids:
+        if RecoveryAnswer.UNDONE in ids:
             taken_back = lines_of(Effect.objects.get(key=key), self.world)[1]
-            return recovery.UNDONE if taken_back else self.rng.choice([recovery.UNDO_AGAIN, recovery.KEEP])
+            return (
+                RecoveryAnswer.UNDONE
+                if taken_back
+                else self.rng.choice([RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.KEEP])
+            )
         happened = key in [each for _, each in self.world.done]
-        if recovery.HAPPENED in ids:
-            return recovery.HAPPENED if happened else recovery.NOT_HAPPENED
-        if recovery.WAS_DONE in ids:
-            known = recovery.WAS_DONE if happened else recovery.WAS_NOT_DONE
-            return self.rng.choice([known, known, recovery.LEFT_OPEN])
-        return self.rng.choice([each for each in ids if each != recovery.STOP])
+        if RecoveryAnswer.HAPPENED in ids:
+            return RecoveryAnswer.HAPPENED if happened else RecoveryAnswer.NOT_HAPPENED
+        if RecoveryAnswer.WAS_DONE in ids:
+            known = RecoveryAnswer.WAS_DONE if happened else RecoveryAnswer.WAS_NOT_DONE
+            return self.rng.choice([known, known, RecoveryAnswer.LEFT_OPEN])
+        return self.rng.choice([each for each in ids if each != RecoveryAnswer.STOP])
 
     def work(self, run: Run) -> None:
         """A worker takes the run on, and may die of it."""

@@ -22,7 +22,7 @@ from agents.models import Effect
 from agents.moves import rewind
 from agents.runner import engine
 from agents.runs.start import start_run
-from agents.steps import recovery
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate
@@ -148,18 +148,20 @@ class Case:
         assert question is not None
         offered = {choice["id"] for choice in question["choices"]}
         self.asked.append(f"{gate.title}: {gate.asked.summary}")
-        if recovery.UNDO_AGAIN in offered:
-            answer: dict[str, Any] = {"choice": recovery.UNDO_AGAIN}
-        elif recovery.HAPPENED in offered or recovery.WAS_DONE in offered:
-            aside = recovery.WAS_DONE in offered
+        if RecoveryAnswer.UNDO_AGAIN in offered:
+            answer: dict[str, Any] = {"choice": RecoveryAnswer.UNDO_AGAIN}
+        elif RecoveryAnswer.HAPPENED in offered or RecoveryAnswer.WAS_DONE in offered:
+            aside = RecoveryAnswer.WAS_DONE in offered
             row = Effect.objects.filter(run=self.run, step=gate.step, undoes=None, status="unknown").latest("pk")
             result = self.outside.result_of(row)
             yes, no = (
-                (recovery.WAS_DONE, recovery.WAS_NOT_DONE) if aside else (recovery.HAPPENED, recovery.NOT_HAPPENED)
+                (RecoveryAnswer.WAS_DONE, RecoveryAnswer.WAS_NOT_DONE)
+                if aside
+                else (RecoveryAnswer.HAPPENED, RecoveryAnswer.NOT_HAPPENED)
             )
             answer = {"choice": no} if result is None else {"choice": yes, "value": result}
         else:
-            answer = {"choice": recovery.RETRY}
+            answer = {"choice": RecoveryAnswer.RETRY}
         self._answered(gate, answer)
 
     def _answered(self, gate: Gate, answer: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from approvals.cards.recovery_answers import RecoveryAnswer
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -30,12 +32,12 @@ EXPIRED = Mark("ahead", "expired", "clock", "expired")
 WITHDRAWN = Mark("ahead", "cancelled", "x", "withdrawn")
 REWIND = Mark("rewind", "edited", "rewind", "rewound")
 EDIT = Mark("edit", "edited", "pencil", "edited by hand")
-RECOVERED = {
-    "retry": Mark("ran", "edited", "undo", "to be tried again"),
-    "not_happened": Mark("ran", "edited", "undo", "did not happen, to be done"),
-    "again": Mark("ran", "edited", "undo", "to be done again"),
-    "skip": Mark("ran", "cancelled", "right", "skipped"),
-    "stop": Mark("failed", "failed", "x", "stopped"),
+RECOVERED: dict[str, Mark] = {
+    RecoveryAnswer.RETRY: Mark("ran", "edited", "undo", "to be tried again"),
+    RecoveryAnswer.NOT_HAPPENED: Mark("ran", "edited", "undo", "did not happen, to be done"),
+    RecoveryAnswer.AGAIN: Mark("ran", "edited", "undo", "to be done again"),
+    RecoveryAnswer.SKIP: Mark("ran", "cancelled", "right", "skipped"),
+    RecoveryAnswer.STOP: Mark("failed", "failed", "x", "stopped"),
     "": Mark("ran", "edited", "play", "recovered"),
 }
 ASIDE = Mark("ran", "repair", "ask", "stepped aside to ask")
