@@ -1,1 +1,1 @@
-"""What authors wrote: their modules as they are found, and code that changed under runs that are under way."""
+"""What an agent's author wrote: classes, decorators, plans, and the registry that knows them."""

@@ -1,1 +1,1 @@
-"""Doorbells seen from outside: how many wait in the queues, and which runs were rung for."""
+"""Doorbells: messages that ask a worker to look at a run, sent and counted."""

@@ -1,1 +1,1 @@
-"""JSON Pointers and JSON Schema: walked, validated, and with secrets redacted. Pure."""
+"""JSON Schema: walked, validated, and with secrets redacted. Pure."""

@@ -1,1 +1,1 @@
-"""Events across servers and transactions: how far they may be read, and by which numbers."""
+"""Events: written with the change that they tell of, and read in an order that hides none."""

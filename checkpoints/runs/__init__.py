@@ -1,1 +1,1 @@
-"""Runs of the store: started, forked, held, noted on, looked back over."""
+"""What belongs to runs beside their checkpoints: plans, names, holds and notes."""
