@@ -13,7 +13,7 @@ class AgentsConfig(AppConfig):
         from approvals.consequences import impact_sources
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
-        from checkpoints.retention import batch, strays
+        from checkpoints.retention import delete_batch, strays
         from checkpoints.signals import run_needs_attention
 
         from .compatibility import preflight, validation
@@ -34,5 +34,5 @@ class AgentsConfig(AppConfig):
                 "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
             )
         )
-        batch.along(retention.memos)
+        delete_batch.along(retention.memos)
         strays.look_in(retention.named_in)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from .audit import verifying
+from .audit import seal_verification
 from .webhooks import delivering
 
 
 @shared_task(name="approvals.verify", ignore_result=True)
 def verify(verification: int) -> None:
     """Take a verification one slice further."""
-    verifying.go_on(verification)
+    seal_verification.go_on(verification)
 
 
 @shared_task(name="approvals.deliver", ignore_result=True)

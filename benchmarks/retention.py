@@ -215,7 +215,7 @@ def write(seconds: float) -> None:
 def check(first: int) -> None:
     """Some of the runs still verify and load."""
     from checkpoints import store
-    from checkpoints.audit.verify import verify_run
+    from checkpoints.audit.verify_runs import verify_run
     from checkpoints.models import Run
 
     for run in Run.objects.filter(pk__gte=first).order_by("pk")[:3]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from celery.schedules import crontab
 
-from agents.ringing.bells import EXPIRES
+from agents.ringing.ring_pauses import EXPIRES
 
 CANARY_EVERY = 5.0  # seconds
 PRUNE_EVERY = 30.0  # seconds after which a prune that was killed goes on

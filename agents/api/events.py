@@ -16,7 +16,7 @@ from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import Scope
 from agents.queries.access import Gone, reader_of, run_or_404
-from agents.remote import liveness
+from agents.remote import lost_programs
 from approvals.live.access import Access, access_as, access_of
 from approvals.live.facts import Fact, audience, fact_of
 from approvals.live.replay import hears, titles_of
@@ -130,7 +130,7 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
     if asked.subject:
         run = _run_of(request, asked.subject)
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
-            liveness.listens(run, token_of(request))
+            lost_programs.listens(run, token_of(request))
     if asked.after == NOW:
         heard = Heard([], cursor.newest(), False)
     else:

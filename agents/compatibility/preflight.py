@@ -14,8 +14,8 @@ from agents.definition.registered import Registered
 from agents.definition.upcast import Way, natural
 from agents.errors import ConfigRefused
 from agents.models import Client
-from agents.remote.liveness import MISSED
-from agents.runner import migrate
+from agents.remote.lost_programs import MISSED
+from agents.runner import version_upgrade
 from approvals.gates import preflight_facts
 from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
 from approvals.presentation.drawing.times import lasting
@@ -99,7 +99,7 @@ def _takeover(run: Run, names: Iterable[str], snapshot: Snapshot | None, way: Wa
         upcasters=tuple(each.name for each in way.upcasters),
         renamed=tuple(way.renamed(names).items()),
         lacks=tuple(way.lacks(steps)),
-        fault=migrate.fault(run, way, snapshot) if snapshot else "",
+        fault=version_upgrade.fault(run, way, snapshot) if snapshot else "",
     )
 
 

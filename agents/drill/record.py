@@ -11,7 +11,7 @@ from agents.definition.registered import Registered
 from agents.models import Effect
 from approvals.models import Gate
 from checkpoints import store
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Run
 
 EXECUTIONS = ("step", "gate", "reused")
@@ -74,7 +74,7 @@ def of(run_id: int, known: Registered) -> Record:
         effects=tuple(
             Performed(row.step, bytes(row.input_digest).hex(), row.occurrence, row.status, row.attempts) for row in rows
         ),
-        problems=tuple(str(problem) for problem in verify.verify_run(run)),
+        problems=tuple(str(problem) for problem in verify_runs.verify_run(run)),
     )
 
 

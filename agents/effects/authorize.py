@@ -12,7 +12,7 @@ from agents.gates import opening, preconditions
 from agents.models import Effect
 from agents.session.allowing_gate import acting, changed_by_hand, last_outcome
 from agents.session.path import EXECUTED
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.binding import Approved

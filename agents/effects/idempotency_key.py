@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
 

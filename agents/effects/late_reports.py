@@ -13,12 +13,12 @@ from django.db import transaction
 
 from agents.models import Effect
 from agents.session import unsettled
-from agents.steps import recovery
+from agents.steps import recovery_gate
 from checkpoints import actors
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 
-from . import left_behind
+from . import hold_left_behind
 
 Status = Effect.Status
 # What does not contradict "it was done", "it provably was not", "it was taken back".
@@ -54,7 +54,7 @@ def undone(row: Effect, undo: Effect) -> None:
     mine = undo.token
 
     def settle() -> None:
-        left_behind.lock(row.run)
+        hold_left_behind.lock(row.run)
         undo.refresh_from_db()
         row.refresh_from_db()
         if row.status != Status.DONE or (undo.status == Status.INTENDED and undo.token != mine):
@@ -69,7 +69,7 @@ def _reported(row: Effect, settle: Callable[[], None], said: Status, reason: str
     try:
         with transaction.atomic():
             settle()
-            recovery.answered_elsewhere(row, reason)
+            recovery_gate.answered_elsewhere(row, reason)
     except Fenced:
         row.refresh_from_db()
         log.info("effect.reported_late", run=row.run_id, step=row.step, key=row.key, said=said, status=row.status)

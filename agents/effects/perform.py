@@ -19,15 +19,15 @@ from agents.errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from agents.gates import preconditions
 from agents.models import Effect
 from agents.session import allowing_gate, translate, unsettled
-from agents.session.dispatch import HandOut
-from agents.session.session import Slice
-from agents.steps import execute, recovery, retry
+from agents.session.hand_out import HandOut
+from agents.session.run_session import Slice
+from agents.steps import execute, recovery_gate, retry
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
-from . import authorize, classify, late_reports, readback, settle, skip, takeover
+from . import authorize, classify, late_reports, readback, skip, takeover, undo_left_behind
 from .idempotency_key import key_of
 from .readback import Found
 
@@ -56,7 +56,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return _resume(slice, spec, row)
     origin = takeover.origin_of(slice, spec) if row is None else None
     if origin is not None:
-        recovery.take_over(slice, spec, origin)
+        recovery_gate.take_over(slice, spec, origin)
         return False
     unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
     try:
@@ -71,7 +71,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
     if retry.looping(slice, spec):
         return False
     # What it takes the place of goes first, so that the two never stand side by side.
-    if not settle.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
+    if not undo_left_behind.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
         return False
     if slice.attempt > spec.retry + 1:  # the starts that an undo took are not this effect's
         return execute.died(slice, spec)
@@ -130,7 +130,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
     try:
         output = told or translate.output_of(row, slice.run.plan)
     except UpcastFailed as error:
-        recovery.not_readable(slice, spec, row, str(error))
+        recovery_gate.not_readable(slice, spec, row, str(error))
         return False
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
@@ -170,7 +170,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         return perform(slice, spec)  # anew, and so not without a permission
     repeats = spec.idempotent and not lapsed
     if slice.attempt > spec.retry + 1 or not (repeats or denied or spec.readable):
-        recovery.unknown(slice, spec, row, row.error, lapsed=lapsed)
+        recovery_gate.unknown(slice, spec, row, row.error, lapsed=lapsed)
         return False
     if not (repeats or denied):
         execute.queue_again(
@@ -258,9 +258,9 @@ def not_done(
             if safe and again and slice.attempt <= spec.retry:
                 execute.again_later(slice, spec, error)
             elif failed:
-                recovery.quarantine(slice, spec, words)
+                recovery_gate.quarantine(slice, spec, words)
             else:
-                recovery.unknown(slice, spec, row, words)
+                recovery_gate.unknown(slice, spec, row, words)
     except Fenced:
         if failed:
             late_reports.failed(row, words)

@@ -14,7 +14,7 @@ from agents.definition import outputs
 from agents.errors import OutputRefused
 from agents.models import Effect
 from agents.session import translate
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute
 from agents.steps.invoke import call_about
 from checkpoints.errors import Fenced, ValueRefused

@@ -10,7 +10,7 @@ import structlog
 
 from agents.definition import fields
 from agents.errors import StepFailed
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute
 from approvals.cards import verdicts
 from approvals.cards.action import RESPOND, Action, Settled

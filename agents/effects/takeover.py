@@ -10,8 +10,8 @@ from agents.definition import outputs
 from agents.models import Effect
 from agents.session import translate
 from agents.session.path import EXECUTED
-from agents.session.session import Slice
-from agents.steps import recovery
+from agents.session.run_session import Slice
+from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Outcome
 from checkpoints.actors import Actor
@@ -45,7 +45,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
         if not (origin.there and translate.readable(origin, slice.run.plan)):
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
-            recovery.take_over(slice, spec, origin)
+            recovery_gate.take_over(slice, spec, origin)
             return False
         origin.verified()
         return _taken(slice, spec, origin)

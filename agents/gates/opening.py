@@ -12,7 +12,7 @@ from agents.definition.plan_builder import OBSERVED
 from agents.errors import OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session import allowing_gate
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute
 from approvals.cards import binding
 from approvals.cards.action import Action

@@ -24,7 +24,7 @@ from pydantic import SecretBytes, SecretStr
 from agents.definition import fields
 from agents.definition.plan_builder import takes_observed
 from agents.errors import ObservationFailed, Retry, StepFailed, WorldChanged
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute
 from agents.steps.invoke import call_method
 from agents.text import one_line

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.session import reuse
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.cards import binding
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Outcome, Policy
@@ -17,7 +17,7 @@ from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import canonical
 
-from . import resolution
+from . import outcome_writes
 
 NOT_COMPARED = ("checkpoint", "reopened")  # of what a gate shows: where it stood, not what it asks
 
@@ -33,7 +33,7 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
     gate = _same(slice, spec, card)
     if gate is None or not stands(gate.outcome):
         return None
-    writes = resolution.writes(slice, gate, gate.outcome)
+    writes = outcome_writes.writes(slice, gate, gate.outcome)
     note = f"Gate {gate.pk} was answered for exactly this, and what it allowed is done: the answer stands."
     return slice.executed(spec, writes, None, took=took, notes=[note], kind="reused")
 
@@ -43,7 +43,7 @@ def stands(outcome: Outcome) -> bool:
 
     Where they refused something it is asked again: the run was sent back, and what it does about that is not known.
     """
-    if outcome.kind not in resolution.AGREED or outcome.kind == Outcome.Kind.MIXED:
+    if outcome.kind not in outcome_writes.AGREED or outcome.kind == Outcome.Kind.MIXED:
         return False
     grants = outcome.grants.select_related("effect_row")
     rows = [getattr(grant, "effect_row", None) for grant in grants]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from agents.models import Effect
 from agents.session.path import EXECUTED
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.cards.action import APPROVE, EDIT, Action, editable
 from approvals.cards.card import Card
 from approvals.models import Outcome

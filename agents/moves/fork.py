@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agents.definition import registry
-from agents.effects import left_behind
+from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged
 from agents.ringing import doorbell
 from checkpoints import actors, store
@@ -42,7 +42,7 @@ def fork(
     """
     rewind.check_may(run, by)
     with transaction.atomic():
-        left_behind.lock_lineage(run)  # what it comes to stand on is not undone meanwhile
+        hold_left_behind.lock_lineage(run)  # what it comes to stand on is not undone meanwhile
         target = request.target_of(run, at)
         chosen = request.wanted(run, at, patch, config, version)
         if seen and (now := impact.of_fork(run, at, patch, config, version)).digest() != seen:

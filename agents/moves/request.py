@@ -12,7 +12,7 @@ from agents.compatibility import deployed, preflight
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.environment import Environment
 from agents.definition.upcast import Way
-from agents.effects import left_behind
+from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
 from agents.session.path import Path
 from approvals.decisions import uploads
@@ -70,7 +70,7 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
 
 def check_stands(run: Run, target: Snapshot) -> None:
     """Raises RewindRefused where the checkpoint's state tells of an effect that was taken back since."""
-    found = left_behind.gone(run, Path.to(target.id))
+    found = hold_left_behind.gone(run, Path.to(target.id))
     if found is None:
         return
     row, place = found

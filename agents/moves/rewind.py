@@ -20,8 +20,8 @@ from django.db import transaction
 from agents.compatibility import deployed
 from agents.definition import environment, registry
 from agents.definition.feedback import appended
-from agents.effects import left_behind
-from agents.effects.settle import NOW
+from agents.effects import hold_left_behind
+from agents.effects.undo_left_behind import NOW
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
 from agents.session import unsettled
@@ -169,7 +169,7 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
     while True:
         try:
             with transaction.atomic():
-                left_behind.lock(run)
+                hold_left_behind.lock(run)
                 gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, actors.of_user(by)))
@@ -201,7 +201,7 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Imp
         if seen:
             _check_shown(move, seen, impact)
         crash_points.point("before_rewind", move.target.next_step)
-        left_behind.drop_orders(run)
+        hold_left_behind.drop_orders(run)
         _order_again(run, move, by)
         _save(run, move, claim, by)
         crash_points.point("after_rewind", move.target.next_step)
@@ -248,7 +248,7 @@ def _order_again(run: Run, move: Move, by: User) -> None:
     step = plan.step(move.target.next_step)
     config = environment.recorded(run).get("config", {})
     digest = input_digest(step, move.target.fields, config)
-    row = left_behind.sent_to(run.pk, step, digest, Path.to(move.target.id))
+    row = hold_left_behind.sent_to(run.pk, step, digest, Path.to(move.target.id))
     if row is None:
         return
     if row.irreversible and not move.confirm:
@@ -269,8 +269,8 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     for gate in Gate.objects.open().filter(run=run).order_by("pk"):
         closing.withdraw(gate, by=actor, reason=move.reason)
     path = Path.to(saved.id)
-    left_behind.take_up(run, path, by=actor)
-    left_behind.hold(run, path, by=actor)
+    hold_left_behind.take_up(run, path, by=actor)
+    hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
     said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
     if move.kind == "rewind":

@@ -8,8 +8,8 @@ from typing import Any
 from agents.errors import FieldError, TooManyGates, WorkInvalid
 from agents.models import Token
 from agents.runner import engine
-from agents.session.dispatch import Given, Hands
-from agents.session.session import Slice
+from agents.session.hand_out import Given, Hands
+from agents.session.run_session import Slice
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused
@@ -17,7 +17,7 @@ from approvals.schema import validate
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
-from . import registered, under
+from . import policy_of_token, registered
 from .turns import Turn, check_next, go_further, rest
 
 
@@ -26,7 +26,7 @@ def ask(
 ) -> Turn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
     spec = check_next(slice, step, "gate")
-    under.check_gate(token, spec, slice.run.team)
+    policy_of_token.check_gate(token, spec, slice.run.team)
     if faults := list(_places(card, slice.snapshot.state)):
         raise WorkInvalid(faults)
     try:

@@ -18,7 +18,7 @@ from checkpoints.access.permissions import HELD
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
-from . import liveness
+from . import lost_programs
 
 _HELD = f"""EXISTS (
   SELECT FROM auth_user_groups member CROSS JOIN granted
@@ -71,7 +71,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     if not reached.external:
         raise NotExternal(f"{reached.agent} lives on this server, whose own workers work on its runs.")
     if reached.silent:
-        liveness.heard(whole(run_id))
+        lost_programs.heard(whole(run_id))
     return reached
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
 from agents.definition.registered import Registered
-from agents.effects import classify, late_reports, perform, settle
+from agents.effects import classify, late_reports, perform, undo_left_behind
 from agents.errors import (
     EffectFailed,
     EffectUnknown,
@@ -25,8 +25,8 @@ from agents.errors import (
     WorkInvalid,
 )
 from agents.models import Effect
-from agents.session.dispatch import HandOut, Hands
-from agents.session.session import Slice
+from agents.session.hand_out import HandOut, Hands
+from agents.session.run_session import Slice
 from agents.steps import execute
 from agents.steps.execute import Returned
 from approvals.decisions import uploads
@@ -139,7 +139,7 @@ def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool)
 def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
     """An effect was taken back. Raises ReportedBefore and Fenced."""
     _open(slice, undo)
-    settle.taken_back(slice, row, undo)
+    undo_left_behind.taken_back(slice, row, undo)
     return go_on(slice)
 
 
@@ -148,7 +148,7 @@ def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: 
     _open(slice, undo)
     spec = slice.plan.step(undo.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
-    settle.not_undone(slice, spec, row, undo, end, Reported(error))
+    undo_left_behind.not_undone(slice, spec, row, undo, end, Reported(error))
     return rest(slice)
 
 

@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 from django.db import transaction
 
 from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
-from agents.session.dispatch import Hands
+from agents.session.hand_out import Hands
 from agents.session.heartbeat import Beat
-from agents.session.session import ENDED, Slice
+from agents.session.run_session import ENDED, Slice
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Run

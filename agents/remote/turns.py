@@ -17,8 +17,8 @@ from agents.errors import NotClaimable, OutOfTurn, WorkRefused
 from agents.models import Client, Effect, Token
 from agents.runner import engine
 from agents.session import translate, unsettled
-from agents.session.dispatch import HandOut
-from agents.session.session import ENDED, Slice
+from agents.session.hand_out import HandOut
+from agents.session.run_session import ENDED, Slice
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.actors import Actor

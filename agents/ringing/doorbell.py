@@ -24,7 +24,7 @@ from agents.definition import registry
 from checkpoints import request_ids
 from checkpoints.models import Plan
 
-from .bells import EXPIRES
+from .ring_pauses import EXPIRES
 
 TIMEOUT = 0.5  # seconds, to connect and to send
 PAUSE_AFTER_FAILURE = 1.0

@@ -9,15 +9,15 @@ from django.db import transaction
 
 from agents.definition import outputs
 from agents.definition.feedback import appended
-from agents.effects import late_reports, left_behind, perform, takeover
-from agents.effects import settle as settling
+from agents.effects import hold_left_behind, late_reports, perform, takeover
+from agents.effects import undo_left_behind as settling
 from agents.errors import OutputRefused, StepFailed
-from agents.gates import resolution
+from agents.gates import outcome_writes
 from agents.models import Effect
 from agents.session import allowing_gate, translate, unsettled
 from agents.session.path import EXECUTED
-from agents.session.session import Slice
-from agents.steps import execute, recovery, repair
+from agents.session.run_session import Slice
+from agents.steps import execute, recovery_gate, repair
 from approvals.audit import evidence
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.english import quoted
@@ -51,12 +51,12 @@ def settle(slice: Slice, gate: Gate) -> bool:
 
 def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = _who(outcome)
-    if outcome.kind in resolution.AGREED:
-        writes = resolution.writes(slice, gate, outcome)
+    if outcome.kind in outcome_writes.AGREED:
+        writes = outcome_writes.writes(slice, gate, outcome)
         if slice.path.head.kind == "reopen":
             return _resume(slice, spec, outcome, writes)
         return slice.save("gate", spec, writes, slice.plan.next_after(spec.name), by=by, slice_over=False)
-    told = resolution.told(slice, gate, outcome, slice.snapshot.state)
+    told = outcome_writes.told(slice, gate, outcome, slice.snapshot.state)
     if outcome.kind == Kind.REJECTED and outcome.then == "back":
         return _send_back(slice, spec, gate, outcome, told)
     if outcome.kind == Kind.EXPIRED and spec.on_expire:
@@ -79,7 +79,7 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
     with transaction.atomic():
         slice.save("gate", spec, writes, effect, by=by, slice_over=False)
         slice.rewind(target, spec, {name: writes[name] for name in changed}, back_to=spec.name, by=by)
-        left_behind.hold(slice.run, slice.path, by=by)
+        hold_left_behind.hold(slice.run, slice.path, by=by)
     return True
 
 
@@ -105,12 +105,12 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
     if target is None:
         return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
     with transaction.atomic():
-        left_behind.lock(slice.run)
+        hold_left_behind.lock(slice.run)
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
         slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
-        left_behind.hold(slice.run, slice.path, by=by)
+        hold_left_behind.hold(slice.run, slice.path, by=by)
         again = slice.plan.step(back_to)
-        row = left_behind.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
+        row = hold_left_behind.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
         if row is not None and not row.irreversible:  # that takes a confirmation, which a rewind asks for
             row.order_again(by=by)
     return True
@@ -150,7 +150,7 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     if choice == RecoveryAnswer.ACCEPT:
         return repair.accept(slice, spec, outcome, by=_who(outcome))
     if choice == RecoveryAnswer.TAKE:
-        return takeover.take(slice, spec, recovery.about(gate), by=_who(outcome))
+        return takeover.take(slice, spec, recovery_gate.about(gate), by=_who(outcome))
     if choice == RecoveryAnswer.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
     if choice == RecoveryAnswer.REVISE:
@@ -159,7 +159,7 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
         return slice.save("reopen", spec, {}, gate_step, counts=False, notes=[note], by=_who(outcome), slice_over=False)
     if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
-    asked = Effect.objects.filter(run=slice.run, key=recovery.about(gate)).first()
+    asked = Effect.objects.filter(run=slice.run, key=recovery_gate.about(gate)).first()
     if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in unsettled.IN_DOUBT:
         return _aside(slice, spec, outcome)  # a late report answered it
     return _stop(slice, spec, outcome)
@@ -170,7 +170,7 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
     by = _who(outcome)
     try:
         with transaction.atomic():
-            settling.answered(slice, spec, recovery.about(gate), answer["choice"], answer.get("value"), by=by)
+            settling.answered(slice, spec, recovery_gate.about(gate), answer["choice"], answer.get("value"), by=by)
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:
         with transaction.atomic():
@@ -189,12 +189,12 @@ def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> b
 
     Where the run was cancelled meanwhile, that one stays as it is, and the others are settled.
     """
-    row = Effect.objects.select_related("run").get(run=slice.run, key=recovery.about(gate))
+    row = Effect.objects.select_related("run").get(run=slice.run, key=recovery_gate.about(gate))
     if not settling.open_of(row):
         return _aside(slice, spec, outcome)
     if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
         with transaction.atomic():
-            left_behind.lock(slice.run)
+            hold_left_behind.lock(slice.run)
             row.kept(by=_who(outcome))  # an undo in doubt stays so, and with it whether the effect still stands
             return _aside(slice, spec, outcome)
     return _stop(slice, spec, outcome, leave=True)
@@ -232,7 +232,7 @@ def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, va
             late_reports.contradicted(effect, Effect.Status.DONE)
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
             who = outcome.by_name or outcome.by
-            recovery.quarantine(
+            recovery_gate.quarantine(
                 slice, spec, f"{who} said that it happened; its worker, that it did not: {effect.error}"
             )
         return False

@@ -16,12 +16,12 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from agents.definition import registry
-from agents.effects import perform, settle
+from agents.effects import perform, undo_left_behind
 from agents.gates import opening
 from agents.ringing import doorbell
 from agents.session import reuse
 from agents.session.heartbeat import HEART, Beat
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute, retry
 from approvals.models import Gate
 from checkpoints import crash_points, store
@@ -32,7 +32,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
-from . import apply_outcome, migrate
+from . import apply_outcome, version_upgrade
 
 HALTED = 5.0  # seconds that a run which was asked to halt is left alone
 HOPELESS = 10  # attempts at what is the runner's own work, after which the run is frozen
@@ -89,7 +89,7 @@ def _claimed(run_id: int) -> Claim | None:
         try:
             plan_ids = list(registry.plans())
             found = claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
-            return found or migrate.claim(run_id, worker=worker())
+            return found or version_upgrade.claim(run_id, worker=worker())
         except (OperationalError, InterfaceError):
             connection.close()
             if last:
@@ -104,7 +104,7 @@ def worker() -> str:
 
 def _work(claim: Claim, beat: Beat) -> None:
     run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
-    known = registry.plans().get(run.plan_id) or migrate.bring_up(claim, run, beat)
+    known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return
     if known.row is not None:
@@ -115,7 +115,7 @@ def _work(claim: Claim, beat: Beat) -> None:
 def go_on(slice: Slice) -> None:
     """Take a claimed run from where it stands: what was decided first, then step after step."""
     run, gate = slice.run, opening.at_head(slice)
-    if run.ending and _settles_first(run, gate) and not settle.finish(slice):
+    if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
         return
     if gate is not None and gate.status == gate.Status.OPEN:
         if opening.wait_for(slice, gate):
@@ -144,7 +144,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
     """
     if gate is None or gate.kind != Gate.Kind.REVIEW:
         return gate is None
-    return gate.status == Gate.Status.OPEN or run.ending != settle.NOW
+    return gate.status == Gate.Status.OPEN or run.ending != undo_left_behind.NOW
 
 
 def _hand_over(slice: Slice) -> None:
@@ -165,7 +165,7 @@ def _halt(claim: Claim) -> None:
 def turn(slice: Slice) -> bool:
     """Execute the next step; says whether the slice goes on."""
     if slice.run.ending:
-        return settle.finish(slice)
+        return undo_left_behind.finish(slice)
     spec = slice.plan.step(slice.snapshot.next_step)
     with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
         if spec.kind == "effect":

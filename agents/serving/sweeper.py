@@ -25,10 +25,10 @@ from django.db.models import Q
 from psycopg import errors
 
 from agents.models import SweeperPass
-from agents.remote import liveness, unattended
+from agents.remote import go_on_without_program, lost_programs
 from agents.ringing import doorbell, due
-from agents.ringing.bells import Bells
-from agents.runner import migrate
+from agents.ringing.ring_pauses import Bells
+from agents.runner import version_upgrade
 from approvals.gates import closing
 from approvals.models import Delivery, Gate
 from checkpoints.actors import SYSTEM
@@ -77,7 +77,7 @@ class Sweeper:
             "sending": self.ring_for_deliveries,
             "expired": self.expire_gates,
             "upgraded": self.upgrade,
-            "missed": liveness.miss,
+            "missed": lost_programs.miss,
             "withdrawn": self.withdraw_gates,
             "alone": self.go_on_alone,
         }
@@ -139,18 +139,18 @@ class Sweeper:
         """
         now, woken = time.monotonic(), 0
         quiet = self.tried.quiet(now)
-        for run in migrate.waiting(limit=UPGRADES, but=[run for run, _ in quiet]):
+        for run in version_upgrade.waiting(limit=UPGRADES, but=[run for run, _ in quiet]):
             self.tried.rang(run.pk, run.token, now)
-            woken += bool(self._tried(partial(migrate.wake, run), "run.not_upcast", run=run.pk))
+            woken += bool(self._tried(partial(version_upgrade.wake, run), "run.not_upcast", run=run.pk))
         return woken
 
     def go_on_alone(self) -> int:
         """Take runs elsewhere on that need no program; how many. One that needs it first is tried again later."""
         now, went = time.monotonic(), 0
         quiet = self.alone.quiet(now)
-        for run, token in unattended.waiting(but=[run for run, _ in quiet]):
+        for run, token in go_on_without_program.waiting(but=[run for run, _ in quiet]):
             self.alone.rang(run, token, now)
-            went += bool(self._tried(partial(unattended.go_on, run), "run.not_taken_on", run=run))
+            went += bool(self._tried(partial(go_on_without_program.go_on, run), "run.not_taken_on", run=run))
         return went
 
     def expire_gates(self) -> int:
@@ -160,8 +160,8 @@ class Sweeper:
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""
-        forsaken = liveness.forsaken().exclude(self._stuck())[:AT_ONCE]
-        return sum(self._closes(gate, partial(liveness.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
+        forsaken = lost_programs.forsaken().exclude(self._stuck())[:AT_ONCE]
+        return sum(self._closes(gate, partial(lost_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
 
     def _stuck(self) -> Q:
         """Return which gates to leave alone for now: as they were when they could not be closed."""

@@ -14,7 +14,7 @@ from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 
 from . import manual_changes
-from .session import Slice
+from .run_session import Slice
 
 
 def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:

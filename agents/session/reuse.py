@@ -17,7 +17,7 @@ from checkpoints.store import executions
 from checkpoints.store.executions import Record
 from checkpoints.values.ops import Append, Splice
 
-from .session import Slice
+from .run_session import Slice
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from agents.definition import outputs
 from agents.definition.agent import Agent
 from agents.errors import AgentError, Retry, StepFailed, StepTimeout
 from agents.models import Failure
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.text import one_line, utf8
 from approvals.errors import CardRefused
 from checkpoints import crash_points
@@ -27,7 +27,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
-from . import recovery, repair, retry
+from . import recovery_gate, repair, retry
 from .memo import Memory
 from .retry import backoff
 from .time_limits import limited
@@ -103,7 +103,7 @@ def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
         elif spec.catch:
             return retry.catch(slice, spec, slice.clean(said(error)))
         else:
-            recovery.quarantine(slice, spec, slice.clean(said(error)))
+            recovery_gate.quarantine(slice, spec, slice.clean(said(error)))
     return False
 
 

@@ -13,7 +13,7 @@ from agents.definition import fields
 from agents.definition.decorators import MARK, Method
 from agents.definition.plan_builder import KEY
 from agents.errors import EffectFailed
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 
 from .time_limits import limited
 

@@ -19,7 +19,7 @@ from django.db import transaction
 
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.text import one_line
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec

@@ -13,7 +13,7 @@ from django.db import Error
 
 from agents.definition import fields
 from agents.models import Spoken
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.live import ephemeral
 from approvals.schema import redact
 from checkpoints.postgresql.sql import storable

@@ -15,7 +15,7 @@ from django.db.models import Max, Q, QuerySet
 from agents.definition.feedback import Words
 from agents.models import Failure
 from agents.session.path import EXECUTED
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.events import event_log

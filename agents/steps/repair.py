@@ -24,7 +24,7 @@ from agents.definition.outputs import Output
 from agents.errors import OutputRefused
 from agents.models import Failure
 from agents.session.path import EXECUTED, Place
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.cards.action import Action
 from approvals.english import quoted
 from approvals.models import Outcome
@@ -38,7 +38,7 @@ from checkpoints.store import executions
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import apply
 
-from . import recovery, refusals
+from . import recovery_gate, refusals
 from .invoke import call_method
 from .refusals import LONGEST, SENT, Refusal
 
@@ -186,7 +186,7 @@ def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -
     title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)
     shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
     said = [f"{each.validator}: {each.words}" for each in refused]
-    recovery.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
+    recovery_gate.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
 
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:

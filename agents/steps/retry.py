@@ -10,11 +10,11 @@ import random
 import structlog
 
 from agents.definition.feedback import appended
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from approvals.models import Gate
 from checkpoints.runs.plans import StepSpec
 
-from . import recovery
+from . import recovery_gate
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 300.0  # seconds
 log = structlog.get_logger()
@@ -40,7 +40,7 @@ def looping(slice: Slice, spec: StepSpec) -> bool:
     if not spec.loop_guard or times < spec.loop_guard:
         return False
     log.warning("step.looping", step=spec.name, times=times)
-    recovery.looping(slice, spec, times)
+    recovery_gate.looping(slice, spec, times)
     return True
 
 

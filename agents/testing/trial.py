@@ -13,7 +13,7 @@ from agents.definition.agent import Agent
 from agents.errors import AgentError
 from agents.models import Effect, Failure
 from agents.ringing import doorbell
-from agents.runner import engine, migrate
+from agents.runner import engine, version_upgrade
 from agents.runs.start import start_run
 from approvals.cards.card import Card
 from approvals.decisions import deciding
@@ -191,7 +191,7 @@ class Trial:
         if self.known.faults:
             raise AgentError(" ".join(self.known.faults))
         with self._world():
-            if not migrate.wake(self._fresh()):
+            if not version_upgrade.wake(self._fresh()):
                 raise TrialStuck(f"Version {agent.version} does not take the run over. {self._stands()}")
             self._go_on()
         return self

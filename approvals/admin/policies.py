@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from approvals.models import Policy
-from approvals.policy import policy_versions, quorum
+from approvals.policy import enough_reviewers, policy_versions
 from checkpoints import actors
 from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import Newest, Versioned, refuse_old
@@ -98,7 +98,7 @@ class PolicyForm(PolicyModelForm):
             self._refuse_old()
         team = said.get("team") or (self.instance.team if self.instance.pk else None)
         if team and said.get("quorum") and "groups" in said:
-            short = quorum.too_few(said["quorum"], list(said["groups"]) or [team])
+            short = enough_reviewers.too_few(said["quorum"], list(said["groups"]) or [team])
             if short:
                 self.add_error("quorum", short)
         return said
@@ -178,7 +178,9 @@ class PolicyAdmin(Versioned, OfPolicy):
         """With how many people may decide by each of the page's policies."""
         page: Any = super().get_changelist_instance(request)
         policies = list(page.result_list)
-        for policy, people in zip(policies, quorum.people(*(each.reviewers for each in policies)), strict=True):
+        for policy, people in zip(
+            policies, enough_reviewers.people(*(each.reviewers for each in policies)), strict=True
+        ):
             policy.people = len(people)
         page.result_list = policies
         return page
@@ -217,7 +219,7 @@ class PolicyAdmin(Versioned, OfPolicy):
         """Write what was entered as the next version, and say so in the audit."""
         groups = list(form.cleaned_data["groups"])
         policy_versions.write(obj, groups, by=actors.of_user(request.user))
-        if tight := quorum.tight(obj, groups or [obj.team]):
+        if tight := enough_reviewers.tight(obj, groups or [obj.team]):
             messages.warning(request, tight)
 
 

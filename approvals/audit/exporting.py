@@ -17,7 +17,7 @@ from checkpoints.events import cursor, event_log, event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
 
-from . import table
+from . import csv_table
 
 TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
@@ -51,7 +51,7 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         event_log.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
-        return Export(table.lines(export.told(asked)), count, name)
+        return Export(csv_table.lines(export.told(asked)), count, name)
     return Export(export.lines(asked, key=event_proof.key()), count, name)
 
 

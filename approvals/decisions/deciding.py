@@ -36,14 +36,14 @@ from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority, second_look, step_up
 from approvals.policy.step_up import Confirmed
-from approvals.policy.tally import Tally, Vote, tally
+from approvals.policy.vote_tally import Tally, Vote, tally
 from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.values.canonical_json import canonical
 
 from . import edit_state, per_action
-from .consequences import of_word
+from .decision_impact import of_word
 from .lost_race import lost_race
 from .next_proposal import Next, put
 from .submission import Submission, Verdict, added, back_to, check_key

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.schema.walk import Schema, sound
 
-from .builder import LEAF, Build, Builder
+from .build_context import LEAF, Build, Builder
 from .kinds import choices, groups, leaves, lists, maps
 from .nodes import Field, Node
 from .places import Place

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from approvals.audit import listing, readers, sealing
+from approvals.audit import listing, readers, seal_status
 from approvals.audit.listing import Mark
 from approvals.audit.readers import Reader
 from approvals.presentation import audit
@@ -40,7 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
         filters, refused = filters_of(typed), ""
     except NoFilter as error:
         filters, refused = Filters(), str(error)
-    context = {"typed": typed, "refused": refused, "set": audit.address(typed), "seals": sealing.standing()}
+    context = {"typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_status.standing()}
     context |= choices(reader)
     if not refused:
         before = Mark.read(request.GET.get("before", ""))

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.audit import erasing, exporting, sealing, verifying
+from approvals.audit import erasing, exporting, seal_status, seal_verification
 from approvals.audit.erasing import ErasureRefused
 from approvals.presentation import audit
 from checkpoints import actors
@@ -30,7 +30,7 @@ AT_ONCE = 200  # lines of an export that are made before any is sent
 def seals(request: HttpRequest) -> HttpResponse:
     """How far the audit is sealed, and what its last verification found."""
     reader = auditor_or_404(request)
-    return render(request, "audit/_seals.html", {"seals": sealing.standing(), "may_audit": reader.may_audit})
+    return render(request, "audit/_seals.html", {"seals": seal_status.standing(), "may_audit": reader.may_audit})
 
 
 @require_POST
@@ -40,7 +40,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
     reader = auditor_or_404(request)
     if not reader.may_audit:
         raise PermissionDenied
-    verifying.ask(by=actors.of_user(reader.user))
+    seal_verification.ask(by=actors.of_user(reader.user))
     return redirect(reverse("audit") + audit.address(typed_of(request.POST)) + "#seals")
 
 

@@ -28,7 +28,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.store.gaps import Why
 from checkpoints.values.canonical_json import canonical
 
-from . import batch, chunks, policies, reading, rules, stayed, strays
+from . import chunks, delete_batch, kept_back, policies, reading, rules, strays
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .rules import History
 
@@ -199,7 +199,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
             if not _remove(prune, line, until):
                 return
             break
-        except batch.Moved:
+        except delete_batch.Moved:
             continue
         except NotVerified as error:
             log.error("retention.not_verified", run=line.run_id, error=str(error))
@@ -225,9 +225,9 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return False
         if not _counts(line):
             return True
-        portion = batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
+        portion = delete_batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
         with _unhurried():
-            freed = batch.remove(portion, why=why)
+            freed = delete_batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
                 raise Stopped
         if number < len(portions):
@@ -253,7 +253,7 @@ def _without(history: History, seqs: list[int]) -> History:
 def _close(prune: Prune, line: PruneLine) -> None:
     """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
     crash_points.point("prune_line_done", str(line.run_id))
-    kept = stayed.of(line, counts=_counts(line))
+    kept = kept_back.of(line, counts=_counts(line))
     lineage = line.run.lineage or line.run_id
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)

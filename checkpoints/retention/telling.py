@@ -12,7 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
 
-from . import stayed
+from . import kept_back
 from .rules import HELD, REASONS
 
 RANGES = 8  # of one run that are named
@@ -141,7 +141,7 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
         known = 0
         for reason, hold, count in line.stayed:
             known += count
-            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else stayed.REASONS[reason])
+            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else kept_back.REASONS[reason])
         if left := line.checkpoints - line.removed - known:
             yield KeptAfterAll(line.run_id, left, "" if line.done else _not_reached(prune))
 

@@ -16,7 +16,7 @@ from subprocess import PIPE
 import pytest
 from django.db.models.functions import Now
 
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.harness.session import ROOT
 
@@ -109,4 +109,4 @@ def assert_paid_once(run: Run, ledger: Path) -> None:
     assert (state(run)["mailed"], state(run)["payment"]) == (True, requests[0][1])
     assert [row.status for row in effects(run, "pay")] == ["done"]
     assert [row.status for row in effects(run, "mail")][-1] == "done"
-    assert verify.verify_run(run) == []
+    assert verify_runs.verify_run(run) == []

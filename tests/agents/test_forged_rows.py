@@ -36,7 +36,7 @@ from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows, database
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Event, Run
 from checkpoints.seals.problem import Problem
 from checkpoints.values.canonical_json import canonical, decode

@@ -13,8 +13,8 @@ import redis
 from django.db.models.functions import Now
 
 from agents.models import SweeperPass
-from agents.ringing import bells as ringing
-from agents.ringing.bells import Bells
+from agents.ringing import ring_pauses as ringing
+from agents.ringing.ring_pauses import Bells
 from agents.serving.sweeper import Sweeper, wake_timers
 from approvals.gates import closing
 from approvals.models import Gate

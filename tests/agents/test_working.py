@@ -11,7 +11,7 @@ import redis
 
 from agents.definition.registered import queue_of
 from agents.models import SweeperPass
-from agents.ringing.bells import LONGEST
+from agents.ringing.ring_pauses import LONGEST
 from agents.tasks import advance as doorbell
 from checkpoints.models import Checkpoint, Event, Run
 from tests.harness import services

@@ -15,7 +15,7 @@ from django.conf import settings as configured
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from agents.api.protocol import rates, throttling
+from agents.api.protocol import rate_counter, throttling
 from agents.api.protocol.throttling import address_of
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
@@ -27,18 +27,18 @@ from .asking import address, document, gate
 from .test_doors import refusal
 from .test_waiting import Answered
 
-TIMEOUT = rates.TIMEOUT
+TIMEOUT = rate_counter.TIMEOUT
 
 
 @pytest.fixture(autouse=True)
 def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What one test has counted with is not what the next counts with; a busy machine makes no Redis a deaf one."""
-    monkeypatch.setattr(rates, "_apart_until", 0.0)
-    monkeypatch.setattr(rates, "TIMEOUT", 10.0)
-    rates._together.cache_clear()
-    monkeypatch.setattr(rates, "_taken", {})
+    monkeypatch.setattr(rate_counter, "_apart_until", 0.0)
+    monkeypatch.setattr(rate_counter, "TIMEOUT", 10.0)
+    rate_counter._together.cache_clear()
+    monkeypatch.setattr(rate_counter, "_taken", {})
     yield
-    rates._together.cache_clear()
+    rate_counter._together.cache_clear()
 
 
 def of_a_test(*, most: int, settings: Any) -> User:
@@ -77,19 +77,19 @@ def test_whoever_comes_all_the_time_is_counted_in_parts_that_add_up(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, asked = signed_in(of_a_test(most=4000, settings=settings)), []
-    counted = rates._count
+    counted = rate_counter._count
 
-    def counting(name: str, who: str, most: int, times: int) -> rates.Rate:
+    def counting(name: str, who: str, most: int, times: int) -> rate_counter.Rate:
         asked.append(times)
         return counted(name, who, most, times)
 
-    monkeypatch.setattr(rates, "_count", counting)
-    monkeypatch.setattr(rates, "LASTS", 3600.0)
+    monkeypatch.setattr(rate_counter, "_count", counting)
+    monkeypatch.setattr(rate_counter, "LASTS", 3600.0)
     left = [int(client.get("/api/runs")["RateLimit"].split(";")[1].removeprefix("r=")) for _ in range(12)]
     assert left == list(range(3999, 3987, -1))
     assert asked == [1, 2, 4, 4, 4]
-    monkeypatch.setattr(rates, "LASTS", -1.0)
-    rates._taken.clear()
+    monkeypatch.setattr(rate_counter, "LASTS", -1.0)
+    rate_counter._taken.clear()
     assert [client.get("/api/runs")["RateLimit"].split(";")[1] for _ in range(2)] == ["r=3984", "r=3983"]
     assert asked[5:] == [1, 1]
 
@@ -98,15 +98,15 @@ def test_the_last_times_are_given_out_though_they_are_fewer_than_are_taken_at_on
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(of_a_test(most=7, settings=settings))
-    monkeypatch.setattr(rates, "SHARE", 1)
-    monkeypatch.setattr(rates, "LASTS", 3600.0)
+    monkeypatch.setattr(rate_counter, "SHARE", 1)
+    monkeypatch.setattr(rate_counter, "LASTS", 3600.0)
     assert [client.get("/api/runs").status_code for _ in range(8)] == [200] * 7 + [429]
 
 
 def test_all_processes_count_together(settings: Any) -> None:
     client = signed_in(of_a_test(most=2, settings=settings))
     assert client.get("/api/runs").status_code == 200
-    rates._together.cache_clear()  # as another process begins
+    rate_counter._together.cache_clear()  # as another process begins
     assert client.get("/api/runs").status_code == 200
     assert client.get("/api/runs").status_code == 429
     keys = redis.Redis.from_url(configured.REDIS_URL).keys("holdpoint.rates:*requests*")
@@ -157,8 +157,8 @@ def test_a_redis_that_does_not_answer_is_asked_once_and_then_left_alone(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(of_a_test(most=9, settings=settings))
-    monkeypatch.setattr(rates, "TIMEOUT", TIMEOUT)
-    monkeypatch.setattr(rates, "PAUSE_AFTER_FAILURE", 600.0)
+    monkeypatch.setattr(rate_counter, "TIMEOUT", TIMEOUT)
+    monkeypatch.setattr(rate_counter, "PAUSE_AFTER_FAILURE", 600.0)
     with deaf() as (settings.REDIS_URL, taken):
         assert [client.get("/api/runs").status_code for _ in range(10)] == [200] * 9 + [429]
         assert len(taken) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.policy.tally import Vote, tally
+from approvals.policy.vote_tally import Vote, tally
 
 
 def vote(user: int, *, on: int = 1, verdict: str = "approve", may: bool = True) -> Vote:

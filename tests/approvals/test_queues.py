@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from approvals.gates import reading
 from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach
 from approvals.models import Gate
-from approvals.policy import authority, quorum
+from approvals.policy import authority, enough_reviewers
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
 
 
@@ -42,7 +42,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
             assert (page is not None) == (gate in visible), "one rule says who sees a gate, in lists and on its page"
             if page is not None and gate.status == "open":
                 assert authority.reason(person.pk, page.decides, page.gate) == authority.why_not(person, gate)
-                (there,) = quorum.people(gate.policy.reviewers)
+                (there,) = enough_reviewers.people(gate.policy.reviewers)
                 assert page.deciders <= there
                 assert len(page.deciders) == min(len(there), gate.policy.quorum + 1)
         counts = reach.counts(MINE, ALL)

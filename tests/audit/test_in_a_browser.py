@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import BrowserContext, Page, expect
 
-from approvals.audit import verifying
+from approvals.audit import seal_verification
 from checkpoints.actors import Actor
 from checkpoints.models import Verification
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
@@ -35,7 +35,7 @@ def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str
     decide(gate, ann(team), comment="She\u202e is <b>right</b>")
     say("words " * 200, team=team.pk)
     seal_all()
-    verifying.go_on(verifying.ask(by=Actor("user:7", "Ann")).pk)
+    seal_verification.go_on(seal_verification.ask(by=Actor("user:7", "Ann")).pk)
     page = new_page(
         make_user("Olga Auditor", team, may=AUDITOR), color_scheme=scheme, viewport={"width": width, "height": 900}
     )

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
-from approvals.audit import verifying
+from approvals.audit import seal_verification
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import Walk
@@ -52,16 +52,16 @@ def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.parametrize(("within", "kept"), [(600, 0), (0, 2)])
 def test_a_worker_that_is_killed_in_a_slice_loses_that_slice_and_no_finding(within: int, kept: int) -> None:
     events = [three()[1] for _ in range(3)]
-    asked = verifying.ask(by=ANN)
+    asked = seal_verification.ask(by=ANN)
     statements = [f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}" for event in events]
     with forged(*statements):
         killed(TASK.format(asked=asked.pk, within=within), hit=3)
         left = Verification.objects.get(pk=asked.pk)
         assert (left.status, left.seals) == ("underway", kept)
-        assert not verifying.go_on(asked.pk), "whoever died may be thought alive for a while"
+        assert not seal_verification.go_on(asked.pk), "whoever died may be thought alive for a while"
         assert not Event.objects.filter(kind="audit.verified", subject=f"verification:{asked.pk}").exists()
         Verification.objects.filter(pk=asked.pk).update(busy_until=Now())
-        verifying.go_on(asked.pk, within=600)
+        seal_verification.go_on(asked.pk, within=600)
         assert Event.objects.filter(kind="audit.verified", subject=f"verification:{asked.pk}").count() == 1
     done = Verification.objects.get(pk=asked.pk)
     assert (done.status, done.faults, done.seals) == ("failed", 3, done.of)

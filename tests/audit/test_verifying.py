@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from approvals.audit import verifying
+from approvals.audit import seal_verification
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import Walk
 from checkpoints.models import Event, Verification
@@ -40,8 +40,8 @@ def told(asked: Verification) -> list[dict[str, int]]:
 
 def test_it_goes_through_everything_and_says_so_in_the_audit() -> None:
     three()
-    asked = verifying.ask(by=ANN)
-    assert verifying.go_on(asked.pk)
+    asked = seal_verification.ask(by=ANN)
+    assert seal_verification.go_on(asked.pk)
     done = fresh(asked)
     assert (done.status, done.faults, done.problems()) == ("passed", 0, [])
     assert done.seals == done.of > 0
@@ -49,7 +49,7 @@ def test_it_goes_through_everything_and_says_so_in_the_audit() -> None:
     assert told(asked) == [{"seals": done.seals, "events": done.events, "faults": 0, "upto": done.of}] or told(asked)
     event = Event.objects.get(kind="audit.verified", subject=f"verification:{asked.pk}")
     assert (event.actor, event.actor_name) == ("user:7", "Ann")
-    assert not verifying.go_on(asked.pk)
+    assert not seal_verification.go_on(asked.pk)
     assert len(told(asked)) == 1
 
 
@@ -58,9 +58,9 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
         three()
     whole = Walk.step
     monkeypatch.setattr(Walk, "step", lambda self: whole(self, events=1))
-    asked = verifying.ask(by=ANN)
+    asked = seal_verification.ask(by=ANN)
     seals: list[int] = []
-    while verifying.go_on(asked.pk, within=0):
+    while seal_verification.go_on(asked.pk, within=0):
         seals.append(fresh(asked).seals)
     assert fresh(asked).status == "passed"
     walked = sorted(set(seals))
@@ -70,9 +70,9 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
 
 def test_what_it_finds_is_kept_and_named() -> None:
     _, event, _, _ = three()
-    asked = verifying.ask(by=ANN)
+    asked = seal_verification.ask(by=ANN)
     with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
-        verifying.go_on(asked.pk)
+        seal_verification.go_on(asked.pk)
     done = fresh(asked)
     assert (done.status, done.faults) == ("failed", 1)
     assert [problem.subject for problem in done.problems()] == [f"event {event.pk}"]
@@ -81,7 +81,7 @@ def test_what_it_finds_is_kept_and_named() -> None:
 
 def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_nothing() -> None:
     three()
-    asked = verifying.ask(by=ANN)
+    asked = seal_verification.ask(by=ANN)
     one, other = fresh(asked), fresh(asked)
     assert one.take()
     assert not other.take()
@@ -102,7 +102,7 @@ def test_ten_who_ask_at_once_get_the_same_one() -> None:
     def ask() -> None:
         try:
             barrier.wait(timeout=PATIENCE)
-            found.append(verifying.ask(by=ANN).pk)
+            found.append(seal_verification.ask(by=ANN).pk)
         finally:
             connection.close()
 
@@ -118,12 +118,12 @@ def test_ten_who_ask_at_once_get_the_same_one() -> None:
 def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     say()
     seal_all()
-    asked = verifying.ask(by=ANN)
+    asked = seal_verification.ask(by=ANN)
 
     def broken(self: Walk) -> None:
         raise ValueError("no such thing")
 
     monkeypatch.setattr(Walk, "step", broken)
-    verifying.go_on(asked.pk)
+    seal_verification.go_on(asked.pk)
     assert [str(each) for each in fresh(asked).problems()] == ["the verification: could not be finished: ValueError"]
     assert fresh(asked).status == "failed"

@@ -9,7 +9,7 @@ import sys
 import time
 
 from checkpoints import store
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Run
 
 from .making import STEP, begin, take

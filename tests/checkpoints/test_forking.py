@@ -15,7 +15,7 @@ import pytest
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Plan, Run
 from checkpoints.store import Header, Snapshot, executions

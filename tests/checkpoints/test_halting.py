@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM, Actor
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.store import Header, claims

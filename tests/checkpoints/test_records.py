@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
 from checkpoints.layout import rows, snapshot
 from checkpoints.layout.payloads import join, pack, row_checksum, split, unpack

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, StateTooLarge, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
 from checkpoints.store import Header, Snapshot, claims

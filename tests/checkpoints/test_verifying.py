@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from checkpoints import store
-from checkpoints.audit.verify import verify_all, verify_run
+from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.layout.rows import Row
 from checkpoints.models import Checkpoint, Chunk, Run

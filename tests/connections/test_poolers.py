@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from checkpoints.postgresql import base, fitness
-from checkpoints.retention import batch
+from checkpoints.retention import delete_batch
 from config.local.postgres import Postgres
 from tests.harness.pgbouncer import pooler
 from tests.harness.services import Service, free_port, manage, run, wait_for_http, web_command
@@ -97,13 +97,13 @@ def test_a_server_that_is_too_old_is_refused_in_one_sentence(monkeypatch: pytest
 def test_a_prune_waits_for_no_disk_in_its_own_transactions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It set that for the session, which somebody else's statements shared behind a pooler by transaction."""
     during: list[str] = []
-    remove = batch.remove
+    remove = delete_batch.remove
 
     def removing(*args: Any, **options: Any) -> int:
         during.append(setting("synchronous_commit"))
         return remove(*args, **options)
 
-    monkeypatch.setattr(batch, "remove", removing)
+    monkeypatch.setattr(delete_batch, "remove", removing)
     run = ended(20)
     keep(run, keep_last=1)
     with connection.cursor() as cursor:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories import ann, make_policy, make_team
 from tests.harness.services import run
@@ -55,7 +55,7 @@ def test_an_agent_that_may_be_killed_anywhere_is_restartable(ledger: Path) -> No
     )
     assert all(each.title.startswith("Drill: sound (") for each in runs)
     assert {each.plan.version for each in runs} == {"1-drill"}
-    assert [problem for each in runs for problem in verify.verify_run(each)] == []
+    assert [problem for each in runs for problem in verify_runs.verify_run(each)] == []
     written = ledger.read_text().splitlines()
     assert len(written) == len(set(written)) == 2 * len(runs)  # one payment and one mail each
 

@@ -13,7 +13,7 @@ import pytest
 
 from agents.errors import RewindRefused
 from approvals.impact import Impact
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from tests.agents.driving import open_gate
 from tests.factories import ann, bob, make_team
 from tests.factories.random_agents import Knobs
@@ -93,7 +93,7 @@ def moved(life: Life) -> list[str]:
     horizon = Horizon.of(life.run, before, gate)
     life.go_to_the_end()
     found = list(complaints(impact, before, horizon, life.run, said=said))
-    found += [str(problem) for problem in verify.verify_run(life.run)]
+    found += [str(problem) for problem in verify_runs.verify_run(life.run)]
     return [f"{life.run}, {move}: {complaint}" for complaint in found]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from agents.models import Answer, Client, Effect
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from tests.api.asking import operations
 from tests.factories import MEMBER, ann, make_team
@@ -293,7 +293,7 @@ def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_
     assert none >= 1
     assert landed >= (at == "commit")
     for run in Run.objects.filter(team=call.program.team):
-        assert verify.verify_run(run) == []
+        assert verify_runs.verify_run(run) == []
 
 
 def test_no_call_that_writes_is_left_out() -> None:

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from agents.models import Client
 from agents.moves import cancel, rewind
-from agents.remote import liveness
+from agents.remote import lost_programs
 from agents.serving.sweeper import Sweeper
 from approvals.gates import closing, preflight_facts
 from approvals.models import Gate, Policy
@@ -42,7 +42,7 @@ def words(program: Program) -> tuple[str, str]:
 def test_one_that_is_there_is_not_missed() -> None:
     program = Program()
     program.to_gate()
-    liveness.miss()
+    lost_programs.miss()
     assert said(program, "run.missed") == 0
     colour, told = words(program)
     assert (colour, "(box:81) was heard of" in told) == ("green", True)
@@ -52,8 +52,8 @@ def test_one_that_went_silent_is_missed_once_and_heard_again() -> None:
     program = Program()
     gate = program.to_gate()
     silent(program, minutes=12)
-    liveness.miss()
-    liveness.miss()
+    lost_programs.miss()
+    lost_programs.miss()
     assert said(program, "run.missed") == 1
     colour, told = words(program)
     assert (colour, "not heard of for 12 min" in told) == ("amber", True)
@@ -68,7 +68,7 @@ def test_one_that_listens_to_its_gate_or_run_is_there(address: str, subject: str
     program = Program()
     gate = program.to_gate()
     silent(program, minutes=12)
-    liveness.miss()
+    lost_programs.miss()
     about = f"gate:{gate.pk}" if subject == "gate" else f"run:{program.run}"
     assert program.client.get(f"/api/{address}", {"subject": about, "after": "now"}).status_code == 200
     assert (said(program, "run.heard"), words(program)[0]) == (1, "green")
@@ -83,7 +83,7 @@ def test_one_that_works_by_a_persons_own_token_is_heard_by_that_and_by_no_other(
     told = program.ok(program.post("gates", {"agent": program.agent, "title": "Wire", "actions": [ASKED]}))
     program.run = told["run"]
     silent(program, minutes=12)
-    liveness.miss()
+    lost_programs.miss()
     assert bearing(another).get(f"/api/gates/{told['gate']}/outcome").status_code == 200
     assert said(program, "run.heard") == 0
     assert program.client.get(f"/api/gates/{told['gate']}/outcome").status_code == 200
@@ -109,7 +109,7 @@ def test_one_that_said_that_it_goes_away_is_not_missed() -> None:
     program.draft()
     program.ask(deferred=True)
     silent(program, days=2)
-    liveness.miss()
+    lost_programs.miss()
     assert said(program, "run.missed") == 0
     assert "comes back for the outcome" in words(program)[1]
 
@@ -124,11 +124,11 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     program = Program()
     gate = gate_of(program, timedelta(minutes=10))
     silent(program, minutes=9)
-    liveness.miss()
+    lost_programs.miss()
     Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
     silent(program, minutes=2)
-    liveness.miss()
+    lost_programs.miss()
     Sweeper().withdraw_gates()
     ended = Gate.objects.get(pk=gate.pk)
     assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
@@ -144,8 +144,8 @@ def test_its_gate_stays_where_nothing_says_so(spared: str) -> None:
     if spared == "deferred":
         Client.objects.filter(run=program.run).update(deferred=True)
     if spared == "heard in that moment":
-        liveness.heard(program.row())
-    liveness.miss()
+        lost_programs.heard(program.row())
+    lost_programs.miss()
     Sweeper().withdraw_gates()
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
@@ -155,8 +155,8 @@ def test_nothing_is_kept_of_programs_whose_runs_have_ended() -> None:
     program.start()
     program.ok(program.work("endings", status="failed", reason="It broke."))
     silent(program, hours=1)
-    liveness.miss()
-    liveness.miss()
+    lost_programs.miss()
+    lost_programs.miss()
     assert not Client.objects.filter(run=program.run).exists()
     assert said(program, "run.missed") == 0
 

@@ -8,7 +8,7 @@ from approvals.errors import NotAllowed
 from approvals.gates import queues
 from approvals.models import Gate
 from approvals.policy import authority
-from approvals.policy.quorum import lacking
+from approvals.policy.enough_reviewers import lacking
 from tests.factories import MEMBER, ann, bob, make_policy, make_team, waiting
 from tests.factories.tokens import bearing, make_token
 

@@ -20,7 +20,7 @@ from agents.models import Effect
 from agents.serving.sweeper import Sweeper
 from approvals.errors import NotAllowed
 from approvals.models import Gate
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
 from tests.factories import MEMBER, ann, bob, make_team, mira
 from tests.factories.tokens import bearing, make_token
@@ -175,7 +175,7 @@ def test_sweepers_and_the_programs_own_report_at_once_come_to_one_end(web: str, 
     said = Counter(Event.objects.filter(subject=f"effect:{row.pk}").values_list("kind", flat=True))
     assert said["effect.done"] == 1
     assert Gate.objects.filter(run=program.run, kind="recovery").count() == said["effect.unknown"] <= 1
-    assert verify.verify_run(program.row()) == []
+    assert verify_runs.verify_run(program.row()) == []
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +213,6 @@ def test_wherever_the_sweeper_is_killed_the_question_is_asked_once_by_the_next(
         none, landed = none + (not asked), landed + bool(asked)
         Sweeper().go_on_alone()
         assert len(questions(program)) == 1
-        assert verify.verify_run(program.row()) == []
+        assert verify_runs.verify_run(program.row()) == []
     assert none >= 1
     assert landed >= (at == "commit")

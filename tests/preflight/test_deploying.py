@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from approvals.models import Gate
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
 from tests.agents.driving import effects, make_run, open_gate, state, trail
 from tests.factories import ann, make_team

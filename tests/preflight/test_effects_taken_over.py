@@ -8,7 +8,7 @@ from agents.moves import cancel as cancelling
 from agents.moves import fork as forks
 from agents.moves import impact
 from agents.serving.sweeper import Sweeper
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
 from tests.agents.driving import advance, advance_to_rest, answer, decide, effects, make_run, open_gate, state, trail
 from tests.factories import ann, make_user

@@ -14,7 +14,7 @@ from agents.serving.sweeper import Sweeper
 from approvals.errors import CannotResume
 from approvals.gates import preflight_facts
 from approvals.models import Gate
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode
 from tests.agents.driving import advance, advance_to_rest, decide, make_run, open_gate, state, trail
@@ -242,22 +242,22 @@ def test_an_effect_that_was_performed_keeps_its_name(deploy: Deploy) -> None:
 
 def test_a_decision_that_comes_first_is_not_lost(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at the gate and its withdrawal somebody decides: the outcome is applied, nothing withdrawn."""
-    from agents.runner import migrate
+    from agents.runner import version_upgrade
 
     run = waiting(deploy)
     deploy("two")
     swept(run)
-    brought = migrate.brought
+    brought = version_upgrade.brought
 
     def late(*args: Any) -> dict[str, Any]:
-        monkeypatch.setattr(migrate, "brought", brought)
-        monkeypatch.setattr(migrate, "fault", lambda *_: "")
+        monkeypatch.setattr(version_upgrade, "brought", brought)
+        monkeypatch.setattr(version_upgrade, "fault", lambda *_: "")
         if Gate.objects.open().filter(run=run).exists() and Run.objects.get(pk=run.pk).status == "running":
             decide(run, comment="in time")
         return brought(*args)
 
-    monkeypatch.setattr(migrate, "fault", lambda *_: "")
-    monkeypatch.setattr(migrate, "brought", late)
+    monkeypatch.setattr(version_upgrade, "fault", lambda *_: "")
+    monkeypatch.setattr(version_upgrade, "brought", late)
     advance(run)
     assert trail(run)[3:] == [("gate", "review"), ("upcast", "send"), ("reopen", "send")]
     assert not Gate.objects.filter(run=run, status="withdrawn").exists()

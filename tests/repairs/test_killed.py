@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.models import Effect
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.agents.driving import answer, failures, make_run, open_gate, state, trail
 
@@ -37,7 +37,7 @@ def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(place: str, hit: 
     assert [kind for kind, _ in trail(run)].count("repair") == 3
     assert [row.status for row in Effect.objects.filter(run=run)] == ["done"]
     assert ledger.read_text().count("order") == 1
-    assert verify.verify_run(run) == []
+    assert verify_runs.verify_run(run) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import Failure
 from agents.moves import fork as forks
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode
 from tests.agents.driving import (
@@ -51,7 +51,7 @@ def test_a_refused_output_is_no_checkpoint_and_its_step_runs_again_with_the_vali
     assert refused(run) == [("enough", "write", 0)]
     assert failures(run)[0].error == "0 is less than 1"
     assert (failures(run)[0].base, failures(run)[0].seq) == (Checkpoint.objects.get(run=run, seq=1).id, 1)
-    assert verify.verify_run(run) == []
+    assert verify_runs.verify_run(run) == []
 
 
 def test_a_refusal_is_an_event_without_its_words(ledger: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_next_ring_runs_the_producer_and_reuses_what_the_repair_does_not_tou
         ("repair", "build"), ("step", "shape"), ("reused", "review"), ("reused", "other"), ("reused", "order"),
         ("step", "build"),
     ]  # fmt: skip
-    assert verify.verify_run(run) == []
+    assert verify_runs.verify_run(run) == []
 
 
 def test_an_effect_in_between_is_adopted_and_not_repeated(ledger: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_repair_in_a_fork_asks_rather_than_go_back_past_where_somebody_forked_
     advance(fork)
     assert (fork.status, open_gate(fork).step) == ("waiting", "build")
     assert [ring for _, _, ring in refused(fork)] == [0, 1, 2], "to other, which ran in the fork, and no further"
-    assert verify.verify_run(fork) == []
+    assert verify_runs.verify_run(fork) == []
 
 
 def test_a_repair_does_not_go_back_over_what_cannot_be_undone_and_might_be_done_again(ledger: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run
 from tests.factories import unique
 from tests.pages.clients import signed_in

@@ -16,10 +16,10 @@ from django.test import override_settings
 
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import database
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
-from checkpoints.retention import batch
+from checkpoints.retention import delete_batch
 from checkpoints.store import gap_headers, gaps
 from checkpoints.store.gaps import Why
 from tests.audit.evidence import seal_all
@@ -234,7 +234,7 @@ def forge(
     why: Why | None = None,
 ) -> None:
     """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
-    rows, _ = batch._headers(run.pk, [(first, last)])
+    rows, _ = delete_batch._headers(run.pk, [(first, last)])
     made = [list(header) for header, _ in rows]
     digests = [digest for _, digest in rows]
     if step is not None:

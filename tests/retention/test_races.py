@@ -16,10 +16,10 @@ from django.db import connection, transaction
 
 from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, Run
-from checkpoints.retention import batch, chunks, prunes, reading, rules
+from checkpoints.retention import chunks, delete_batch, prunes, reading, rules
 from checkpoints.retention.errors import AlreadyPruning
 from checkpoints.runs import holds
 from checkpoints.store import Header
@@ -103,10 +103,10 @@ def test_a_hold_or_a_move_after_the_look_is_seen_under_the_lock() -> None:
     ):
         run, claim, _ = grown(60)
         history = reading.history_of(run.pk)
-        portion = batch.prepared(run.pk, run.pk, history, list(range(2, 40)))
+        portion = delete_batch.prepared(run.pk, run.pk, history, list(range(2, 40)))
         change(run, claim)
-        with pytest.raises(batch.Moved), transaction.atomic():
-            batch.remove(portion, why=Why("x", 1, SYSTEM, history.places[0].at))
+        with pytest.raises(delete_batch.Moved), transaction.atomic():
+            delete_batch.remove(portion, why=Why("x", 1, SYSTEM, history.places[0].at))
         assert 7 in seqs(run)
 
 
@@ -232,7 +232,7 @@ def test_a_run_that_does_not_verify_is_left_as_it_is() -> None:
     assert len(seqs(run)) == 61
     assert not Gap.objects.filter(run=run).exists()
     with pytest.raises(NotVerified):
-        batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [7])
+        delete_batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [7])
 
 
 def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from agents.session.path import Path
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.audit.verify import verify_all, verify_run
+from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.models import Chunk, Event, Gap, Prune, Run
 from checkpoints.retention import prunes, reading
 from checkpoints.runs import holds

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from checkpoints import crash_points, tasks
 from checkpoints.actors import SYSTEM, Actor
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Prune
 from checkpoints.retention import prunes
 from checkpoints.retention.errors import NotUnderWay

@@ -22,12 +22,12 @@ from agents.moves import cancel, rewind
 from agents.runner import engine
 from agents.session import unsettled
 from agents.session.path import Path as Trail
-from agents.steps import recovery
+from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
 from checkpoints import crash_points
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.agents.driving import open_gate, state
 from tests.factories import ann, bob, make_team, random_agents
@@ -121,7 +121,7 @@ class Crowd:
     def truth(self, gate: Gate) -> str:
         """What is true of the effect that a question is about; one of the answers where all may be given."""
         ids = [each["id"] for each in questions(gate)]
-        key = recovery.about(gate)
+        key = recovery_gate.about(gate)
         if RecoveryAnswer.UNDONE in ids:
             taken_back = lines_of(Effect.objects.get(key=key), self.world)[1]
             return (
@@ -181,7 +181,7 @@ def lines_of(row: Effect, world: World) -> tuple[int, int]:
 def complaints(run: Run, world: World) -> list[str]:
     """What the ledger of effects says of a run that is to have ended, and the world does not."""
     assert run.head is not None
-    path, found = Trail.to(run.head), [str(each) for each in verify.verify_run(run)]
+    path, found = Trail.to(run.head), [str(each) for each in verify_runs.verify_run(run)]
     for row in Effect.objects.filter(run=run, undoes=None).order_by("pk"):
         stands = row.status in unsettled.LANDED
         done, taken_back = lines_of(row.taken_from or row, world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.moves import fork as forks
 from approvals.consequences.gate import Foretold
 from approvals.impact import Verdict
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Run
 from tests.agents.driving import advance_to_rest, answer, decide, make_run, open_gate, state, trail
 from tests.factories import ann, make_user

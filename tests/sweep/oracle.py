@@ -9,7 +9,7 @@ from agents.session import unsettled
 from agents.session.path import Path
 from approvals.models import Gate, Outcome
 from checkpoints import store
-from checkpoints.audit import verify
+from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
 
 from .outside import Outside, message_id
@@ -20,7 +20,7 @@ HAPPENED = ("done", "kept")
 def complaints(run: Run, outside: Outside) -> Iterator[str]:
     """Everything that is wrong."""
     path = Path.to(store.load(run).id)
-    yield from (str(problem) for problem in verify.verify_run(run))
+    yield from (str(problem) for problem in verify_runs.verify_run(run))
     yield from _refunds(run, path, outside)
     yield from _mails(run, outside)
     yield from _settled(run, path)

@@ -25,7 +25,7 @@ from agents.definition import registry
 from agents.ringing import doorbell
 from approvals.policy import pacing
 from checkpoints import crash_points
-from checkpoints.audit import database, sealer, verify
+from checkpoints.audit import database, sealer, verify_runs
 from tests.factories import ann, make_team
 from tests.harness.session import ROOT
 from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
@@ -121,7 +121,7 @@ def test_whatever_crashes_one_refund_stands_for_each_approval(
     flow = rng.choice(flows)
     flow(case, rng)
     assert not case.armed, f"{flow.__name__} never reached {point} {hit} times"
-    assert verify.verify_run(case.run) == []
+    assert verify_runs.verify_run(case.run) == []
 
 
 @pytest.mark.parametrize("those", ["of each pair", pytest.param("left out", marks=pytest.mark.long)])

@@ -18,8 +18,8 @@ from agents.models import Scope
 from agents.queries.access import reader_of
 from approvals.consequences.gate import Foretold
 from approvals.decisions import per_action
-from approvals.decisions.consequences import DecisionImpact
-from approvals.decisions.consequences import of_word as impact_of
+from approvals.decisions.decision_impact import DecisionImpact
+from approvals.decisions.decision_impact import of_word as impact_of
 from approvals.decisions.next_proposal import put
 from approvals.decisions.submission import Submission
 from approvals.gates.reading import read

@@ -20,7 +20,7 @@ from agents.api.runs.moves import Order
 from agents.models import Scope
 from agents.queries.access import reader_of
 from approvals.decisions import deciding
-from approvals.decisions.consequences import LENGTH
+from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.models import Decision
 from approvals.policy import step_up

@@ -14,7 +14,7 @@ from agents.api.protocol.addresses import GateId, gate_page
 from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, Scope
-from agents.remote import liveness
+from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from approvals.views.access import gate_or_404
@@ -78,7 +78,7 @@ def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpRes
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
     gate = gate_or_404(request, gate_id)
     if not getattr(request, "scope", {}).get(AGAIN):  # it was heard when it came, and waits for less than it is missed
-        liveness.listens(gate.run, token_of(request))
+        lost_programs.listens(gate.run, token_of(request))
     answer = told(gate)
     if gate.status == Gate.Status.OPEN:
         answer[AWAITS] = f"gate.{gate.pk}"

@@ -22,8 +22,8 @@ from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
 from agents.models import Client, Registration, Scope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
+from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
-from agents.remote import under
 from agents.remote.post_gate import Performed, Posted
 from agents.runs.start import start_run
 from agents.text import one_line
@@ -157,7 +157,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
     def do() -> HttpResponse:
-        policy = under.policy_of(token_of(request), order.policy, team)
+        policy = policy_of_token.policy_of(token_of(request), order.policy, team)
         turn = posting.post(
             order.posted(agent, policy), by=actor_of(request), team=team, owner=reader_of(request),
             token=token_of(request), worker=order.worker or actor_of(request).name, deferred=order.deferred,

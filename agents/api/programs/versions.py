@@ -18,7 +18,7 @@ from agents.errors import WorkNotAllowed
 from agents.models import Scope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
-from agents.remote import under
+from agents.remote import policy_of_token
 from checkpoints.access.permissions import teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -155,7 +155,7 @@ def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -
         raise WorkNotAllowed
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
 
-    under.check_plan(token_of(request), spec.steps)
+    policy_of_token.check_plan(token_of(request), spec.steps)
 
     def do() -> HttpResponse:
         plan = outside.register(spec, teams=teams, by=actor_of(request))

@@ -25,8 +25,8 @@ from agents.queries.access import reader_of
 from agents.remote import asking, reach, results, session_cache, turns
 from agents.remote.results import Written
 from agents.remote.turns import Turn
-from agents.session.dispatch import Hands
-from agents.session.session import Slice
+from agents.session.hand_out import Hands
+from agents.session.run_session import Slice
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Run

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja.throttling import BaseThrottle
 
-from . import problems, rates
+from . import problems, rate_counter
 from .auth import token_of
-from .rates import Rate
+from .rate_counter import Rate
 from .waiting import AGAIN
 
 HEADERS: dict[str, Any] = {
@@ -88,7 +88,7 @@ def address_of(request: HttpRequest) -> str:
 def _count(request: HttpRequest) -> Rate:
     token = token_of(request)
     who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
-    rate = rates.count("requests", who, most=settings.HOLDPOINT_API_RATE)
+    rate = rate_counter.count("requests", who, most=settings.HOLDPOINT_API_RATE)
     request.rate = rate  # type: ignore[attr-defined]
     return rate
 
@@ -96,7 +96,7 @@ def _count(request: HttpRequest) -> Rate:
 def _failed(request: HttpRequest, sent: str) -> HttpResponse | None:
     _known.pop(_digest(sent), None)
     address = address_of(request)
-    rate = rates.count("failures", address, most=settings.HOLDPOINT_API_FAILURES)
+    rate = rate_counter.count("failures", address, most=settings.HOLDPOINT_API_FAILURES)
     if rate.within:
         return None
     _keep(_shut, address, time.monotonic() + rate.seconds)

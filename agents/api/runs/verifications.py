@@ -11,7 +11,7 @@ from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.models import Scope
 from agents.queries.access import run_or_404
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 
 router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
 

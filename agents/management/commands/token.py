@@ -13,7 +13,7 @@ from agents.errors import TokenRefused
 from agents.models.token import FOR_AGENTS, Scope
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
-from approvals.policy import quorum
+from approvals.policy import enough_reviewers
 from checkpoints import actors
 
 
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         except TokenRefused as error:
             raise CommandError(str(error)) from error
         asks_under = Policy.objects.current().filter(team=made.team, name=made.policy or DEFAULT).first()
-        if made.agent and asks_under and (few := quorum.lacking_besides(made.user, asks_under)):
+        if made.agent and asks_under and (few := enough_reviewers.lacking_besides(made.user, asks_under)):
             self.stderr.write(few)
         self.stderr.write(f"Until {made.expires_at:%Y-%m-%d}, for {', '.join(made.scopes)}. It is shown this once:")
         self.stdout.write(sent)

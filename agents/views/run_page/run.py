@@ -16,7 +16,7 @@ from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.run_row import Read, run_read_or_404
 from agents.queries.run_story import scene_of
 from agents.runner.engine import last_good
-from checkpoints.audit.verify import verify_run
+from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
 
 from . import events

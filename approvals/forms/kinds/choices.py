@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from approvals.forms import names, shapes
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, Choice, Node, Option
 from approvals.forms.places import Place
 from approvals.forms.sent import Faults

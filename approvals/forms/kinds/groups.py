@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from approvals.forms import names
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, Group, Node
 from approvals.forms.places import Place
 from approvals.forms.shapes import Shape, items, members

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from approvals.forms import moments, names, texts
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints, short
 from approvals.forms.nodes import MISSING, Field, Option
 from approvals.forms.places import Place

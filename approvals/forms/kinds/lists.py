@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, Rows
 from approvals.forms.places import Place
 from approvals.forms.shapes import Shape, items

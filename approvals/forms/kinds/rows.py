@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from approvals.forms import names
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints
 from approvals.forms.nodes import MISSING, Row, Window
 from approvals.forms.places import Place

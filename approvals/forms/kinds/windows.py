@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from approvals.forms import names
-from approvals.forms.builder import Builder
+from approvals.forms.build_context import Builder
 from approvals.forms.nodes import Window
 from approvals.forms.places import Place
 

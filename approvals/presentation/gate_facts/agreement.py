@@ -9,7 +9,7 @@ from datetime import datetime
 from django.contrib.auth.models import User
 
 from approvals.models import Decision, Gate, Policy
-from approvals.policy import quorum
+from approvals.policy import enough_reviewers
 
 from . import outcomes, preconditions
 
@@ -70,7 +70,9 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
     who = reviewers(policy)
     lacking = ""
     if empty > 0:
-        lacking = quorum.lacking(gate, quorum.people(policy.reviewers)[0] if deciders is None else deciders)
+        lacking = enough_reviewers.lacking(
+            gate, enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
+        )
     voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)

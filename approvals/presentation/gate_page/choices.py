@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from approvals.cards.action import EDIT
-from approvals.decisions.consequences import DecisionImpact
+from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.per_action import Mixed
 from approvals.english import quoted
 from approvals.gates import closing

@@ -9,8 +9,8 @@ from django.template.defaultfilters import filesizeformat
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune
 from checkpoints.retention import prunes, telling
-from checkpoints.retention.alone import alone
 from checkpoints.retention.errors import PruneRefused
+from checkpoints.retention.one_at_a_time import alone
 
 SHOWN = 50  # runs that are named; --json has all of them
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from checkpoints.audit import database
-from checkpoints.audit.verify import verify_all, verify_run
+from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.events import event_proof
 from checkpoints.models import Run
 

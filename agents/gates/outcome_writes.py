@@ -13,7 +13,7 @@ from typing import Any
 from agents.definition import feedback, fields
 from agents.definition.feedback import Words
 from agents.definition.plan_builder import DECISION
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.text import one_line
 from approvals.cards.action import RESPOND, Settled
 from approvals.models import Gate, Outcome

@@ -29,7 +29,7 @@ from agents.gates import opening
 from agents.models import Effect
 from agents.session import translate, unsettled
 from agents.session.heartbeat import Beat
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.steps import execute
 from approvals.gates import closing
 from approvals.models import Gate

@@ -33,7 +33,7 @@ from checkpoints.store.claims import Claim
 from checkpoints.store.executions import Record
 
 from . import translate, unsettled
-from .dispatch import Hands
+from .hand_out import Hands
 from .heartbeat import Beat
 from .path import Path, Place
 

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from agents.models import Client, Effect
 from agents.runner import engine
-from agents.session.dispatch import HandOut
+from agents.session.hand_out import HandOut
 from approvals.models import Gate, Grant, Outcome
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced

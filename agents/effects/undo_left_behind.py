@@ -16,9 +16,9 @@ from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
 from agents.session import translate, unsettled
-from agents.session.dispatch import HandOut
-from agents.session.session import Slice
-from agents.steps import execute, recovery
+from agents.session.hand_out import HandOut
+from agents.session.run_session import Slice
+from agents.steps import execute, recovery_gate
 from agents.steps.invoke import call_about, declared
 from approvals.cards.recovery_answers import RecoveryAnswer
 from checkpoints import crash_points
@@ -29,7 +29,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.values import digests
 
-from . import classify, late_reports, left_behind, readback
+from . import classify, hold_left_behind, late_reports, readback
 from .readback import Found
 
 Status = Effect.Status
@@ -70,7 +70,7 @@ def _settled(slice: Slice, row: Effect) -> bool:
         return False
     if row.status != Status.DONE:
         return True
-    if row.irreversible or row.taken_from_id is not None or not spec.undo or left_behind.stood_on(row):
+    if row.irreversible or row.taken_from_id is not None or not spec.undo or hold_left_behind.stood_on(row):
         with transaction.atomic():
             row.kept(by=slice.by)
             slice.hold_token()
@@ -92,7 +92,7 @@ def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             with transaction.atomic():
                 execute.queue_again(slice.claim, execute.backoff(slice.attempt), "asks the provider again", by=slice.by)
         else:
-            recovery.abandoned(slice, spec, row)
+            recovery_gate.abandoned(slice, spec, row)
         return False
     return True
 
@@ -106,7 +106,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
         if undo.status == Status.INTENDED:
             undo.unknown("The worker was gone before the answer came.", by=slice.by)
         if not said.idempotent or undo.attempts > said.retry:
-            recovery.not_undone(slice, spec, row, undo.error)
+            recovery_gate.not_undone(slice, spec, row, undo.error)
             return False
     if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
         undo = None  # a person was asked since, and ordered it again: under a key of its own
@@ -120,8 +120,8 @@ def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) ->
     """The undo's row, intended under this claim's token; None where a fork came to stand on it. Raises Fenced."""
     crash_points.point("before_undo", spec.name)
     with transaction.atomic():
-        left_behind.lock(slice.run)
-        if left_behind.stood_on(row):
+        hold_left_behind.lock(slice.run)
+        if hold_left_behind.stood_on(row):
             return None
         if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
             undo.retried(token=slice.claim.token, by=slice.by)
@@ -170,10 +170,10 @@ def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
     """Record that the effect was taken back. Raises Fenced."""
     try:
         with transaction.atomic():
-            left_behind.lock(slice.run)
+            hold_left_behind.lock(slice.run)
             undo.done(None, by=slice.by)
             row.undone(by=slice.by)
-            recovery.answered_elsewhere(row, "The worker reported that it was undone.")
+            recovery_gate.answered_elsewhere(row, "The worker reported that it was undone.")
     except Fenced:
         late_reports.undone(row, undo)
         raise
@@ -186,7 +186,7 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
 
     Raises ValueRefused and OutputRefused for a result that does not fit.
     """
-    left_behind.lock(slice.run)
+    hold_left_behind.lock(slice.run)
     row = Effect.objects.select_related("run").get(run=slice.run, key=key)
     undo = row.undos.select_related("run").order_by("-generation").first()
     if undo is not None and choice in (RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.UNDONE, RecoveryAnswer.KEEP):
@@ -232,5 +232,5 @@ def not_undone(
         if safe and undo.attempts <= said.retry:
             execute.queue_again(slice.claim, execute.backoff(undo.attempts), words, by=slice.by)
         else:
-            recovery.not_undone(slice, spec, row, words)
+            recovery_gate.not_undone(slice, spec, row, words)
     return False

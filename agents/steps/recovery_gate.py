@@ -10,7 +10,7 @@ from django.db import transaction
 from agents.models import Effect
 from agents.session import allowing_gate, translate
 from agents.session.allowing_gate import carried, shown_for
-from agents.session.session import Slice
+from agents.session.run_session import Slice
 from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import Card, Choice, Question
