@@ -97,9 +97,15 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
     SESSION.stop_own()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_passwords() -> Iterator[None]:
-    """Hash passwords quickly in this process."""
+@pytest.fixture(autouse=True)
+def quick_passwords(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hash passwords quickly in this process, unless a web server reads them: it would hash them anew when it does.
+
+    That ends the sessions of whoever only confirmed a password.
+    """
+    if {"shared_web", "start_service"} & set(request.fixturenames):
+        yield
+        return
     with override_settings(PASSWORD_HASHERS=["tests.harness.passwords.Quick"]):
         yield
 

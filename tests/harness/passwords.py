@@ -1,7 +1,6 @@
 """Django's own way with passwords, but quick: a test that signs in forty times does not show a long hash forty times.
 
-Only the tests' own process hashes so. A web server that a test starts reads such a hash as one of its own, made with
-too few rounds, and hashes the password as in production.
+A web server that a test starts hashes as in production, so what it is to read is not made in this way.
 """
 
 from __future__ import annotations
