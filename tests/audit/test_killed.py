@@ -28,7 +28,7 @@ from checkpoints.audit.walk import Walk
 step = Walk.step
 Walk.step = lambda self: step(self, events=1)
 """  # a seal a step: else all that a test writes is one
-TASK = "from approvals.audit import verifying\nwhile verifying.go_on({asked}, within={within}): pass"
+TASK = "from approvals.audit import seal_verification\nwhile seal_verification.go_on({asked}, within={within}): pass"
 COMMAND = "from django.core.management import call_command\ncall_command('audit', 'verify')"
 
 

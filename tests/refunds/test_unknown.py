@@ -30,7 +30,7 @@ from .conftest import World
 from .test_mail import MAILS
 
 ORDER, AMOUNT = "20418", "1284.00"
-WORK = "import django; django.setup(); from agents import runner; runner.advance({})"
+WORK = "import django; django.setup(); from agents.runner import engine; engine.advance({})"
 
 
 @pytest.fixture(scope="module")

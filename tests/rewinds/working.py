@@ -13,7 +13,7 @@ from checkpoints.models import Run
 from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
-WORK = "import django; django.setup(); from agents import runner; runner.advance({})"
+WORK = "import django; django.setup(); from agents.runner import engine; engine.advance({})"
 
 
 @contextmanager
