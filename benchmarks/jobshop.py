@@ -18,7 +18,7 @@ from agents.examples.jobshop import local, planning, reading, schedules, solver
 from agents.examples.jobshop.breakdown import Situation
 from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source
 
-FOLDER = Path(__file__).resolve().parent.parent / "agents" / "examples" / "jobshop"
+FOLDER = Path(__file__).resolve().parent.parent / "agents" / "examples" / "jobshop" / "instances"
 Line = tuple[Schedule, Repair]
 
 
