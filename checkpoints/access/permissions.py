@@ -61,7 +61,7 @@ WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
 
 
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
-    """The teams in which this person has a permission, "view_run" or "checkpoints.view_run".
+    """Return the teams in which this person has a permission, "view_run" or "checkpoints.view_run".
 
     A superuser sees every team, and does in a team only what its members may do, as one of them. By a token for one
     team nobody reaches another.
@@ -79,12 +79,12 @@ def teams_where(user: Any, codename: str) -> QuerySet[Group]:
 
 
 def may(user: Any, team_id: int, codename: str) -> bool:
-    """Whether this person has the permission in this team."""
+    """Tell whether this person has the permission in this team."""
     return teams_where(user, codename).filter(pk=team_id).exists()
 
 
 def holders(codename: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, bool]:
-    """Which of the people `among`, by id, have a permission in one of the `teams`, in one statement.
+    """Tell, by id, which of the people `among` have a permission in one of the `teams`, in one statement.
 
     The rule of `teams_where` for many at once, but that a superuser sees nothing more by it. Who is missing in the
     answer has no account, or one that is switched off.
@@ -95,7 +95,7 @@ def holders(codename: str, *, teams: Collection[int], among: Collection[int]) ->
 
 
 def members_where(codename: str, *, teams: Collection[int]) -> dict[int, set[int]]:
-    """The ids of the people who have a permission in each of these `teams` now, by the rule of `holders`."""
+    """Return, by team, the ids of the people who have a permission in it now, by the rule of `holders`."""
     found: dict[int, set[int]] = {team: set() for team in teams}
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, {**_asked(codename), "teams": list(teams)})
@@ -105,7 +105,7 @@ def members_where(codename: str, *, teams: Collection[int]) -> dict[int, set[int
 
 
 def teams_of(people: Collection[int], *codenames: str) -> dict[tuple[int, str], frozenset[int]]:
-    """The rule of `teams_where` for many people and permissions, "checkpoints.view_run", in one statement."""
+    """Apply the rule of `teams_where` to many people and permissions, "checkpoints.view_run", in one statement."""
     found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in codenames}
     with connection.cursor() as cursor:
         cursor.execute(_TEAMS, {"names": list(codenames), "people": list(people)})
@@ -120,7 +120,7 @@ def _asked(codename: str) -> dict[str, str]:
 
 
 def _named(codename: str, path: str = "") -> Q:
-    """The permissions that "view_run" or "checkpoints.view_run" names, from a table that reaches them by `path`."""
+    """Match the permissions named "view_run" or "checkpoints.view_run", from a table that reaches them by `path`."""
     app, _, name = codename.rpartition(".")
     of_app = Q(**{f"{path}content_type__app_label": app}) if app else Q()
     return Q(**{f"{path}codename": name}) & of_app

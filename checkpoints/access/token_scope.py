@@ -17,7 +17,7 @@ class Bounds:
     agent: str = ""
 
     def take_in(self, *, team: int, agent: str) -> bool:
-        """Whether what belongs to this team and agent lies within."""
+        """Tell whether what belongs to this team and agent lies within these bounds."""
         return self.team in (None, team) and self.agent in ("", agent)
 
 
@@ -25,5 +25,5 @@ EVERYTHING = Bounds()
 
 
 def of(user: Any) -> Bounds:
-    """The bounds of whoever asks."""
+    """Return the bounds of this user, or of the token that they use."""
     return getattr(user, "bounds", EVERYTHING)

@@ -33,7 +33,7 @@ WHERE kind = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
 
 
 def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
-    """The digest of these columns of a row, and of what belongs to it, in hex."""
+    """Return the digest of these columns of a row, and of what belongs to it, in hex."""
     said = {name: _plain(getattr(row, name)) for name in columns}
     return hashlib.sha256(canonical({**said, **more})).hexdigest()
 
@@ -59,7 +59,7 @@ class Told(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether a process with the key wrote it."""
+        """Tell whether a process with the key wrote this event."""
         return is_proven(self.kind, self.subject, self.version, self.data)
 
 
@@ -78,7 +78,7 @@ class Cover:
     of_run: Callable[[int], Iterable[int]]
 
     def check(self, numbers: Sequence[int]) -> list[Problem]:
-        """What is wrong with the subjects of these numbers: rows altered, removed or slipped in.
+        """Return what is wrong with the subjects of these numbers: rows altered, removed or slipped in.
 
         Events and rows are read one after the other, and something may move in between: only what is wrong twice is.
         """
@@ -86,7 +86,7 @@ class Cover:
         return [problem for found in self._wrong(list(wrong)).values() for problem in found] if wrong else []
 
     def next(self, number: int) -> Sequence[int]:
-        """The numbers to check after this one; none where all were.
+        """Return the numbers to check after this one; none where all were checked.
 
         Up to the newest that a proven event began, each number, since its rows may be gone; from there on the rows that
         there are. So a forged row or event with a number far away does not make a verification endless.
@@ -97,7 +97,7 @@ class Cover:
         return self.after(number, BATCH)
 
     def _newest(self) -> int:
-        """The greatest number that a proven event began."""
+        """Return the greatest number that a proven event began; 0 where there is none."""
         for most in (1, 1000):
             for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
                 number = subject.partition(":")[2]
@@ -124,7 +124,7 @@ class Cover:
 
 
 def told(subjects: Sequence[str]) -> list[Told]:
-    """The events of these subjects that cover rows, by subject, in the order in which they were written."""
+    """Return the events of these subjects that cover rows, by subject, in the order in which they were written."""
     found = run_sql(_TOLD, [list(subjects)])
     events = [
         Told(id, kind, subject, version, decode(data))
@@ -135,12 +135,12 @@ def told(subjects: Sequence[str]) -> list[Told]:
 
 
 def claims(events: Sequence[Told]) -> dict[str, tuple[str, int]]:
-    """By the names of rows, the digest that the last of these events recorded, and that event."""
+    """Return, by the names of rows, the digest that the last of these events recorded, and the id of that event."""
     return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
 
 
 def _compare(subject: str, told: Sequence[Told], present: Mapping[str, str]) -> list[Problem]:
-    """What the events of a subject, in order, tell otherwise than its rows; the last word on a row counts."""
+    """Compare a subject's rows with its events, in order; the last event that names a row counts."""
     last, first = claims(told), dict[tuple[str, int], Told]()
     problems = []
     for event in told:
@@ -166,7 +166,7 @@ def _named(name: str, subject: str) -> str:
 
 
 def begun() -> dict[str, int]:
-    """By table, the greatest number that there was before rows were covered; {} where they always were."""
+    """Return, by table, the greatest number that there was before rows were covered; {} where they always were."""
     for kind, subject, version, data in run_sql(_BEGUN, [BEGUN]):
         said = decode(data)
         if is_proven(kind, subject, version, said):
@@ -184,7 +184,7 @@ def register(cover: Cover) -> None:
 
 
 def covers() -> Sequence[Cover]:
-    """The tables that are checked."""
+    """Return the tables that are checked."""
     return tuple(_covers)
 
 
@@ -196,5 +196,5 @@ def check_row(name: str, number: int) -> None:
 
 
 def check_run(run: int) -> list[Problem]:
-    """What is wrong with the covered rows of one run."""
+    """Return what is wrong with the covered rows of one run."""
     return [problem for cover in covers() for problem in cover.check(list(cover.of_run(run)))]

@@ -35,17 +35,17 @@ class Tail:
 
 
 def export_path() -> Path:
-    """Where seals are appended, one JSON object a line."""
+    """Return the path of the file to which seals are appended, one JSON object a line."""
     return Path(settings.HOME) / "audit" / "seals.jsonl"
 
 
 def begin(*, after: int = 0) -> Walk:
-    """A walk over the seals that there are now, from the one after `after` on."""
+    """Begin a walk over the seals that there are now, from the one after `after` on."""
     return Walk(key(), after, reading.newest_seal())
 
 
 def verify(*, after: int = 0, exported: Path | None = None, told: Callable[[Walk], object] = id) -> Iterator[Problem]:
-    """All that is wrong, as it is found. `told` is called after each step.
+    """Yield all problems as they are found. `told` is called after each step.
 
     Raises OSError where `exported` is named and cannot be read.
     """
@@ -58,7 +58,7 @@ def verify(*, after: int = 0, exported: Path | None = None, told: Callable[[Walk
 
 
 def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[Problem]:
-    """What the file of exported seals says otherwise. Where none is named, one that is missing says nothing."""
+    """Yield what the file of exported seals says otherwise. Where none is named, a missing file is no problem."""
     path = exported or export_path()
     if exported is None and not path.exists():
         return
@@ -68,7 +68,7 @@ def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[
 
 
 def ahead(walk: Walk) -> int:
-    """How many seals a walk will have checked at its end."""
+    """Return how many seals a walk will have checked at its end."""
     return walk.seals + Seal.objects.filter(pk__gt=walk.at, pk__lte=walk.upto).count()
 
 
@@ -78,7 +78,7 @@ def _stored(ids: list[int]) -> dict[int, bytes]:
 
 
 def tail() -> Tail:
-    """What no seal covers yet."""
+    """Return what no seal covers yet."""
     last = Seal.objects.order_by("-pk").first()
     waiting = settled().exclude(kind="checkpoint.saved")
     if last:

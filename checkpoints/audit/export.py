@@ -68,7 +68,7 @@ class _Sum:
 
 
 def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
-    """The export, line by line."""
+    """Yield the export, line by line."""
     total = _Sum(key)
     rows = _Rows(in_order(asked))
     seal = _covering(rows.next)
@@ -88,7 +88,7 @@ def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
 
 
 def in_order(asked: Asked) -> Iterator[Row]:
-    """The events that are asked for, page by page in the order of their places."""
+    """Yield the events that are asked for, page by page in the order of their places."""
     at = Cursor()
     while True:
         ahead = until(beyond(asked.events, at), asked.upto).order_by("xid", "id")
@@ -101,7 +101,7 @@ def in_order(asked: Asked) -> Iterator[Row]:
 
 
 def told(asked: Asked) -> Iterator[Told]:
-    """The same events without their proofs, each with its text where texts are asked for."""
+    """Yield the same events without their proofs, each with its text where texts are asked for."""
     for page in _Rows(in_order(asked)).pages():
         yield from _with_texts([Told(row) for row in page], asked)
 
@@ -114,13 +114,13 @@ class _Rows:
         self.next = next(rows, None)
 
     def until(self, place: tuple[int, int]) -> Iterator[Row]:
-        """Those up to and with a place."""
+        """Yield the rows up to a place, itself included."""
         while self.next is not None and self.next.place <= place:
             row, self.next = self.next, next(self.rows, None)
             yield row
 
     def pages(self) -> Iterator[list[Row]]:
-        """All that are left, in pages."""
+        """Yield all rows that are left, in pages."""
         while self.next is not None:
             page: list[Row] = []
             while self.next is not None and len(page) < PAGE:
@@ -130,7 +130,7 @@ class _Rows:
 
 
 def _covering(row: Row | None) -> Kept | None:
-    """The seal in whose range an event lies."""
+    """Find the seal in whose range an event lies."""
     if row is None:
         return None
     at = {"last_xid__gte": row.xid}
@@ -140,7 +140,7 @@ def _covering(row: Row | None) -> Kept | None:
 
 
 def _from(first: int, last: int) -> Iterator[Kept]:
-    """The seals from one to another."""
+    """Yield the seals from one to another."""
     at = first - 1
     while found := reading.seals(at, last, events=PAGE):
         yield from found
@@ -148,7 +148,7 @@ def _from(first: int, last: int) -> Iterator[Kept]:
 
 
 def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[bytes]:
-    """A seal, and those of its events that were asked for."""
+    """Yield the lines of a seal, and of those of its events that were asked for."""
     total.seals += 1
     yield total.line(kept.fact.to_json(heads=False))
     found = list(rows.until(kept.fact.last))
@@ -160,7 +160,7 @@ def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[byte
 
 
 def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
-    """Events of one seal with their place in it, and their paths where some of its events are left out."""
+    """Return events of one seal with their place in it, and their paths where some of its events are left out."""
     marks = marks_of(kept)
     index = {mark.place: n for n, mark in enumerate(marks)}
     kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
@@ -175,7 +175,7 @@ def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
 
 
 def marks_of(kept: Kept) -> list[Mark]:
-    """The marks of a seal's events: those that are kept, or of the events as they are where none are."""
+    """Return the marks of a seal's events: those kept, or those of the events as they are where none are kept."""
     if kept.marks:
         return list(leaves.unpack(kept.marks))
     before = reading.seal_before(kept.fact.id)

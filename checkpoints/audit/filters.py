@@ -41,7 +41,7 @@ class Filters:
 
     @classmethod
     def read(cls, said: Mapping[str, str]) -> Self:
-        """What was typed, by the filters' names. Raises NoFilter for what is none."""
+        """Read what was typed, by the filters' names. Raises NoFilter for what is no such filter."""
         texts = {name: said.get(name, "").strip()[:200] for name in ("kind", "subject", "agent", "actor", "words")}
         return cls(
             **texts,
@@ -52,14 +52,14 @@ class Filters:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Those that are set."""
+        """Return the filters that are set."""
         said = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items() if value
         }
 
     def apply(self, events: QuerySet[Event]) -> QuerySet[Event]:
-        """Those of the events that are asked for, but for their words."""
+        """Return those of the events that pass all filters but the one by words."""
         if self.kind:
             events = events.filter(**{"kind__startswith" if self.kind.endswith(".") else "kind": self.kind})
         if self.subject:
@@ -77,7 +77,7 @@ class Filters:
         return events.filter(at__lt=self.until) if self.until else events
 
     def matching(self, events: QuerySet[Event]) -> QuerySet[Event]:
-        """Those of a few events that say these words, or whose text does."""
+        """Return those of a few events that contain these words, in the event or in its text."""
         query = query_of(self.words)
         if query is None:
             return events
@@ -85,7 +85,10 @@ class Filters:
         return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(said))
 
     def searched(self, events: QuerySet[Event], *, all_texts: bool = False) -> list[QuerySet[Event]]:
-        """The same of many, as two: so that each is found by its own index. A page needs the newest texts alone."""
+        """Return the matches among many events, as two sets, so that each is found by its own index.
+
+        A page needs the newest texts alone.
+        """
         query = query_of(self.words)
         if query is None:
             return [events]
@@ -95,7 +98,7 @@ class Filters:
 
 
 def query_of(words: str) -> SearchQuery | None:
-    """A search for all of these words, each of which may go on; None where there is no word."""
+    """Build a search for all of these words, each of which may go on; None where there is no word."""
     found = beginnings(words.lower())  # the database may know the small letters of ASCII alone
     return SearchQuery(found, config="simple", search_type="raw") if found else None
 

@@ -52,7 +52,7 @@ def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterat
 
 
 def heads_of(seal: SealFact) -> list[Head]:
-    """The heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
+    """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
     said: dict[str, Any] = decode(seal.heads or b"{}")
     found = []
     for run, head in said.items():
@@ -62,7 +62,7 @@ def heads_of(seal: SealFact) -> list[Head]:
 
 
 def present(heads: list[Head]) -> set[Head]:
-    """Those of the heads whose checkpoint is stored."""
+    """Return those of the heads whose checkpoint is stored."""
     numbered = [head for head in heads if head.seq]
     columns = [list(column) for column in zip(*numbered, strict=True)] or [[], [], []]
     found = {(run, seq) for run, seq in run_sql(_THERE, columns)} if numbered else set()
@@ -75,7 +75,7 @@ def present(heads: list[Head]) -> set[Head]:
 
 
 def _pruned(heads: list[Head], removals: Removals) -> tuple[set[Head], dict[int, list[str]]]:
-    """Those of the heads that a sound gap accounts for; and by run, what is wrong with the gaps that do not count."""
+    """Return the heads that a sound gap accounts for; and by run, what is wrong with the gaps that do not count."""
     runs = Gap.objects.filter(run__in={head.run for head in heads}).values("run_id") if heads else Gap.objects.none()
     newest = dict(runs.annotate(newest=Max("number")).values_list("run_id", "newest"))
     found: set[Head] = set()

@@ -57,7 +57,7 @@ class Check:
     ended: bool = False
 
     def lines(self, data: Iterable[bytes]) -> Iterator[Problem]:
-        """What is wrong, as it is found. Raises NoExport for what is none."""
+        """Yield the problems as they are found. Raises NoExport for what is no export."""
         sha, before = hashlib.sha256(), None
         for number, line in enumerate(data, 1):
             if before is not None:
@@ -149,7 +149,7 @@ class Check:
                 yield from self._differing(seal, each)
 
     def _whole(self, seal: SealFact, told: list[Told]) -> Iterator[Problem]:
-        """All events of a seal have to be there."""
+        """Check that all events of a seal are there."""
         if len(told) == seal.count and merkle.root([leaf(each.row) for each in told]) == seal.root:
             return
         there = {each.index for each in told}
@@ -194,7 +194,10 @@ class Check:
             )
 
     def _verdicts(self) -> Iterator[Problem]:
-        """What is wrong with the seals' digests. Without the key, one that it made looks like one that was altered."""
+        """Yield what is wrong with the seals' digests.
+
+        Without the key, a seal that the key made looks like one that was altered.
+        """
         for problem, (first, last, said) in zip(self.chain.digests(), self.chain.wrong, strict=True):
             if said == UNKNOWN:
                 which = f"seal {first}" if first == last else f"seals {first} to {last}"
@@ -213,6 +216,6 @@ class Check:
 
 
 def newest(header: dict[str, Any]) -> str:
-    """The newest seal when it was exported, to be compared with what was noted elsewhere."""
+    """Name the newest seal at the time of the export, to be compared with what was noted elsewhere."""
     found = header.get("newest")
     return f"seal {found['seal']}, {str(found['digest'])[:16]}…" if found else "none"

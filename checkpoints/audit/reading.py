@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 
 
 def kept(seal: Seal) -> Kept:
-    """A stored seal as plain data."""
+    """Return a stored seal as plain data."""
     marks = None if seal.marks is None else bytes(seal.marks)
     fact = SealFact(
         id=seal.pk,
@@ -60,7 +60,7 @@ def kept(seal: Seal) -> Kept:
 
 
 def row_of(event: Event) -> Row:
-    """An event as plain data."""
+    """Return an event as plain data."""
     digest = None if event.text_digest is None else bytes(event.text_digest)
     return Row(
         event.pk, event.xid, microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
@@ -69,7 +69,7 @@ def row_of(event: Event) -> Row:
 
 
 def seals(after: int, upto: int, *, events: int) -> list[Kept]:
-    """The next seals after one, up to and with another, that cover about so many events; at least one."""
+    """Return the next seals after one, up to another and with it, that cover about so many events; at least one."""
     sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
     wanted: list[int] = []
     covered = 0
@@ -82,7 +82,7 @@ def seals(after: int, upto: int, *, events: int) -> list[Kept]:
 
 
 def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[Row]:
-    """The events that seals cover between two places, the second included, in order."""
+    """Yield the events that seals cover between two places, the second included, in order."""
     at: Sequence[int] = after
     while found := run_sql(_RANGE, [*at, *upto]):
         rows = [_row(columns) for columns in found]
@@ -93,28 +93,28 @@ def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[Row]:
 
 
 def elsewhere(ids: Sequence[int]) -> dict[int, Row]:
-    """Events by their ids, wherever they stand."""
+    """Find events by their ids, whatever their place."""
     return {row.id: row for row in map(_row, run_sql(_BY_ID, [list(ids)]))}
 
 
 def kinds() -> list[str]:
-    """The kinds of all events that there are."""
+    """List the kinds of all events that there are."""
     return [kind for (kind,) in run_sql(_KINDS, [])]
 
 
 def newest_seal() -> int:
-    """The id of the newest seal; 0 where there is none."""
+    """Return the id of the newest seal; 0 where there is none."""
     return Seal.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def seal_before(seal: int) -> Kept | None:
-    """The seal before one."""
+    """Return the seal before this one; None where there is none."""
     found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
     return kept(found) if found else None
 
 
 def end_of(seal: SealFact | None) -> Cursor:
-    """The place after everything that a seal covers; the beginning where there is none."""
+    """Return the place after everything that a seal covers; the beginning where there is no seal."""
     return Cursor(*seal.last) if seal else Cursor()
 
 

@@ -42,7 +42,7 @@ class _Order(NamedTuple):
 
 
 def judged(run_id: int) -> Iterator[Judged]:
-    """A run's gaps in order, each with what is wrong with it."""
+    """Yield a run's gaps in order, each with what is wrong with it."""
     known = Gap.objects.filter(run_id=run_id).order_by("number")
     light = list(known.defer("headers"))
     untold = _untold(run_id, light)
@@ -53,7 +53,7 @@ def judged(run_id: int) -> Iterator[Judged]:
 
 
 def unreadable(run_id: int) -> list[Problem]:
-    """The events of this run's removals that do not say which gap they left."""
+    """Report the events of this run's removals that do not say which gap they left."""
     return [
         Problem(f"event {event}", "tells of a removal without the gap that it left")
         for event, _, data in _told(run_id)
@@ -68,7 +68,7 @@ class Removals:
         self.known: dict[int, tuple[int, frozenset[bytes], list[str]]] = {}
 
     def of(self, run_id: int, newest: int) -> tuple[frozenset[bytes], list[str]]:
-        """The digests that a run's gaps account for, and what is wrong with the gaps that do not count."""
+        """Return the digests that a run's gaps account for, and what is wrong with the gaps that do not count."""
         if run_id not in self.known or self.known[run_id][0] < newest:
             while len(self.known) >= RUNS:
                 self.known.pop(next(iter(self.known)))
@@ -88,7 +88,7 @@ def _accounted(run_id: int) -> tuple[frozenset[bytes], list[str]]:
 
 
 def _made(gap: Gap) -> list[str]:
-    """With which key a gap was made, where that is not the one that is set."""
+    """Say with which key a gap was made, where that is not the one that is set."""
     key = str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
     if gaps.digest_of(gap, key) == bytes(gap.digest):
         return []
@@ -98,7 +98,10 @@ def _made(gap: Gap) -> list[str]:
 
 
 def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
-    """By number, what is missing of the events behind each gap. An event names the newest gap of its removal."""
+    """Return, by number, what is missing of the events behind each gap.
+
+    An event names the newest gap of its removal.
+    """
     told = _told(run_id) if known else []
     named = {said: (event, actor) for event, actor, data in told if (said := _named(data))}
     orders = _orders(max(event for event, _ in named.values())) if named else []
@@ -117,14 +120,17 @@ def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
 
 
 def _stands_on(after: Gap, gap: Gap) -> bool:
-    """Whether a gap is of the same removal as the one after it, and is the one that this names."""
+    """Tell whether a gap is of the same removal as the one after it, which names it as the previous one."""
     same = ("policy", "policy_version", "by", "by_name", "at")
     chained = after.previous is not None and bytes(after.previous) == bytes(gap.digest)
     return chained and all(getattr(after, name) == getattr(gap, name) for name in same)
 
 
 def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
-    """Whether the prune that was under way at an event is the one that this gap tells of. Only one is at a time."""
+    """Tell whether the prune that was under way at an event is the one that made this gap.
+
+    Only one prune is under way at a time.
+    """
     at = bisect_left([order.event for order in orders], event)
     if not at:
         return False
@@ -134,7 +140,7 @@ def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
 
 
 def _orders(upto: int) -> list[_Order]:
-    """The orders of prunes before an event, the oldest first."""
+    """Return the orders of prunes before an event, the oldest first."""
     found = Event.objects.filter(kind="retention.ordered", pk__lt=upto).order_by("pk")
     ordered = [(pk, actor, subject, _said(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
     ends = Event.objects.filter(kind="retention.finished").values_list("subject", "pk")
@@ -153,7 +159,7 @@ _COLUMNS = ("pk", "actor", "subject", "data")
 
 
 def _told(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
-    """The events of a run's removals: id, actor, data."""
+    """Return the events of a run's removals: id, actor, data."""
     found = Event.objects.filter(run_id=run_id, kind="retention.pruned").order_by("pk")
     return [(pk, actor, _said(data)) for pk, actor, data in found.values_list("pk", "actor", "data")]
 

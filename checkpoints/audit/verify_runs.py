@@ -30,7 +30,7 @@ SELECT {", ".join(Row._fields)} FROM checkpoints_checkpoint WHERE run_id = $1 AN
 
 
 def verify_run(run: Run) -> list[Problem]:
-    """What is wrong with a run's checkpoints, and with what people decided in it; empty where all is as written."""
+    """Return what is wrong with a run's checkpoints and with the decisions in it; empty where all is as written."""
     return [*_checkpoints(run), *covered_rows.check_run(run.pk)]
 
 
@@ -47,7 +47,7 @@ def _checkpoints(run: Run) -> list[Problem]:
 
 
 def verify_all() -> list[Problem]:
-    """What is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
+    """Return what is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
     problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in _checkpoints(run)]
     strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
     problems += [Problem(f"checkpoint {id}", "belongs to no run") for id in strays]
@@ -64,7 +64,7 @@ def verify_all() -> list[Problem]:
 
 
 def _gaps(run_id: int, problems: list[Problem]) -> Iterator[Gap]:
-    """The run's gaps that can be followed; what is wrong with any, or with who made it, goes to `problems`."""
+    """Yield the run's gaps that can be followed; add what is wrong with any, or with who made it, to `problems`."""
     for gap, faults, doubts in removals.judged(run_id):
         problems += [Problem(f"gap {gap.number} (run {run_id})", reason) for reason in (*faults, *doubts)]
         if not faults:
@@ -128,7 +128,7 @@ class _Walk:
         return next((bytes(digest) for digest in found), None) or self._removed_elsewhere().get(parent)
 
     def _removed_elsewhere(self) -> dict[UUID, bytes]:
-        """What gaps of the lineage's other runs removed, by id."""
+        """Return what gaps of the lineage's other runs removed, by id."""
         if self.elsewhere is None:
             kin = Run.objects.of_lineage(self.run.lineage or self.run.pk).exclude(pk=self.run.pk)
             found = Gap.objects.filter(run__in=kin).order_by("run_id", "number")
@@ -142,7 +142,7 @@ class _Walk:
         self.problems.append(Problem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))
 
     def end(self) -> list[Problem]:
-        """All that was found, and what the run's own row says that the rows do not."""
+        """Return all problems that were found, and where the run's own row contradicts its checkpoints."""
         for head, seq, next_step in run_sql(
             "SELECT head, seq, next_step FROM checkpoints_run WHERE id = $1", [self.run.pk]
         ):

@@ -51,7 +51,7 @@ class Walk:
 
     @property
     def done(self) -> bool:
-        """Whether every seal was checked, and every row that their events cover."""
+        """Tell whether every seal was checked, and every row that their events cover."""
         return self.at >= self.upto and not any(self._next())
 
     def step(self, *, events: int = STEP) -> list[Problem]:
@@ -85,13 +85,16 @@ class Walk:
         return []
 
     def _next(self) -> Iterator[tuple[Cover, Sequence[int]]]:
-        """By table, the numbers of the next rows to check, where there are some."""
+        """Yield, by table, the numbers of the next rows to check, where there are some."""
         for cover in covers():
             if numbers := cover.next(self.covered.get(cover.name, 0)):
                 yield cover, numbers
 
     def _texts(self, rows: list[Row]) -> Iterator[Problem]:
-        """Words that are not those that were written, or are gone without an order. Those erased by one are counted."""
+        """Report texts that are not as written, or are gone without an order.
+
+        Texts erased by an order are counted.
+        """
         digests = {row.id: row.text_digest for row in rows}
         there = run_sql(_TEXTS, [list(digests)]) if rows else []
         for event, salt, text in there:
@@ -108,13 +111,13 @@ class Walk:
         self.erased += len(ordered)
 
     def to_json(self) -> dict[str, Any]:
-        """What another process needs to go on."""
+        """Return what another process needs to continue the walk."""
         names = ("at", "upto", "seals", "events", "texts", "erased", "covered")
         return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
 
     @classmethod
     def from_json(cls, said: dict[str, Any], *, key: bytes) -> Walk:
-        """A walk that was put down."""
+        """Continue a walk that `to_json` saved."""
         return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
 
 
@@ -126,7 +129,7 @@ class _Ahead:
         self.next = next(self.rows, None)
 
     def until(self, place: tuple[int, int]) -> Iterator[Row]:
-        """Those up to and with a place."""
+        """Yield the rows up to a place, itself included."""
         while self.next is not None and self.next.place <= place:
             yield self.next
             self.next = next(self.rows, None)
@@ -151,7 +154,7 @@ def check_seal(kept: Kept, rows: list[Row], sources: Sources) -> list[Problem]:
 
 
 def _marks(kept: Kept) -> list[leaves.Mark] | None:
-    """The marks of a seal, where they are those that its root covers."""
+    """Return the marks of a seal; None where they are not those that its root covers."""
     if not kept.marks:
         return None
     try:

@@ -60,12 +60,12 @@ class Cursor(NamedTuple):
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """The cursor after this event."""
+        """Return the cursor after this event."""
         return cls(event.xid, event.pk)
 
 
 def settled() -> QuerySet[Event]:
-    """Events of transactions below the horizon, in order."""
+    """Return the events of transactions below the horizon, in order."""
     return Event.objects.filter(xid__lt=Horizon()).order_by("xid", "id")
 
 
@@ -80,16 +80,16 @@ def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
 
 
 def beyond(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
-    """Those after a cursor."""
+    """Return the events after a cursor."""
     return events.filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
 def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
-    """Those up to and with a cursor."""
+    """Return the events up to a cursor, itself included."""
     return events.filter(TupleLessThanOrEqual((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
 def newest() -> Cursor:
-    """The cursor after the newest settled event."""
+    """Return the cursor after the newest settled event."""
     last = settled().reverse().values_list("xid", "id").first()
     return Cursor(*last) if last else Cursor()

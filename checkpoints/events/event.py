@@ -55,7 +55,7 @@ class EventQuerySet(models.QuerySet["Event"]):
     """Questions about many events."""
 
     def told(self) -> EventQuerySet:
-        """All but saved checkpoints, of which a run's own page tells."""
+        """Leave out saved checkpoints, which the run's own page shows."""
         return self.exclude(kind=NOT_SEALED)
 
 

@@ -97,15 +97,15 @@ def append(entries: Sequence[Entry]) -> None:
 
 
 def _with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data of an event, with the id of the request that it comes of, where it comes of one."""
+    """Return an event's data with the id of the request that caused it, where a request did."""
     return {**data, "request_id": request_ids.current()} if request_ids.current() else data
 
 
 def terms_of(words: bytes) -> SearchVector:
-    """What a text is found by."""
+    """Return the search terms of a text."""
     return SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
 
 
 def text_digest(salt: bytes, words: bytes) -> bytes:
-    """The digest that an event keeps of its text."""
+    """Return the digest that an event keeps of its text."""
     return hashlib.sha256(salt + words).digest()

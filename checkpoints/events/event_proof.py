@@ -24,7 +24,7 @@ def key() -> bytes:
 
 
 def _keys() -> list[bytes]:
-    """The key of proofs, and those before it."""
+    """Return the key of proofs, and those before it."""
     return [key(), *(str(each).encode() for each in settings.HOLDPOINT_OLD_SEAL_KEYS)]
 
 

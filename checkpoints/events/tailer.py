@@ -98,7 +98,7 @@ class Tailer:
         return time.monotonic() - self._caught_up
 
     async def _read_all(self) -> float:
-        """Deliver all that can be read; how long to pause then, in seconds."""
+        """Deliver all that can be read; return how long to pause then, in seconds."""
         pause = IMPATIENT
         while True:
             try:
@@ -125,7 +125,10 @@ class Tailer:
                 pause *= 2
 
     def _read(self) -> tuple[list[Event], bool]:
-        """The next batch, and whether something is committed that may not be read yet. On the tailer's thread."""
+        """Read the next batch; tell also whether something is committed that may not be read yet.
+
+        Runs on the tailer's thread.
+        """
         try:
             if not self._asked:  # at the start, and after PostgreSQL was away
                 fitness.refuse()
@@ -140,7 +143,7 @@ class Tailer:
             raise
 
     async def _hand_on(self, events: list[Event]) -> None:
-        """Deliver a batch and go past it, unless it met the database's absence: the next look reads it once more."""
+        """Deliver a batch and move the cursor past it; where the database was away, the next look reads it again."""
         try:
             await self.deliver(events)
         except (OperationalError, InterfaceError):
@@ -177,7 +180,10 @@ class Tailer:
 
 
 def _agents(runs: set[int]) -> dict[int, str]:
-    """The agents of these runs, as far as they are there and PostgreSQL is. On the tailer's thread."""
+    """Return the agents of these runs, as far as the runs exist and PostgreSQL answers.
+
+    Runs on the tailer's thread.
+    """
     try:
         return dict(run_sql(_AGENTS, [list(runs)]))
     except Exception as error:  # noqa: BLE001 - they are counted all the same; a connection that is lost meets _read

@@ -32,7 +32,7 @@ def _client() -> redis.Redis:
 
 
 def channel() -> str:
-    """The channel's name. Publishing ignores Redis's database numbers, so the name carries the number."""
+    """Return the channel's name. Publishing ignores Redis's database numbers, so the name carries the number."""
     number = _client().get_connection_kwargs().get("db") or 0
     return f"{getattr(settings, 'HOLDPOINT_RING_PREFIX', 'holdpoint')}.{number}.ring"
 

@@ -75,7 +75,7 @@ class Assembly:
                 grown.splice(start, delete, taken)
 
     def check(self) -> dict[str, Part]:
-        """The parts after the last row. Raises NotVerified where they or the row do not match its digests."""
+        """Return the parts after the last row. Raises NotVerified where they or the row do not match its digests."""
         row = self.last
         if row is None:
             raise NotVerified("checkpoint", "is not there")
@@ -89,7 +89,7 @@ class Assembly:
         return parts
 
     def finish(self) -> tuple[dict[str, Part], dict[str, Any]]:
-        """Parts and plain values after the last row. Raises NotVerified as `check` does."""
+        """Return parts and plain values after the last row. Raises NotVerified as `check` does."""
         parts = self.check()
         return parts, {name: self.value(name) for name in self.fields}
 
@@ -104,7 +104,7 @@ class Assembly:
         return Series(field.head, len(field.lines), field.size, tuple(field.entries), tail)
 
     def value(self, name: str) -> Any:
-        """One field's plain value, which `check` has to have looked at. Raises KeyError."""
+        """Return one field's plain value; call `check` first. Raises KeyError."""
         field = self.fields[name]
         if isinstance(field, bytes):
             return self.contents.value(field, wide=self.wide)
@@ -112,7 +112,7 @@ class Assembly:
 
 
 def unpack(row: Row) -> tuple[list[Op], list[bytes]]:
-    """A row's ops and lines, by its checksum. Raises NotVerified."""
+    """Verify a row by its checksum and return its ops and lines. Raises NotVerified."""
     if row.expected_checksum() != row.checksum:
         raise NotVerified(name_of(row), "the stored bytes do not match their checksum")
     try:
@@ -122,13 +122,13 @@ def unpack(row: Row) -> tuple[list[Op], list[bytes]]:
 
 
 def check_header(row: Row) -> None:
-    """Raises NotVerified where the row's columns are not those that its digest covers."""
+    """Raise NotVerified where the row's columns are not those that its digest covers."""
     if row.header_digest() != row.digest:
         raise NotVerified(name_of(row), "its columns do not match its digest")
 
 
 def portions(ops: list[Op], lines: list[bytes]) -> Iterator[tuple[Op, list[bytes]]]:
-    """Each op with the lines that it takes. Raises ValueError where they do not come out even."""
+    """Yield each op with the lines that it takes. Raises ValueError where they do not come out even."""
     at = 0
     for op in ops:
         count = 1 if op[0] == "set" else 0 if op[0] == "drop" else op[-1]
@@ -142,10 +142,10 @@ def portions(ops: list[Op], lines: list[bytes]) -> Iterator[tuple[Op, list[bytes
 
 
 def references(lines: Iterable[bytes]) -> set[bytes]:
-    """The lines that name a chunk."""
+    """Return the lines that name a chunk."""
     return {line for line in lines if line[:1] in MARKS}
 
 
 def name_of(row: Row) -> str:
-    """How a message calls a row."""
+    """Name a row as messages do."""
     return f"checkpoint {row.id} (run {row.run_id}, number {row.seq})"

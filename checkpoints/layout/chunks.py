@@ -91,14 +91,14 @@ class Contents:
             lines = set(named)
 
     def items(self, lines: Sequence[bytes]) -> Items:
-        """The list that these lines make, its sealed stretches checked. Raises ValueError."""
+        """Return the list that these lines make, its sealed stretches checked. Raises ValueError."""
         entries = [Entry.of_line(line) for line in lines if line[:1] == b"#"]
         made = Items(entries, [item for line in lines for item in self._expand(line)])
         made.check_entries()
         return made
 
     def _expand(self, line: bytes) -> list[bytes]:
-        """The item lines that a line stands for."""
+        """Return the item lines behind a line: itself, or those of the sealed stretch that it names."""
         if line[:1] != b"#":
             return [line]
         lines = self.stretches[Entry.of_line(line).digest]
@@ -107,11 +107,11 @@ class Contents:
         return lines
 
     def value(self, line: bytes, *, wide: bool) -> Any:
-        """The value on a line."""
+        """Return the value on a line."""
         return decode(self._text(line), wide=wide or self.wide)
 
     def values(self, lines: Sequence[bytes], *, wide: bool) -> list[Any]:
-        """The values on item lines."""
+        """Return the values on item lines."""
         # One comprehension for the common case: a call of ours for each line would take longer than the parsing.
         texts = [self._text(line) if line[:1] == b"@" else line for line in lines]
         made: list[Any] = decode(b"[" + b",".join(texts) + b"]", wide=wide or self.wide)
@@ -122,7 +122,7 @@ class Contents:
 
 
 def fetcher(lineage: int) -> Fetch:
-    """Reads chunks of one lineage from the database, each verified by its checksum."""
+    """Return a function that reads chunks of one lineage from the database, each verified by its checksum."""
 
     def fetch(wanted: set[bytes]) -> dict[bytes, tuple[bytes, bool]]:
         found = {}
@@ -136,7 +136,7 @@ def fetcher(lineage: int) -> Fetch:
 
 
 def read_chunk(lineage: int, digest: bytes, codec: int, payload: bytes, checksum: bytes) -> tuple[bytes, bool]:
-    """A chunk's content and whether it holds wide integers, by its checksum. Raises NotVerified."""
+    """Verify a chunk by its checksum; return its content and whether it holds wide integers. Raises NotVerified."""
     name = f"chunk {digests.brief(digest)}"
     if payloads.chunk_checksum(lineage, digest, codec, payload) != checksum:
         raise NotVerified(name, "the stored bytes do not match their checksum")

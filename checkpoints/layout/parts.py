@@ -48,7 +48,7 @@ class Entry:
 
     @classmethod
     def of_line(cls, line: bytes) -> Entry:
-        """Raises ValueError for a line that is no entry."""
+        """Read an entry from its line. Raises ValueError for a line that is no entry."""
         level, count, size, head, digest = line[1:].decode("ascii").split(":")
         return cls(int(level), int(count), int(size), bytes.fromhex(head), bytes.fromhex(digest))
 
@@ -93,7 +93,7 @@ Part = Leaf | Series
 
 
 def line_of(value: Any) -> Line:
-    """The line of a value, and its chunk where it is large. Raises ValueRefused."""
+    """Return the line of a value, and its chunk where it is large. Raises ValueRefused."""
     data, wide = encode(value)
     digest = digests.of_canonical(data)
     if len(data) <= LARGE:
@@ -102,7 +102,7 @@ def line_of(value: Any) -> Line:
 
 
 def measure(line: bytes) -> tuple[bytes, int]:
-    """Digest and size of the item on a line. Raises ValueError for a malformed reference."""
+    """Return digest and size of the item on a line. Raises ValueError for a malformed reference."""
     if line[:1] == b"@":
         size, digest = line[1:].decode("ascii").split(":")
         return bytes.fromhex(digest), int(size)
@@ -110,7 +110,7 @@ def measure(line: bytes) -> tuple[bytes, int]:
 
 
 def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
-    """The digest of a list with digest `head` after the items on these lines, and their size.
+    """Return the digest of a list with digest `head` after the items on these lines are appended, and their size.
 
     Most of a load's time goes here, so plain items take no function call of ours.
     """
@@ -133,7 +133,7 @@ def leaf(line: Line) -> Leaf:
 
 
 def append(series: Series, lines: Sequence[Line]) -> Series:
-    """The series with these items after its last; O(items)."""
+    """Return the series with these items after its last; O(items)."""
     if not lines:
         return series
     digest, _, items, entries, before = series
@@ -148,7 +148,10 @@ def append(series: Series, lines: Sequence[Line]) -> Series:
 
 
 def splice(series: Series, old: list[Any], start: int, delete: int, lines: Sequence[Line]) -> Series:
-    """The series of `old` with a range replaced. What was sealed before `start` stays; the rest is read again."""
+    """Return the series of `old` with a range replaced.
+
+    What was sealed before `start` stays; the rest is read again.
+    """
     kept = truncate(series, start)
     if kept.length < start:
         kept = append(kept, [line_of(item) for item in old[kept.length : start]])
@@ -157,7 +160,7 @@ def splice(series: Series, old: list[Any], start: int, delete: int, lines: Seque
 
 
 def truncate(series: Series, length: int) -> Series:
-    """The sealed stretches that end at or before `length` items."""
+    """Return the series of the sealed stretches that end at or before `length` items."""
     count = size = 0
     entries: list[Entry] = []
     for entry in series.entries:
@@ -170,7 +173,7 @@ def truncate(series: Series, length: int) -> Series:
 
 
 def unwind(tail: Tail | None) -> list[bytes]:
-    """The tail's lines in order."""
+    """Return the tail's lines in order."""
     stretches: list[tuple[bytes, ...]] = []
     while tail:
         stretches.append(tail.lines)
@@ -179,7 +182,7 @@ def unwind(tail: Tail | None) -> list[bytes]:
 
 
 def seal(series: Series) -> tuple[Series, list[Blob]]:
-    """The series with its tail in chunks, and those chunks. A small tail stays as it is."""
+    """Return the series with its tail in chunks, and those chunks. A small tail stays as it is."""
     if not series.tail or series.tail.size <= INLINE:
         return series, []
     entries, blobs = list(series.entries), []
@@ -223,7 +226,7 @@ def _fold(entries: list[Entry]) -> list[Blob]:
 
 
 def manifest(parts: dict[str, Part]) -> tuple[list[list[Any]], list[bytes]]:
-    """Ops and lines that make these parts from nothing."""
+    """Return ops and lines that make these parts from nothing."""
     ops: list[list[Any]] = []
     lines: list[bytes] = []
     for name in sorted(parts):

@@ -54,7 +54,7 @@ class Blob:
 
 
 def pack(content: bytes, *, wide: bool) -> tuple[int, bytes]:
-    """Codec and stored bytes of `content`."""
+    """Return codec and stored bytes of `content`."""
     codec = WIDE if wide else 0
     if len(content) >= WORTH_COMPRESSING:
         made = _compressor("small" if len(content) < SMALL else "large").compress(content)
@@ -72,7 +72,7 @@ def _compressor(size: str) -> zstandard.ZstdCompressor:
 
 
 def unpack(codec: int, data: bytes) -> bytes:
-    """The content again. Raises ValueError for a codec or a frame that cannot be."""
+    """Return the content that `pack` stored. Raises ValueError for a codec or a frame that cannot be read."""
     if codec & ~(ZSTD | WIDE):
         raise ValueError(f"unknown codec {codec}")
     if not codec & ZSTD:
@@ -89,25 +89,25 @@ def unpack(codec: int, data: bytes) -> bytes:
 
 
 def join(ops: list[Op], lines: list[bytes]) -> bytes:
-    """A payload's content."""
+    """Return a payload's content."""
     return b"\n".join((orjson.dumps(ops), *lines))
 
 
 def split(content: bytes) -> tuple[list[Op], list[bytes]]:
-    """The reverse of `join`."""
+    """Reverse `join`."""
     head, *lines = content.split(b"\n")
     return decode(head), lines
 
 
 def row_checksum(digest: bytes, anchor_seq: int, codec: int, payload: bytes) -> bytes:
-    """What a checkpoint's `checksum` has to be, 16 bytes."""
+    """Compute a checkpoint's `checksum`, 16 bytes."""
     made = hashlib.sha256(b"%b%d:%d:" % (digest, anchor_seq, codec))
     made.update(payload)
     return made.digest()[:16]
 
 
 def chunk_checksum(lineage: int, digest: bytes, codec: int, payload: bytes) -> bytes:
-    """What a chunk's `checksum` has to be, 16 bytes."""
+    """Compute a chunk's `checksum`, 16 bytes."""
     made = hashlib.sha256(b"%d:%b%d:" % (lineage, digest, codec))
     made.update(payload)
     return made.digest()[:16]

@@ -42,7 +42,7 @@ class Row(NamedTuple):
     checksum: bytes
 
     def header(self) -> list[wire.Value]:
-        """The columns that `digest` covers, the first seventeen, in PostgreSQL's binary form."""
+        """Return the columns that `digest` covers, the first seventeen, in PostgreSQL's binary form."""
         return [
             self.id.bytes, wire.int8(self.run_id), wire.int8(self.plan_id), wire.int4(self.seq),
             self.parent.bytes if self.parent else None, self.parent_digest, self.kind.encode(), self.step.encode(),
@@ -51,11 +51,11 @@ class Row(NamedTuple):
         ]  # fmt: skip
 
     def header_digest(self) -> bytes:
-        """What `digest` has to be."""
+        """Compute what `digest` has to be."""
         return digests.of_header(self.header())
 
     def expected_checksum(self) -> bytes:
-        """What `checksum` has to be."""
+        """Compute what `checksum` has to be."""
         return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
 
 
@@ -63,7 +63,7 @@ COLUMNS = ", ".join(Row._fields)
 
 
 def new_id() -> UUID:
-    """A UUIDv7 (RFC 9562): ids of one time lie side by side in the index."""
+    """Make a UUIDv7 (RFC 9562): ids of one time lie side by side in the index."""
     ms = time.time_ns() // 1_000_000
     number = ms << 80 | int.from_bytes(os.urandom(10))
     number = number & ~(0xF << 76) | 7 << 76
@@ -85,15 +85,15 @@ SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $
 
 
 def trail(checkpoint: UUID) -> list[Row]:
-    """The rows from a checkpoint's anchor up to itself."""
+    """Return the rows from a checkpoint's anchor up to itself."""
     return [Row._make(row) for row in run_sql(_TRAIL, [checkpoint])]
 
 
 def head_trail(run_id: int) -> list[Row]:
-    """The rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
+    """Return the rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
     return [Row._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
 
 
 def chunks(lineage: int, wanted: Sequence[bytes]) -> list[tuple[bytes, int, bytes, bytes]]:
-    """Digest, codec, payload and checksum of the chunks of a lineage that are there."""
+    """Return digest, codec, payload and checksum of those of these chunks of a lineage that are there."""
     return cast(list[tuple[bytes, int, bytes, bytes]], run_sql(_CHUNKS, [lineage, list(wanted)]))

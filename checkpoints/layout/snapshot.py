@@ -88,7 +88,7 @@ class Draft:
     made: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """What the row will be once it is written. Made once; the database may work meanwhile."""
+        """Return what the row will be once it is written. Made once; the database may work meanwhile."""
         if self.made is None:
             row, place = self.row, self.place
             self.made = Snapshot(
@@ -122,7 +122,10 @@ class Changes:
     edits: list[_Edit] = field(default_factory=list)
 
     def finish(self) -> dict[str, Any]:
-        """The state after the writes: what a load would give, so that nothing a step still holds is shared."""
+        """Return the state after the writes.
+
+        It is what a load would give: it shares nothing with values that a step still holds.
+        """
         for name, lines, old, start, delete in self.edits:
             values = _plain(lines)
             self.state[name] = values[0] if old is None else [*old[:start], *values, *old[start + delete :]]
@@ -174,7 +177,7 @@ class Changes:
         self._take(lines, [line.text for line in lines])
 
     def _list(self, name: str, value: Any, mark: tuple[str, ...] = ()) -> None:
-        """A whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
+        """Write a whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
         lines = _lines(value)
         self._take(lines, [])
         series, sealed = parts.seal(parts.append(Series(), lines))
@@ -216,7 +219,7 @@ def _lines(items: Any) -> list[Line]:
 
 
 def _plain(lines: list[Line]) -> list[Any]:
-    """The values of lines just made."""
+    """Return the values of lines just made."""
     return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
 
 
@@ -229,7 +232,7 @@ def draft(
     parent: Snapshot | None,
     id: UUID | None = None,
 ) -> Draft:
-    """The next row, its chunks, and the snapshot that it will be.
+    """Draft the next row, its chunks, and the snapshot that it will be.
 
     `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
     StateTooLarge before anything is written.
@@ -260,7 +263,7 @@ def draft(
 
 
 def _sealed(row: Row, header: list[wire.Value]) -> Row:
-    """The row with its digest and its checksum."""
+    """Return the row with its digest and its checksum."""
     digest = digests.of_header(header)
     checksum = payloads.row_checksum(digest, row.anchor_seq, row.codec, row.payload)
     return Row(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
@@ -276,7 +279,7 @@ def _check_name(name: object) -> None:
 
 
 def weight(name: str, part: Part | None) -> int:
-    """What a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
+    """Return what a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
     return _name_size(name) + part.size + 2 if part else 0
 
 
@@ -286,12 +289,12 @@ def _name_size(name: str) -> int:
 
 
 def size_of(after: Mapping[str, Part]) -> int:
-    """The size of a state that was put together from scratch."""
+    """Return the size of a state that was put together from scratch."""
     return 2 + sum(weight(name, part) for name, part in after.items())
 
 
 def _size(base: Snapshot | None, after: dict[str, Part], writes: Mapping[str, Write]) -> int:
-    """The state's size, from its size before and the fields written. Raises StateTooLarge."""
+    """Compute the state's size, from its size before and the fields written. Raises StateTooLarge."""
     size = base.size if base else 2
     for name in writes:
         size += weight(name, after.get(name)) - weight(name, base.parts.get(name) if base else None)

@@ -17,14 +17,14 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
     """Questions about many checkpoints."""
 
     def with_names(self) -> CheckpointQuerySet:
-        """Each with the name that a person gave it as `named`, "" for none."""
+        """Annotate each checkpoint with the name that a person gave it as `named`, "" for none."""
         holds = apps.get_model("checkpoints", "Hold")._default_manager.filter(
             run=OuterRef("run"), kind="name", checkpoint=OuterRef("pk"), freed_at__isnull=True
         )
         return self.annotate(named=Coalesce(Subquery(holds.values("reason")[:1]), Value("")))
 
     def with_noted(self) -> CheckpointQuerySet:
-        """Each with the count of the notes of people that stand on it as `noted`; see checkpoints.runs.notes."""
+        """Annotate each checkpoint with the count of people's notes on it as `noted`; see checkpoints.runs.notes."""
         subject = Concat(Value("checkpoint:"), Cast(OuterRef("pk"), models.CharField()))
         events = apps.get_model("checkpoints", "Event")._default_manager.told().filter(subject=subject)
         one = Case(When(kind="checkpoint.noted", then=1), default=-1)

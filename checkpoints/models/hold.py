@@ -17,7 +17,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
     """Questions about many holds, and the two things that happen to one."""
 
     def standing(self) -> HoldQuerySet:
-        """Those not freed yet."""
+        """Return the holds that are not freed yet."""
         return self.filter(freed_at__isnull=True)
 
     def make(self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor) -> Hold:

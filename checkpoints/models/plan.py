@@ -10,7 +10,10 @@ IMPLIED = re.compile("posted-[0-9a-f]{12}")
 
 
 def named(agent: str, version: str) -> str:
-    """The agent, and its version where somebody gave it one: that of a plan which a posted gate implies is a digest."""
+    """Name the agent, and its version where somebody gave it one.
+
+    The version of a plan that a posted gate implies is a digest, which is left out.
+    """
     return agent if IMPLIED.fullmatch(version) else f"{agent} {version}"
 
 
@@ -34,5 +37,5 @@ class Plan(models.Model):
 
     @property
     def named(self) -> str:
-        """As people read it."""
+        """Name the plan as people read it."""
         return named(self.agent, self.version)

@@ -19,12 +19,12 @@ class RetentionPolicyQuerySet(models.QuerySet["RetentionPolicy"]):
     """Questions about many policies."""
 
     def current(self) -> RetentionPolicyQuerySet:
-        """The newest version of each."""
+        """Return the newest version of each policy."""
         newest = RetentionPolicy.objects.filter(agent=OuterRef("agent")).order_by("-version").values("pk")[:1]
         return self.filter(pk=Subquery(newest))
 
     def next_version(self, agent: str) -> int:
-        """The number that the next version of an agent's policy gets."""
+        """Return the number that the next version of an agent's policy gets."""
         newest = self.filter(agent=agent).order_by("-version").values_list("version", flat=True).first()
         return (newest or 0) + 1
 
@@ -82,12 +82,12 @@ class RetentionPolicy(models.Model):
 
     @property
     def called(self) -> str:
-        """How people read it."""
+        """Name the policy as people read it: by its agent, or as the default."""
         return self.agent or DEFAULT
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What it says, for its event."""
+        """Return the policy's content, for its event."""
         names = ("keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals", "enabled")
         return {"agent": self.agent, **{name: getattr(self, name) for name in names}}
 
@@ -96,11 +96,11 @@ class PruneQuerySet(models.QuerySet["Prune"]):
     """Questions about many prunes."""
 
     def under_way(self) -> PruneQuerySet:
-        """The one that is being applied, where there is one."""
+        """Return the prune that is being applied, where there is one."""
         return self.filter(status=Prune.Status.APPLYING)
 
     def looking(self) -> PruneQuerySet:
-        """Those whose dry run is not finished."""
+        """Return the prunes whose dry run is not finished."""
         return self.filter(status=Prune.Status.LOOKING)
 
 
@@ -145,7 +145,7 @@ class Prune(models.Model):
 
     @property
     def kept_after_all(self) -> int:
-        """How many that were shown stayed when it was applied."""
+        """Count the checkpoints that the dry run showed and that stayed when it was applied."""
         return self.checkpoints - self.removed
 
 

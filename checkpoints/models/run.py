@@ -64,17 +64,17 @@ class RunQuerySet(models.QuerySet["Run"]):
     """Questions about many runs."""
 
     def visible_to(self, user: Any) -> RunQuerySet:
-        """Runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
+        """Return runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
         mine = self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
         agent = token_scope.of(user).agent
         return mine.filter(plan__agent=agent) if agent else mine
 
     def live(self) -> RunQuerySet:
-        """Runs that have not ended."""
+        """Return runs that have not ended."""
         return self.filter(status__in=Run.LIVE)
 
     def figures_by_agent(self) -> list[tuple[str, dict[str, int], float]]:
-        """For each agent of which runs live: how many by status, and the seconds for which one has been due longest.
+        """Count, for each agent with live runs, its runs by status, and the seconds for which one has been due longest.
 
         No more than COUNTED runs of a status are counted here, and as many outside. A run outside is due to no worker.
         """
@@ -85,11 +85,11 @@ class RunQuerySet(models.QuerySet["Run"]):
         return [(agent, counts, longest) for agent, (counts, longest) in found.items()]
 
     def of_lineage(self, lineage: int) -> RunQuerySet:
-        """The run at the root of the forks, and all of them; as the index of forks has them."""
+        """Return the run at the root of the forks, and all of them, by the index of forks."""
         return self.filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
 
     def due(self, now: datetime | None = None) -> RunQuerySet:
-        """What a worker should look at: queued and due, its lease run out, or its timer due.
+        """Return what a worker should look at: queued and due, its lease run out, or its timer due.
 
         By the database's clock unless `now` is given; oldest first. The sweeper locks and limits it.
         """
@@ -179,7 +179,7 @@ class Run(models.Model):
         return f"R-{self.pk}"
 
     def wake(self, by: Actor) -> bool:
-        """Queue a waiting run and ring for it after commit; False where it was not waiting. Safe to repeat."""
+        """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         woken = run_sql(_WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
@@ -213,7 +213,7 @@ class Run(models.Model):
         Run.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in columns})
 
     def _say(self, kind: str, by: Actor) -> None:
-        """The event of a change of status, and this instance as the database has it."""
+        """Record the event of a change of status, and refresh this instance from the database."""
         self.refresh_from_db()
         event_log.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
 

@@ -22,11 +22,11 @@ class VerificationQuerySet(models.QuerySet["Verification"]):
     """Questions about many verifications."""
 
     def underway(self) -> VerificationQuerySet:
-        """The one that has not ended, where there is one."""
+        """Return the verification that has not ended, where there is one."""
         return self.filter(status=Verification.Status.UNDERWAY)
 
     def idle(self) -> VerificationQuerySet:
-        """One that is under way and that no worker has in hand."""
+        """Return the verification that is under way and that no worker has in hand."""
         return self.underway().filter(Q(busy_until__isnull=True) | Q(busy_until__lt=Now()))
 
     def ask(self, *, by: Actor) -> Verification:
@@ -98,7 +98,7 @@ class Verification(models.Model):
         return True
 
     def problems(self) -> list[Problem]:
-        """What was found, up to SHOWN."""
+        """Return what was found, up to SHOWN."""
         return [Problem(*each) for each in decode(bytes(self.findings))]
 
     def _mine(self) -> VerificationQuerySet:

@@ -60,7 +60,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def pool(self) -> Any:
-        """The process's pool, which Django would make without a say in how connections are checked."""
+        """Return the process's pool, which Django would make without a say in how connections are checked."""
         options = self.settings_dict["OPTIONS"].get("pool")
         if self.alias == NO_DB_ALIAS or not options:
             return None

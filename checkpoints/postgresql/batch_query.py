@@ -33,7 +33,7 @@ class Statement:
     names: tuple[str, ...]
 
     def run(self, *values: Any) -> dict[str, list[Any]]:
-        """The columns, all as of one moment; `values` are for the places."""
+        """Return the columns, all as of one moment; `values` are for the places."""
         found: dict[str, list[Any]] = {name: [] for name in self.names}
         if self.asked:
             found.update(zip(self.asked, run_sql(self.sql, values)[0], strict=True))
@@ -41,7 +41,7 @@ class Statement:
 
 
 def columns(**rows: QuerySet[Any, Any] | Sql) -> Statement:
-    """One column of each of these sets of rows (`values("name")`), in their order."""
+    """Build one statement that reads one column of each of these sets of rows (`values("name")`), in their order."""
     parts: list[str] = []
     asked: list[str] = []
     for name, each in rows.items():
@@ -55,7 +55,7 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> Statement:
 
 
 def _filled(sql: str, parameters: Sequence[Any]) -> str:
-    """The statement with its parameters in it."""
+    """Return the statement with its parameters in it."""
     pieces = zip_longest(sql.split("%s"), map(_written, parameters), fillvalue="")
     return "".join(text.replace("%%", "%") + value for text, value in pieces)
 

@@ -36,7 +36,7 @@ def capped(rows: QuerySet[Any], most: int = MOST) -> Capped:
 
 
 def capped_each(rows: Mapping[str, QuerySet[Any]], most: int = MOST) -> dict[str, Capped]:
-    """`capped` for several sets of rows, in one statement."""
+    """Count several sets of rows as `capped` does, in one statement."""
     parts: list[str] = []
     counted: list[str] = []
     parameters: list[Any] = []

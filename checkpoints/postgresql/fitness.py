@@ -84,7 +84,10 @@ def _shares_sessions() -> bool:
 
 
 def _connected() -> Raw:
-    """Nothing is prepared: in a shared session a statement of that name may be somebody else's."""
+    """Connect without preparing anything.
+
+    In a shared session a statement of that name may be somebody else's.
+    """
     return psycopg.connect(**connection.get_connection_params() | {"autocommit": True, "prepare_threshold": None})
 
 

@@ -38,7 +38,7 @@ _GRANTS = (
 
 
 def role() -> str:
-    """The name of the application's role."""
+    """Return the name of the application's role."""
     return str(getattr(settings, "HOLDPOINT_DB_APP_ROLE", "") or "holdpoint_app")
 
 
@@ -68,5 +68,5 @@ def grant(using: str = "default") -> bool:
 
 
 def after_migrate(using: str, **_: Any) -> None:
-    """Receiver of post_migrate."""
+    """Grant the privileges; a receiver of post_migrate."""
     grant(using)

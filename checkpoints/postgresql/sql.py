@@ -28,10 +28,10 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tu
 
 
 def storable(text: str) -> str:
-    """`text` with U+0000 and lone surrogates, which text columns refuse, shown as replaced."""
+    """Return `text` with U+0000 and lone surrogates, which text columns refuse, shown as replaced."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def microseconds(at: datetime) -> int:
-    """Microseconds since 1970, exactly."""
+    """Convert a time to microseconds since 1970, exactly."""
     return (at - _EPOCH) // _MICROSECOND

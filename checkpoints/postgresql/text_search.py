@@ -11,7 +11,7 @@ NUMBER = re.compile(r"(?:(gate|run|r-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re
 
 
 def beginnings(text: str) -> str:
-    """`refund 204` as `'refund':* & '204':*` for to_tsquery('simple', …); "" where nothing is left to look for.
+    """Turn `refund 204` into `'refund':* & '204':*` for to_tsquery('simple', …); "" where nothing is left to look for.
 
     Letters and digits alone: whatever else is typed is no operator. PostgreSQL reads the number in BK-204 as -204.
     """
@@ -23,18 +23,21 @@ def _beginning(word: str) -> str:
 
 
 def looked_for(text: str) -> tuple[str, int, int]:
-    """(`beginnings`, *`numbered`) of a text; the numbers alone where it says what they number: R-7 is no word R."""
+    """Return (`beginnings`, *`numbered`) of a text; only the numbers where it says what they number.
+
+    R-7 is no word R.
+    """
     found = NUMBER.fullmatch(text.strip())
     return "" if found and found[1] not in (None, "#") else beginnings(text), *numbered(text)
 
 
 def terms(*texts: str) -> str:
-    """What these texts are found by: their words alone, cut as `beginnings` cuts what is typed."""
+    """Return the search terms of these texts: their words alone, cut as `beginnings` cuts what is typed."""
     return " ".join(word for text in texts for word in WORD.findall(text[:LONGEST]))
 
 
 def numbered(text: str) -> tuple[int, int]:
-    """The number of the gate, and that of the run, that `R-12`, `gate 45` or `45` may mean; 0 for none."""
+    """Return the number of the gate, and that of the run, that `R-12`, `gate 45` or `45` may mean; 0 for none."""
     found = NUMBER.fullmatch(text.strip())
     if found is None:
         return 0, 0

@@ -32,7 +32,7 @@ float8 = struct.Struct("!d").pack
 
 
 def timestamp(at: datetime) -> bytes:
-    """A timestamptz."""
+    """Encode a timestamptz."""
     return int8((at - _EPOCH) // _MICROSECOND)
 
 
