@@ -43,7 +43,7 @@ class Anchor(NamedTuple):
 
 
 def prepared(run_id: int, lineage: int, places: Sequence[Place], orphans: Sequence[int]) -> list[Anchor]:
-    """The new encodings of these rows, each from its verified state. Raises NotVerified."""
+    """Return the new encodings of these rows, each from its verified state. Raises NotVerified."""
     contents = Contents(fetcher(lineage))
     bases = [place.seq for place in places if place.anchor]
     found: list[Anchor] = []

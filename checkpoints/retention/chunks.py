@@ -77,9 +77,9 @@ def free(lineage: int) -> int:
 
 
 def _locked(lineage: int) -> list[int]:
-    """Every run of the lineage, locked: a fork that was made while the lock was waited for is a member too.
+    """Lock every run of the lineage and return their ids; a fork made while it waits for the lock is a member too.
 
-    Afterwards none can be made, since a fork locks the run that it begins at.
+    Afterwards no fork can be made, since a fork locks the run that it begins at.
     """
     members: list[int] = []
     while (found := _runs(_LOCK, lineage)) != members:

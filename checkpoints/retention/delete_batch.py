@@ -178,7 +178,7 @@ def _leave(portion: Portion, why: Why, run: Run, before: Gap | None) -> list[Gap
 
 
 def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[Header, bytes]], list[int]]:
-    """Headers with their digests, as the database sends them, and the sizes of the payloads."""
+    """Return headers with their digests, as the database sends them, and the sizes of the payloads."""
     firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:

@@ -26,7 +26,10 @@ class Stayed(NamedTuple):
 
 
 def of(line: PruneLine, *, counts: bool) -> list[Stayed]:
-    """What is still there of what the line showed, by reason. `counts`: whether its policy still does."""
+    """Count what is still there of what the line showed, by reason.
+
+    `counts`: whether the line's policy is still in force.
+    """
     history = reading.history_of(line.run_id)
     there = rules.within([place.seq for place in history.places], line.ranges)
     if not there:

@@ -12,9 +12,9 @@ LOCK = 0x686F6C64_70727565  # of the session: a process that dies lets go of it
 
 @contextmanager
 def alone(*, wait: bool = False) -> Iterator[bool]:
-    """Whether this process has the prunes to itself, for as long as the block lasts.
+    """Hold the lock on prunes for as long as the block lasts; yield False where another process has it.
 
-    `wait`: for the slice that another is at, no longer than a statement may take.
+    `wait`: wait for the slice that the other is at, no longer than a statement may take.
     """
     with connection.cursor() as cursor:
         if wait:

@@ -21,18 +21,18 @@ ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
 
 
 def current() -> dict[str, RetentionPolicy]:
-    """The policies that count now, by agent."""
+    """Return the policies in force now, by agent."""
     return {policy.agent: policy for policy in RetentionPolicy.objects.current()}
 
 
 def named(ids: Mapping[str, int]) -> dict[str, RetentionPolicy]:
-    """The policies of a prune, as they were when it was looked at."""
+    """Return the policies of a prune, as they were at its dry run."""
     known = RetentionPolicy.objects.in_bulk(list(ids.values()))
     return {agent: known[pk] for agent, pk in ids.items()}
 
 
 def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
-    """The policy of an agent's runs; None where there is none, or it lets nothing go."""
+    """Return the policy of an agent's runs; None where there is none, or it deletes nothing."""
     policy = policies.get(agent) or policies.get("")
     if policy is None or not policy.enabled or (policy.keep_days is None and policy.keep_last is None):
         return None
@@ -40,7 +40,7 @@ def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
 
 
 def touched(policies: ByAgent, at: datetime) -> Q:
-    """The runs of which something could go by these policies, as far as their own rows tell.
+    """Match the runs from which these policies could delete something, as far as the runs' own rows tell.
 
     Of more than one checkpoint, and more than count keeps; begun before the age that is kept.
     """
@@ -57,7 +57,7 @@ def touched(policies: ByAgent, at: datetime) -> Q:
 
 
 def rules_of(policy: RetentionPolicy) -> Rules:
-    """What a policy says, as the rules take it."""
+    """Return a policy's content as the rules take it."""
     return Rules(policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals)
 
 

@@ -61,7 +61,7 @@ log = structlog.get_logger(__name__)
 
 
 def begin(*, by: Actor, nightly: bool = False) -> Prune:
-    """A look that has not looked at anything yet, with the policies and the time that count for it."""
+    """Begin a dry run that has looked at nothing yet, with the policies and the time that count for it."""
     known = {agent: policy.pk for agent, policy in policies.current().items()}
     newest = Run.objects.aggregate(upto=Max("pk"))["upto"] or 0
     at = run_sql("SELECT clock_timestamp()", [])[0][0]
@@ -84,7 +84,7 @@ def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 
 def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine | None:
-    """The line of a run; None where nothing goes and nothing is held that would."""
+    """Make the line of a run; None where no checkpoint goes and no hold keeps one that would."""
     if policy is None:
         return None
     history = reading.history_of(run.pk)
@@ -114,7 +114,7 @@ def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
 
 
 def _digest(prune: Prune) -> bytes:
-    """Over all that the look shows: time, policies, and what goes of which run."""
+    """Compute the digest of all that the dry run shows: time, policies, and what goes of which run."""
     made = hashlib.sha256(b"holdpoint prune\n" + canonical([prune.at.isoformat(), prune.policies]))
     for line in prune.lines.order_by("run_id").values_list("run_id", "policy_id", "ranges").iterator():
         made.update(canonical(list(line)))
@@ -141,7 +141,7 @@ def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
 
 
 def drop(prune: Prune) -> None:
-    """A look that nobody applies any more; its lines go."""
+    """Drop a dry run that nobody will apply any more, and delete its lines."""
     with transaction.atomic():
         open_ = (Prune.Status.LOOKING, Prune.Status.SHOWN)
         if Prune.objects.filter(pk=prune.pk, status__in=open_).update(status=Prune.Status.DROPPED):
@@ -186,7 +186,10 @@ def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 @contextmanager
 def _unhurried() -> Iterator[None]:
-    """A transaction whose commit waits for no disk: what a power cut takes of the last moments is only done again."""
+    """Open a transaction whose commit waits for no disk.
+
+    What a power cut takes of the last moments is only done again.
+    """
     with transaction.atomic():
         run_sql("SET LOCAL synchronous_commit TO off", [], prepare=False)
         yield
@@ -236,13 +239,16 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
 
 
 def _counts(line: PruneLine) -> bool:
-    """Whether the policy that the line follows still counts: whoever writes another, or switches it off, ends it."""
+    """Tell whether the policy that the line follows is still in force.
+
+    Writing another version, or switching it off, ends it.
+    """
     policy = policies.of(line.agent, policies.current())
     return policy is not None and policy.pk == line.policy_id
 
 
 def _without(history: History, seqs: list[int]) -> History:
-    """The run as it is once these are removed."""
+    """Return the run's history as it is once these are removed."""
     gone, bare = set(seqs), set(rules.orphans(history.places, seqs))
     left = [
         place._replace(anchor=place.anchor or place.seq in bare) for place in history.places if place.seq not in gone

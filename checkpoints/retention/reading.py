@@ -26,7 +26,7 @@ FROM checkpoints_run LEFT JOIN ({HOLDS}) AS held (id, checkpoint) ON true WHERE 
 
 
 def history_of(run_id: int) -> History:
-    """A run as it is now."""
+    """Return a run's history as it is now."""
     found = run_sql(_RUN, [Int8(run_id)])
     head, status = found[0][:2]
     holds = [Held(hold, checkpoint) for _, _, hold, checkpoint in found if hold is not None]
@@ -38,17 +38,17 @@ def history_of(run_id: int) -> History:
 
 
 def holds_of(run_id: int) -> list[Held]:
-    """What is held of a run now."""
+    """Return what is held of a run now."""
     return [Held(*each) for each in run_sql(HOLDS, [Int8(run_id)])]
 
 
 @lru_cache(1024)
 def effects(plan_id: int) -> frozenset[str]:
-    """The names of a plan's effects."""
+    """Return the names of a plan's effects."""
     return frozenset(step.name for step in spec_of(Plan.objects.get(pk=plan_id)).steps if step.kind == "effect")
 
 
 def bytes_of(history: History, going: list[int]) -> int:
-    """About how many bytes the rows that go take, with their index entries."""
+    """Estimate how many bytes the rows that go take, with their index entries."""
     sizes = {place.seq: place.size for place in history.places}
     return sum(sizes[seq] + ROW for seq in going)

@@ -86,12 +86,12 @@ class Verdict:
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """First and last number of each stretch that goes."""
+        """Return first and last number of each stretch that goes."""
         return stretches(self.going)
 
 
 def decide(history: History, rules: Rules, now: datetime) -> Verdict:
-    """What goes of a run under these rules, with ages counted up to `now`."""
+    """Decide which of a run's checkpoints go under these rules, with ages counted up to `now`."""
     places = history.places
     reasons: dict[int, str] = {}
     if rules.days is None and rules.last is None:
@@ -128,7 +128,7 @@ def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[
 
 
 def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
-    """By hold, those of `seqs` that it keeps."""
+    """Return, by hold, those of `seqs` that it keeps."""
     if not history.holds:
         return {}
     wanted, going = {hold.checkpoint for hold in history.holds}, set(seqs)
@@ -142,13 +142,13 @@ def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _asked(places: Sequence[Place]) -> list[int]:
-    """Where a gate stood whose outcome is recorded; one that is open is held."""
+    """Return the places of gates whose outcome is recorded; a gate that is open is held."""
     parents = {place.parent for place in places if place.kind in OUTCOMES}
     return [place.seq for place in places if place.id in parents] if parents else []
 
 
 def _needed(history: History) -> set[int]:
-    """What the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
+    """Return what the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
     places = history.places
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
     wanted = {place.parent for place in places if place.kind in BY_HAND}
@@ -160,7 +160,10 @@ def _needed(history: History) -> set[int]:
 
 
 def _on_path(history: History) -> list[Place]:
-    """The rows that lead to the head, in order; all that are older than where a gap hides how it came there."""
+    """Return the rows that lead to the head, in order.
+
+    Where a gap hides part of the path, all rows older than the gap count as on it.
+    """
     known = {place.id: place for place in history.places}
     found: list[Place] = []
     at = history.head
@@ -173,13 +176,13 @@ def _on_path(history: History) -> list[Place]:
 
 
 def orphans(places: Sequence[Place], going: Collection[int]) -> list[int]:
-    """The survivors whose base goes: they are no anchors, and the row before them is removed."""
+    """Return the survivors whose base goes: they are no anchors, and the row before them is removed."""
     gone = set(going)
     return [place.seq for place in places if place.seq not in gone and not place.anchor and place.seq - 1 in gone]
 
 
 def stretches(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Numbers in order, as stretches without a hole."""
+    """Group numbers in order into stretches without a hole."""
     found: list[tuple[int, int]] = []
     for seq in seqs:
         if found and found[-1][1] == seq - 1:
@@ -190,7 +193,7 @@ def stretches(seqs: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
-    """Those of the numbers, in order, that lie in one of the ranges, which are in order too."""
+    """Return those of the numbers, in order, that lie in one of the ranges, which are in order too."""
     found, left = [], list(reversed(ranges))
     for seq in seqs:
         while left and left[-1][1] < seq:
@@ -201,7 +204,10 @@ def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
 
 
 def batches(places: Sequence[Place], going: Sequence[int], size: int) -> list[list[int]]:
-    """What goes, in portions of about `size` that end where the next row stands without what went before it."""
+    """Split what goes into portions of about `size`.
+
+    Each portion ends where the next row can be read without what went before it.
+    """
     if len(going) <= size:
         return [list(going)] if going else []
     gone, anchors = set(going), {place.seq for place in places if place.anchor}

@@ -69,7 +69,7 @@ def remove(*, grace: timedelta = GRACE) -> int:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """The artifacts: each in a folder named by the first two digits of its digest."""
+    """List the artifacts: each is in a folder named by the first two digits of its digest."""
     for path in root.glob("??/*"):
         if _FILE.fullmatch(path.name):
             yield path
@@ -83,7 +83,7 @@ def _time(path: Path) -> datetime:
 
 
 def _named(wanted: Iterable[str]) -> set[str]:
-    """Those of the digests that something stored names."""
+    """Return those of the digests that something stored names."""
     left = set(wanted)
     found: set[str] = set()
     for content in _contents():
@@ -94,7 +94,7 @@ def _named(wanted: Iterable[str]) -> set[str]:
 
 
 def _contents() -> Iterator[bytes]:
-    """All that is stored and may name an artifact.
+    """Yield all that is stored and may name an artifact.
 
     The states come last: what a source names goes into a state before the source lets go of it.
     """
@@ -106,10 +106,11 @@ def _contents() -> Iterator[bytes]:
 
 
 def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
-    """The contents of a table, a bounded number of rows a statement: none stands for as long as all of it is read.
+    """Yield the contents of a table, reading a bounded number of rows a statement.
 
-    In the order of their keys, in which a state goes: what a row of a run stops naming, as its checkpoint is removed
-    meanwhile, a later row of that run or of a fork has taken over, or a chunk.
+    So no statement lasts as long as reading all of it takes. The rows come in the order of their keys, in which a state
+    moves: what a row of a run stops naming, as its checkpoint is removed meanwhile, a later row of that run or of a
+    fork has taken over, or a chunk.
     """
     while rows := run_sql(slice, [*after, Int8(AT_ONCE)]):
         yield from (payloads.unpack(codec, payload) for _, _, codec, payload in rows)
@@ -118,7 +119,7 @@ def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
 
 
 def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
-    """A column of rows with numbers as keys, a bounded number a statement: for who registers a source."""
+    """Yield a column of rows with numbers as keys, a bounded number a statement: for whoever registers a source."""
     after = 0
     while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", name)[:AT_ONCE]):
         yield from (value for _, value in rows)

@@ -45,7 +45,7 @@ class Told(NamedTuple):
 
     @property
     def words(self) -> str:
-        """One line, for the command."""
+        """Describe the run's line in one line, for the command."""
         kept = ", ".join(f"{count} {reason}" for reason, count in self.kept)
         said = f"R-{self.run} ({self.agent}): {self.checkpoints:,} go ({self.ranges or 'none'}); kept: {kept or 'none'}"
         return "; ".join([said, *(f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)])
@@ -63,7 +63,7 @@ class ByAgent(NamedTuple):
 
     @property
     def stayed(self) -> int:
-        """How many of those that were shown are not removed."""
+        """Count the checkpoints that were shown and are not removed."""
         return self.checkpoints - self.removed
 
 
@@ -76,7 +76,7 @@ class KeptAfterAll(NamedTuple):
 
 
 def by_agent(prune: Prune) -> list[ByAgent]:
-    """The sums, by agent."""
+    """Return the sums, by agent."""
     found = prune.lines.values("agent").annotate(
         runs=Count("pk", filter=Q(checkpoints__gt=0)), gone=Sum("checkpoints"), bytes=Sum("size"),
         so_far=Sum("removed"), free=Sum("freed"),
@@ -86,7 +86,7 @@ def by_agent(prune: Prune) -> list[ByAgent]:
 
 
 def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[Told]:
-    """Some of the runs, those first of which most goes."""
+    """Return some of the runs, those first of which most goes."""
     found = prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit]
     return list(_told(list(found)))
 
@@ -109,13 +109,16 @@ def _held(hold: Hold, count: int, names: Mapping[str, str]) -> Held:
 
 
 def ranges(found: Sequence[Sequence[int]]) -> str:
-    """Numbers as people read them: "1 to 980, 985"."""
+    """Write numbers as people read them: "1 to 980, 985"."""
     said = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
     return ", ".join(said) + (f" and {len(found) - RANGES} more stretches" if len(found) > RANGES else "")
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:
-    """How many checkpoints stay for holds alone, by the kind of hold: as of the dry run, and as of the prune."""
+    """Count the checkpoints that stay only because of holds, by the kind of hold.
+
+    Adds what the dry run counted and what the prune counted.
+    """
     counts: Counter[int] = Counter()
     for each in prune.lines.exclude(held=[]).values_list("held", flat=True).iterator():
         counts.update(dict(each))
@@ -131,7 +134,7 @@ def held(prune: Prune) -> list[tuple[str, int]]:
 
 
 def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
-    """What was shown and is not removed, run by run, with the reason; nothing before it is applied."""
+    """Yield what was shown and is not removed, run by run, with the reason; nothing before the prune is applied."""
     if prune.started_at is None:
         return
     lines = list(prune.lines.filter(removed__lt=F("checkpoints")).order_by("run_id")[:RUNS])
@@ -147,14 +150,17 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
 
 
 def freed(prune: Prune) -> str:
-    """What it freed so far, in words: little that was deleted may cost more in complete copies than it frees."""
+    """Say how much the prune freed so far.
+
+    Where little was deleted, the complete copies may cost more than it frees.
+    """
     if prune.freed < 0:
         return f"which takes {filesizeformat(-prune.freed)} more than before"
     return f"{filesizeformat(prune.freed)} freed"
 
 
 def files(prune: Prune) -> int:
-    """The bytes of what it freed beside the rows of runs: the files of artifacts, at night."""
+    """Return the bytes that it freed beside the rows of runs: the files of artifacts, at night."""
     rows: int = prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0
     return prune.freed - rows if rows or not prune.removed else 0  # before lines counted what they freed
 
@@ -172,12 +178,12 @@ def _not_reached(prune: Prune) -> str:
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:
-    """The holds on runs of this prune that were made after its look, which keep what they protect."""
+    """Return the holds on runs of this prune that were made after its dry run, which keep what they protect."""
     return Hold.objects.standing().filter(run__in=prune.lines.values("run"), created_at__gt=prune.at)
 
 
 def facts(prune: Prune) -> dict[str, Any]:
-    """The whole prune as data."""
+    """Return the whole prune as data."""
     every = prune.lines.select_related("policy").order_by("run_id")
     return {
         "prune": prune.pk,

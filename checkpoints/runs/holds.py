@@ -75,7 +75,7 @@ def release(held: Hold, *, by: Actor) -> bool:
 
 
 def locked(run: Run, seq: int) -> UUID:
-    """The id of one of the run's checkpoints, which no prune removes before the end of the transaction."""
+    """Return the id of one of the run's checkpoints, which no prune removes before the end of the transaction."""
     list(Run.objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
     id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if id is None:

@@ -83,20 +83,20 @@ def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
 
 
 def of_checkpoint(checkpoint: UUID) -> list[Event]:
-    """The events of a checkpoint's notes, with their words. One statement."""
+    """Return the events of a checkpoint's notes, with their texts. One statement."""
     found = Event.objects.told().filter(subject=subject_of(checkpoint), kind__in=KINDS)
     return list(found.select_related("words"))
 
 
 def standing(events: Iterable[Event]) -> list[Noted]:
-    """The notes among a checkpoint's events that were not taken back, oldest first."""
+    """Return the notes among a checkpoint's events that were not taken back, oldest first."""
     told = sorted((each for each in events if each.kind in KINDS), key=lambda each: each.pk)
     gone = {decode(bytes(each.data)).get("note") for each in told if each.kind == REMOVED}
     return [_noted(each) for each in told if each.kind == NOTED and each.pk not in gone]
 
 
 def subject_of(checkpoint: UUID) -> str:
-    """What the events of a checkpoint's notes are about."""
+    """Name the subject of the events of a checkpoint's notes."""
     return f"checkpoint:{checkpoint}"
 
 

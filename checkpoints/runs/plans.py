@@ -95,48 +95,48 @@ class PlanSpec:
 
     @property
     def named(self) -> str:
-        """The agent and its version, as people read it."""
+        """Name the agent and its version, as people read it."""
         return named(self.agent, self.version)
 
     def step(self, name: str) -> StepSpec:
-        """The step of that name. Raises KeyError."""
+        """Return the step of that name. Raises KeyError."""
         for step in self.steps:
             if step.name == name:
                 return step
         raise KeyError(name)
 
     def title_of(self, name: str) -> str:
-        """What our sentences call the step of that name, whether or not the plan has it."""
+        """Return the title of the step of that name, as pages show it, whether or not the plan has it."""
         return self.titles.get(name) or (name if self.external else in_words(name))
 
     @property
     def titles(self) -> dict[str, str]:
-        """What our sentences call each step, by its name."""
+        """Return the title of each step, as pages show it, by the step's name."""
         return {step.name: step.title for step in self.steps}
 
     def untitled(self) -> Self:
-        """The same without titles of its own: what the steps do, whatever people call them."""
+        """Return the same plan without titles of its own: what the steps do, whatever people call them."""
         return replace(self, steps=tuple(replace(step, title="") for step in self.steps))
 
     def next_after(self, name: str) -> str:
-        """The name of the step after `name`: the one that it names, else the next in order; empty after the last."""
+        """Return the name of the step after `name`: the one that it names, else the next in order; "" after the last."""
         if then := self.step(name).then:
             return then
         names = [step.name for step in self.steps]
         return (*names, "")[names.index(name) + 1]
 
     def passed(self, name: str) -> str:
-        """Where the run goes on after a gate that has nothing to ask."""
+        """Return the step at which the run goes on after a gate that has nothing to ask."""
         return self.step(name).on_skip or self.next_after(name)
 
     def successors(self, name: str) -> set[str]:
-        """Where the run may go after `name` without anybody's word; "" for the end."""
+        """Return the steps at which the run may go on after `name` without a person's order; "" for the end."""
         step = self.step(name)
         elsewhere = filter(None, [step.catch, step.on_expire, step.on_skip])
         return {self.next_after(name), *step.jumps, *elsewhere, *[""] * step.ends}
 
     def reachable(self, name: str) -> set[str]:
-        """The steps that may still run once the run stands before `name`, `name` included; empty for the end."""
+        """Return the steps that may still run once the run is before `name`, itself included; empty for the end."""
         found: set[str] = set()
         left = {name} - {""}
         while left:
@@ -146,11 +146,11 @@ class PlanSpec:
         return found
 
     def repeats(self, name: str) -> bool:
-        """Whether `name` may run again after it has run, without anybody's word."""
+        """Tell whether `name` may run again after it has run, without a person's order."""
         return any(name in self.reachable(after) for after in self.successors(name))
 
     def dependents(self, name: str) -> set[str]:
-        """The steps that read what `name` writes, and what those write, and so on; without `name` itself."""
+        """Return the steps that read what `name` writes, and what those write, and so on; without `name` itself."""
         found: set[str] = set()
         left = [name]
         while left:
@@ -161,7 +161,7 @@ class PlanSpec:
         return found - {name}
 
     def sources(self, fields: Iterable[str], steps: Collection[str]) -> set[str]:
-        """These fields, and all that some of these steps may make them of, and so on."""
+        """Return these fields, and all that some of these steps may make them of, and so on."""
         found = set(fields)
         while (
             new := {
@@ -173,7 +173,7 @@ class PlanSpec:
         return found
 
     def redone(self, executed: Sequence[str], fields: Iterable[str] = ()) -> list[str]:
-        """Of steps executed in this order, those whose input may be another once the first of them runs again.
+        """Return those of the steps executed in this order whose input may change once the first of them runs again.
 
         `fields` are others that change with that. A gate asks people where what it shows is another, and is left out.
         """
@@ -189,7 +189,7 @@ class PlanSpec:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain data; tuples become lists when it is written.
+        """Return the plan as plain data; tuples become lists when it is written.
 
         `then` and `title` are left out where a step says none, so that a plan that was stored before there was any
         stays the same.
@@ -205,13 +205,13 @@ class PlanSpec:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The reverse of `to_json`."""
+        """Reverse `to_json`."""
         steps = tuple(StepSpec.from_json(step) for step in data.get("steps", ()))
         return cls(data["agent"], data["version"], data.get("doc", ""), dict(data.get("state_schema", {})), steps)
 
 
 def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[str, Any] | None = None) -> bytes:
-    """H(step, {read field: its digest}); a field that nobody wrote has none.
+    """Compute H(step, {read field: its digest}); a field that nobody wrote has none.
 
     Where the step uses configuration, the digest of the values that it names is part of it ("*": of all of it).
     """
@@ -225,7 +225,7 @@ def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[st
 
 
 def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
-    """The plans that these teams have runs of.
+    """Return the plans that these teams have runs of.
 
     One run of each plan is looked for along an index, whose order is asked for: as a join, or without it, the planner
     would read every run of the teams.
@@ -236,7 +236,7 @@ def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
 
 
 def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
-    """The plan's row, made where it is new. `external`: the agent's code is elsewhere.
+    """Return the plan's row, made where it is new. `external`: the agent's code is elsewhere.
 
     Other titles are the same plan, whose row has the newest. Of an agent elsewhere they are another plan: its rows are
     shared by teams, and nobody may give another team's steps other titles.
@@ -256,18 +256,18 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
 
 
 def digest_of(spec: PlanSpec, *, external: bool = False) -> bytes:
-    """What the plan's row is found by."""
+    """Compute the digest by which the plan's row is found."""
     return hashlib.sha256(canonical((spec if external else spec.untitled()).to_json())).digest()
 
 
 def in_words(name: str) -> str:
-    """A step's name as people read it: "ask_facts" is "Ask facts"."""
+    """Write a step's name as people read it: "ask_facts" is "Ask facts"."""
     words = " ".join(re.findall(r"[^\s_.:-]+", name)) or name
     return words[:1].upper() + words[1:]
 
 
 def spec_of(plan: Plan) -> PlanSpec:
-    """The plan's body, read once a process.
+    """Return the plan's body, read once a process.
 
     Where the code is elsewhere a title is whatever a program sent, so a step is called by its name there.
     """

@@ -30,7 +30,7 @@ class Anchor(NamedTuple):
 
 
 def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[Problem]:
-    """What the lines know and the stored seals do not, or have otherwise; and lines that are no seals.
+    """Report seals that the lines know and that are not stored, or are stored otherwise; and lines that are no seals.
 
     `stored` gives the digests of those seals that there are, by id; seals up to `since` are passed over.
     """
@@ -49,7 +49,7 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
 
 
 def read(number: int, line: str) -> Anchor | None:
-    """One line; None where it is no seal."""
+    """Read one line; None where it is no seal."""
     try:
         said = json.loads(line)
         digest = bytes.fromhex(said["digest"])

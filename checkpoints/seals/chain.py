@@ -45,7 +45,7 @@ class Chain:
             self.wrong.append((seal.id, seal.id, said))
 
     def digests(self) -> list[Problem]:
-        """What is wrong with the digests of the seals followed."""
+        """Return what is wrong with the digests of the seals followed."""
         return [_fault(*each) for each in self.wrong]
 
 

@@ -37,7 +37,10 @@ class _Differences:
 
 
 def compare(seal: int, marks: Iterable[Mark], rows: Iterable[Row], sources: Sources = NOWHERE) -> list[Problem]:
-    """What is wrong with the events of one seal; both in order of their place. Empty where all is as it was sealed."""
+    """Return what is wrong with the events of one seal; empty where all is as it was sealed.
+
+    `marks` and `rows` are in order of their place.
+    """
     found = _walk(marks, rows)
     if not (found.altered or found.missing or found.extra):
         return []

@@ -28,7 +28,7 @@ class Told:
 
 
 def to_json(told: Told) -> dict[str, Any]:
-    """One line."""
+    """Write one line."""
     row = told.row
     said: dict[str, Any] = {
         "event": row.id,
@@ -76,7 +76,7 @@ def from_json(said: Any) -> Told:
 
 
 def readable_text(words: bytes) -> Any:
-    """UTF-8 as text, anything else as {"hex": …}."""
+    """Show UTF-8 as text, anything else as {"hex": …}."""
     try:
         return words.decode()
     except UnicodeDecodeError:
@@ -84,5 +84,5 @@ def readable_text(words: bytes) -> Any:
 
 
 def exact_text(said: Any) -> bytes:
-    """The bytes that `readable_text` showed."""
+    """Return the bytes that `readable_text` showed."""
     return bytes.fromhex(said["hex"]) if isinstance(said, dict) else str(said).encode()

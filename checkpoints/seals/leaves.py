@@ -31,11 +31,11 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands among events."""
+        """Return its place among events."""
         return self.xid, self.id
 
     def plain(self) -> list[object]:
-        """The columns as JSON can say them."""
+        """Return the columns as JSON can express them."""
         digest = None if self.text_digest is None else self.text_digest.hex()
         return [*self[:10], self.data.hex(), digest]
 
@@ -54,42 +54,42 @@ class Mark(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the event stood."""
+        """Return the event's place among events."""
         return self.xid, self.id
 
 
 def leaf(row: Row) -> bytes:
-    """The digest of one event, over all its columns."""
+    """Compute the digest of one event, over all its columns."""
     return hashlib.sha256(b"\0" + canonical(row.plain())).digest()
 
 
 def tag(column: str, value: object) -> bytes:
-    """Two bytes that tell one value of a column from another. Not secure: the leaf is."""
+    """Compute two bytes that tell one value of a column from another. Not secure: the leaf is."""
     return hashlib.sha256(canonical([column, value])).digest()[:2]
 
 
 def tags(row: Row) -> bytes:
-    """The tags of all columns but the place."""
+    """Compute the tags of all columns but the place."""
     return b"".join(tag(name, value) for name, value in zip(TAGGED, row.plain()[2:], strict=True))
 
 
 def differing(mark: Mark, row: Row) -> list[str]:
-    """The columns whose tags are not those of the mark."""
+    """Return the columns whose tags are not those of the mark."""
     now = tags(row)
     return [name for n, name in enumerate(TAGGED) if now[2 * n : 2 * n + 2] != mark.tags[2 * n : 2 * n + 2]]
 
 
 def kind_of(mark: Mark, kinds: Iterable[str]) -> str:
-    """The kind that the event had, where it is one of `kinds`; else empty."""
+    """Return the kind that the event had, where it is one of `kinds`; else ""."""
     at = 2 * TAGGED.index("kind")
     return next((kind for kind in kinds if tag("kind", kind) == mark.tags[at : at + 2]), "")
 
 
 def pack(rows: Iterable[Row]) -> bytes:
-    """The marks of events, to be kept beside their seal."""
+    """Pack the marks of events, to be kept beside their seal."""
     return b"".join(_MARK.pack(row.xid, row.id, leaf(row), tags(row)) for row in rows)
 
 
 def unpack(marks: bytes) -> Iterator[Mark]:
-    """The marks in what `pack` made. Raises struct.error where it is cut."""
+    """Return the marks in what `pack` made. Raises struct.error where it is cut."""
     return (Mark._make(fields) for fields in _MARK.iter_unpack(marks))

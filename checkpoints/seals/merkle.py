@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
-    """The tree over one or more leaves, from the leaves up to the root."""
+    """Build the tree over one or more leaves, from the leaves up to the root."""
     found = [list(leaves)]
     while len(found[-1]) > 1:
         level = found[-1]
@@ -20,12 +20,12 @@ def levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """The root over one or more leaves."""
+    """Compute the root over one or more leaves."""
     return levels(leaves)[-1][0]
 
 
 def path(tree: Sequence[Sequence[bytes]], index: int) -> list[bytes]:
-    """The siblings on the way from the leaf at `index` to the root of `levels(leaves)`."""
+    """Return the siblings on the way from the leaf at `index` to the root of `levels(leaves)`."""
     found = []
     for level in tree[:-1]:
         if index ^ 1 < len(level):
@@ -35,7 +35,7 @@ def path(tree: Sequence[Sequence[bytes]], index: int) -> list[bytes]:
 
 
 def climb(leaf: bytes, index: int, size: int, siblings: Sequence[bytes]) -> bytes | None:
-    """The root that a leaf, its index among `size` leaves and its path lead to; None where they do not fit."""
+    """Compute the root to which a leaf, its index among `size` leaves and its path lead; None where they do not fit."""
     if not 0 <= index < size:
         return None
     node, rest = leaf, iter(siblings)

@@ -36,7 +36,7 @@ class SealFact:
     digest: bytes
 
     def expected(self, key: bytes) -> bytes:
-        """What the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
+        """Compute what the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
         columns: list[object] = [
             self.at, *self.first, *self.last, self.count, self.root.hex(),
             self.heads_digest.hex() if self.marks is not None else (self.heads or b"").hex(),
@@ -48,13 +48,16 @@ class SealFact:
         return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
     def made(self, key: bytes) -> Made:
-        """With what the digest was made: the key, nothing, or something else; or its columns were altered."""
+        """Tell with what the digest was made: the key, nothing, or something else.
+
+        It is "other", too, where the seal's columns were altered.
+        """
         if key and hmac.compare_digest(self.expected(key), self.digest):
             return "key"
         return "plain" if self.expected(b"") == self.digest else "other"
 
     def to_json(self, *, heads: bool = True) -> dict[str, Any]:
-        """The form in files; `heads` themselves, or their digest where that is all that the seal covers."""
+        """Return the form in files; `heads` themselves, or their digest where that is all that the seal covers."""
         said = {
             "seal": self.id,
             "at": moment(self.at),
@@ -91,7 +94,10 @@ class SealFact:
 
 
 def readable(data: bytes) -> Any:
-    """Canonical JSON as its value, anything else as {"hex": …}: what `exact` turns into the same bytes again."""
+    """Show canonical JSON as its value, anything else as {"hex": …}.
+
+    `exact` turns either into the same bytes again.
+    """
     try:
         value = decode(data)
         if canonical(value) == data and not (isinstance(value, dict) and set(value) == {"hex"}):
@@ -102,19 +108,19 @@ def readable(data: bytes) -> Any:
 
 
 def exact(value: Any) -> bytes:
-    """The bytes that `readable` showed. Raises ValueError for what it cannot have shown."""
+    """Return the bytes that `readable` showed. Raises ValueError for what it cannot have shown."""
     if isinstance(value, dict) and set(value) == {"hex"}:
         return bytes.fromhex(value["hex"])
     return canonical(value)
 
 
 def moment(at: int) -> str:
-    """Microseconds since 1970 as ISO 8601 in UTC."""
+    """Write microseconds since 1970 as ISO 8601 in UTC."""
     return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
 
 
 def instant(text: str) -> int:
-    """ISO 8601 with its zone as microseconds since 1970. Raises ValueError for anything else."""
+    """Read ISO 8601 with its zone as microseconds since 1970. Raises ValueError for anything else."""
     read = datetime.fromisoformat(text)
     if read.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")

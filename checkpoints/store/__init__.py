@@ -101,9 +101,9 @@ def move_head(
 
 
 def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
-    """The run's head and number, with the run and the checkpoint to which it moves locked.
+    """Lock the run and the checkpoint to which it moves; return the run's head and number.
 
-    What a prune removes meanwhile is not gone on from: its chunks may be freed. Raises NoSuchCheckpoint.
+    The run must not continue from what a prune removes meanwhile: its chunks may be freed. Raises NoSuchCheckpoint.
     """
     found = Run.objects.select_for_update(no_key=True).values_list("head", "seq").get(pk=run_id)
     if not run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 FOR KEY SHARE", [target]):

@@ -38,7 +38,7 @@ class Claim:
     monotonic: float = field(default_factory=time.monotonic, repr=False)
 
     def clock(self) -> datetime:
-        """The database's time now, without asking it."""
+        """Return the database's time now, without asking it."""
         return self.at + timedelta(seconds=time.monotonic() - self.monotonic)
 
 
@@ -122,7 +122,7 @@ def ask_to_halt(run: Run, by: Actor) -> bool:
 
 
 def halting(claim: Claim) -> bool:
-    """Whether the worker with this claim is asked to let go of the run."""
+    """Tell whether the worker with this claim is asked to let go of the run."""
     found = run_sql(_HALTING, [claim.run_id, claim.token])
     return bool(found and found[0][0])
 

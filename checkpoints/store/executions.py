@@ -46,14 +46,17 @@ ORDER BY c.at DESC, c.run_id DESC, c.seq DESC LIMIT 1
 
 
 def executions(lineage: int) -> list[Record]:
-    """What was executed in a run and its forks, on all branches, by run and number; what is removed included."""
+    """Return what was executed in a run and its forks, on all branches, by run and number.
+
+    What is removed is included.
+    """
     found = [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
     gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
     return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
 
 
 def of_lineage(lineage: int) -> list[Record]:
-    """All that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
+    """Return all that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
     found = [Record(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
     known = {each.id for each in found}
     if all(each.parent is None or each.parent in known for each in found):
@@ -62,7 +65,7 @@ def of_lineage(lineage: int) -> list[Record]:
 
 
 def way_to(head: UUID, among: Mapping[UUID, Record]) -> list[Record]:
-    """`path` without a query, for who holds all that was saved. Raises NoSuchCheckpoint."""
+    """Find `path` without a query, for callers that hold all that was saved. Raises NoSuchCheckpoint."""
     found: list[Record] = []
     at: UUID | None = head
     while at is not None and (here := among.get(at)) is not None:
@@ -77,7 +80,7 @@ def way_to(head: UUID, among: Mapping[UUID, Record]) -> list[Record]:
 
 
 def path(head: UUID) -> list[Record]:
-    """The checkpoints from the root of the lineage to this one, of every kind; those that are removed included.
+    """Return the checkpoints from the root of the lineage to this one, of every kind; removed ones included.
 
     Raises NoSuchCheckpoint.
     """
@@ -97,12 +100,12 @@ def path(head: UUID) -> list[Record]:
 
 
 def _stretch(tip: UUID) -> list[Record]:
-    """The checkpoints that lead to this one, up to the first that is not there any more."""
+    """Return the checkpoints that lead to this one, back to the first whose parent is not there any more."""
     return [Record(*row) for row in run_sql(_PATH, [tip])]
 
 
 def twin(lineage: int, step: str, input_digest: bytes, code_hash: bytes, occurrence: int) -> UUID | None:
-    """The newest record of this very execution of a step in a lineage; None where it never ran.
+    """Find the newest record of this very execution of a step in a lineage; None where it never ran.
 
     Reads through every checkpoint of the lineage, since an index would cost each save: who asks for many holds
     `executions` instead.

@@ -42,7 +42,7 @@ class Removed(NamedTuple):
         return UUID(bytes=self.header[ID])
 
     def record(self) -> Record:
-        """The same as the history of a lineage has it."""
+        """Return the same as the history of a lineage has it."""
         id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
         return Record(
             UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
@@ -52,7 +52,7 @@ class Removed(NamedTuple):
 
 
 def pack(rows: Sequence[Header]) -> bytes:
-    """The headers of one stretch of a run, in order."""
+    """Pack the headers of one stretch of a run, in order."""
     columns = list(zip(*rows, strict=True))
     before = (None, *columns[ID])
     loose = [number for number, (parent, id) in enumerate(zip(columns[PARENT], before, strict=False)) if parent != id]
@@ -64,7 +64,7 @@ def pack(rows: Sequence[Header]) -> bytes:
 
 
 def _column(values: Sequence[bytes | None]) -> tuple[bytes, bytes]:
-    """The lengths of a column, and its values."""
+    """Pack a column: its lengths, and its values."""
     if None not in values:
         lengths = list(map(len, values))  # type: ignore[arg-type]
         head = struct.pack("!i", lengths[0]) if min(lengths) == max(lengths) else b""
@@ -97,7 +97,7 @@ class _Reader:
 
 
 def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
-    """The removed checkpoints of a gap that begins at number `first`, in order. Raises ValueError."""
+    """Yield the removed checkpoints of a gap that begins at number `first`, in order. Raises ValueError."""
     try:
         reader = _Reader(zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST))
     except zstandard.ZstdError as error:
@@ -119,7 +119,7 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
 
 
 def over(removed: Sequence[bytes]) -> bytes:
-    """The hash over the digests of what was removed, in order."""
+    """Hash the digests of what was removed, in order."""
     return hashlib.sha256(_TAG + b"".join(removed)).digest()
 
 

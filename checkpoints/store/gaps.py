@@ -39,7 +39,7 @@ class Why(NamedTuple):
 def made(
     run_id: int, first: int, rows: Sequence[Header], digests: Sequence[bytes], before: Gap | None, why: Why
 ) -> Gap:
-    """The gap for rows that begin at number `first`, after the run's newest gap; not saved."""
+    """Make the gap for rows that begin at number `first`, after the run's newest gap; it is not saved."""
     gap = Gap(
         run_id=run_id, number=before.number + 1 if before else 1, first_seq=first, last_seq=first + len(rows) - 1,
         parent_digest=rows[0][gap_headers.PARENT_DIGEST], removed=gap_headers.over(digests), last_digest=digests[-1],
@@ -51,7 +51,10 @@ def made(
 
 
 def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
-    """What a gap's digest has to be under a key, empty for none; the one that is set now unless it is given."""
+    """Compute what a gap's digest has to be under a key, empty for none.
+
+    The key is the one that is set now unless it is given.
+    """
     columns = [
         gap.run_id, gap.number, gap.first_seq, gap.last_seq, _hex(gap.parent_digest), _hex(gap.removed),
         _hex(gap.last_digest), hashlib.sha256(bytes(gap.headers)).hexdigest(), gap.policy, gap.policy_version, gap.by,
@@ -64,12 +67,15 @@ def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
 
 
 def removed(gap: Gap) -> Iterator[Removed]:
-    """What a gap removed, in order. Raises ValueError where its headers cannot be read."""
+    """Return what a gap removed, in order. Raises ValueError where its headers cannot be read."""
     return gap_headers.unpack(bytes(gap.headers), run_id=gap.run_id, first=gap.first_seq)
 
 
 def faults(gap: Gap, before: Gap | None) -> list[str]:
-    """What is wrong with a gap's rows and its place after the one before it; its digest is for `audit.removals`."""
+    """Return what is wrong with a gap's rows and its place after the one before it.
+
+    `audit.removals` checks its digest.
+    """
     found = []
     if gap.number != (before.number + 1 if before else 1) or _hex(gap.previous) != _hex(
         before.digest if before else None
@@ -92,7 +98,7 @@ def faults(gap: Gap, before: Gap | None) -> list[str]:
 
 
 def records_of(lineage: int) -> dict[UUID, Record]:
-    """All that was removed from a run and its forks."""
+    """Return all that was removed from a run and its forks, by id."""
     found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("run_id", "number")
     return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
 
@@ -107,9 +113,9 @@ class Gone:
         self._known: dict[UUID, Record] = {}
 
     def leading_to(self, tip: UUID, child: Record) -> list[Record]:
-        """The removed checkpoints that led to this one, itself last, up to one that is not unpacked.
+        """Return the removed checkpoints that led to this one, itself last, up to one that is not unpacked.
 
-        `child` follows it and is not removed, or is what was found last: what is younger is not looked at.
+        `child` follows this one; it is not removed, or was found last. What is younger than `child` is not looked at.
         """
         while tip not in self._known and self._left:
             *place, pk = self._left.pop()
@@ -135,12 +141,12 @@ def _records(gap: Gap) -> list[Record]:
 
 
 def over(run_id: int, seq: int) -> Gap | None:
-    """The gap in which this number of a run lies."""
+    """Find the gap in which this number of a run lies."""
     return Gap.objects.filter(run_id=run_id, first_seq__lte=seq, last_seq__gte=seq).defer("headers").first()
 
 
 def of(checkpoint: UUID, runs: Any) -> tuple[Gap, Record] | None:
-    """The gap of one of these runs that removed a checkpoint, and what it was."""
+    """Find the gap of one of these runs that removed a checkpoint, and return what it was."""
     for gap in Gap.objects.filter(run__in=runs).order_by("run_id", "number").iterator(chunk_size=20):
         for row in removed(gap):
             if row.id == checkpoint:

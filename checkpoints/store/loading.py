@@ -16,7 +16,7 @@ from . import read_cache
 
 
 def load(run: Run) -> Snapshot:
-    """The run's head, verified. Raises NotVerified."""
+    """Load the run's head, verified. Raises NotVerified."""
 
     def read() -> Sequence[rows.Row]:
         found = rows.head_trail(run.pk)
@@ -28,7 +28,7 @@ def load(run: Run) -> Snapshot:
 
 
 def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
-    """Any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified. Who knows its lineage saves a query."""
+    """Load any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified. Giving its lineage saves a query."""
     if read_cache.current() is not None:
         return _finished(*_on_shelf(id))
 
@@ -42,7 +42,10 @@ def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
 
 
 def fields_of(id: UUID) -> dict[str, bytes]:
-    """The digests of a checkpoint's fields, verified: cheaper than its values. Raises as `load_checkpoint` does."""
+    """Return the digests of a checkpoint's fields, verified; it costs less than their values.
+
+    Raises as `load_checkpoint` does.
+    """
     if read_cache.current() is None:
         return load_checkpoint(id).fields
     _, _, assembly = _on_shelf(id)
@@ -58,9 +61,10 @@ def _on_shelf(id: UUID) -> tuple[int, rows.Row, Assembly]:
 
 
 def _read_twice(read: Callable[[], Sequence[rows.Row]], lineage: int | None) -> Snapshot:
-    """Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between.
+    """Read a trail and put it together; read once more where it does not verify.
 
-    What does not verify is read again, and is a fault only where the rows are still the same.
+    Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. What
+    does not verify is a fault only where the rows are still the same on the second reading.
     """
     trail = read()
     try:

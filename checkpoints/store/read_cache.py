@@ -70,11 +70,11 @@ class Shelf:
                 self.contents_of(lineage).collect(named)
 
     def contents_of(self, lineage: int) -> Contents:
-        """The chunks of a lineage that were read so far."""
+        """Return the chunks of a lineage that were read so far."""
         return self.contents.setdefault(lineage, Contents(fetcher(lineage)))
 
     def assembled(self, id: UUID) -> tuple[int, Row, Assembly] | None:
-        """A checkpoint with its lineage, put together but not yet checked; None where there is none of that id.
+        """Put a checkpoint together, unchecked, and return it with its lineage; None where there is none of that id.
 
         Raises NotVerified.
         """
@@ -93,12 +93,15 @@ _SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 
 
 def current() -> Shelf | None:
-    """The shelf of whoever is reading; None outside of `reading`."""
+    """Return the cache of the reading under way; None outside of `reading`."""
     return _SHELF.get()
 
 
 def expect(ids: Iterable[UUID]) -> None:
-    """These checkpoints are going to be loaded: the next load reads them with its own. Nothing outside of `reading`."""
+    """Announce that these checkpoints will be loaded: the next load reads them with its own.
+
+    Does nothing outside of `reading`.
+    """
     shelf = current()
     if shelf is not None:
         shelf.expected.update(ids)

@@ -48,12 +48,12 @@ class _Written:
     portions: list[_Portion]
 
     def plain(self) -> list[str]:
-        """The fields that were given as a plain list and are stored as what changed in it."""
+        """Return the fields that were given as a plain list and are stored as what changed in it."""
         return [op[1] for op, _ in self.portions if len(op) == _MARKED.get(op[0])]
 
 
 def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
-    """What each of these executions wrote, as its step gave it: values, Append, Splice and DROP.
+    """Return what each of these executions wrote, as its step gave it: values, Append, Splice and DROP.
 
     A few queries however many they are. Raises NoSuchCheckpoint (NotRecorded where there is one, but no execution)
     and NotVerified.
@@ -70,7 +70,7 @@ def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
 
 
 def _written(row: Row) -> _Written:
-    """A row's own ops; an anchor's are beside its manifest. Raises NotVerified and NotRecorded."""
+    """Return a row's own ops; an anchor's are beside its manifest. Raises NotVerified and NotRecorded."""
     if row.input_digest is None:
         raise NotRecorded
     check_header(row)
@@ -88,7 +88,7 @@ def _written(row: Row) -> _Written:
 
 
 def _read(members: Sequence[_Written], contents: Contents) -> dict[UUID, dict[str, Write]]:
-    """The writes of executions of one lineage."""
+    """Read the writes of executions of one lineage."""
     lists = _whole_lists([written for written in members if written.plain()], contents)
     contents.collect(references(line for written in members for _, lines in written.portions for line in lines))
     made = {}
@@ -122,7 +122,7 @@ def _writes(written: _Written, contents: Contents, lists: dict[str, Any]) -> dic
 
 
 def _whole_lists(members: Sequence[_Written], contents: Contents) -> dict[UUID, dict[str, Any]]:
-    """The lists after these executions that they gave as plain lists, each from its verified state."""
+    """Return the lists that these executions gave as plain lists, after each of them, from its verified state."""
     fields = {written.row.id: written.plain() for written in members}
     ends: dict[tuple[int, int], int] = {}
     for written in members:

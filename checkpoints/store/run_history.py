@@ -26,9 +26,9 @@ class Comparison:
 
 
 def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> list[Checkpoint]:
-    """The run's checkpoints on all branches, newest first, without their payloads; `before_seq` is the cursor.
+    """Return the run's checkpoints on all branches, newest first, without their payloads.
 
-    `named` is the name of each, "" for none.
+    `before_seq` is the cursor. `named` is the name of each, "" for none.
     """
     found = Checkpoint.objects.filter(run=run).with_names().defer("payload").order_by("-seq")
     if before_seq is not None:
@@ -37,7 +37,7 @@ def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> lis
 
 
 def path(run: Run) -> list[int]:
-    """The numbers of the checkpoints from the run's first to its head, without abandoned branches."""
+    """Return the numbers of the checkpoints from the run's first to its head, without abandoned branches."""
     parents = {id: (seq, parent) for id, seq, parent in _positions(run)}
     found: list[int] = []
     at = Run.objects.values_list("head", flat=True).get(pk=run.pk)
@@ -52,12 +52,12 @@ def _positions(run: Run) -> Any:
 
 
 def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
-    """Rows of what differs between the states of two checkpoints, as patch.changes gives them."""
+    """Return what differs between the states of two checkpoints, as rows of patch.changes."""
     return patch.changes(load_checkpoint(a_id).state, load_checkpoint(b_id).state)
 
 
 def compare(a_id: UUID, b_id: UUID) -> Comparison:
-    """Where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
+    """Find where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
 
     Raises NoSuchCheckpoint and OtherLineage.
     """
@@ -65,7 +65,7 @@ def compare(a_id: UUID, b_id: UUID) -> Comparison:
 
 
 def parting(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
-    """The comparison of the ends of two paths from the root. Raises OtherLineage where they share nothing."""
+    """Compare the ends of two paths from the root. Raises OtherLineage where they share nothing."""
     shared = 0
     for one, other in zip(a, b, strict=False):
         if one.id != other.id:

@@ -75,7 +75,10 @@ WITH moved AS (
 
 @cache
 def _statement(stops: bool, chunks: bool, notes: bool) -> str:
-    """The save: one that goes on or one that changes the run's status, with chunks and notes where there are some."""
+    """Build the statement of a save, with chunks and notes where there are some.
+
+    `stops`: the save changes the run's status; else the run goes on.
+    """
     sql = [_STOP if stops else _STEP]
     last = 30 if stops else 29
     if chunks:
@@ -113,12 +116,12 @@ def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move:
 
 
 def _reason(move: Move) -> str:
-    """What an exception said may hold what a text column refuses."""
+    """Return the reason as a text column takes it: an exception's text may hold what the column refuses."""
     return storable(move.reason[:300]) if move.reason else ""
 
 
 def _binary(made: Draft, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
-    """The parameters of a step's save in PostgreSQL's binary form."""
+    """Return the parameters of a step's save in PostgreSQL's binary form."""
     row = made.row
     return [
         *made.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
@@ -141,7 +144,7 @@ def insert_chunks(lineage: int, blobs: Sequence[Blob]) -> None:
 
 
 def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
-    """The chunks' columns as arrays: digest, codec, payload, checksum."""
+    """Return the chunks' columns as arrays: digest, codec, payload, checksum."""
     unique = {blob.digest: blob for blob in blobs}
     packed = [(digest, *payloads.pack(blob.content, wide=blob.wide)) for digest, blob in unique.items()]
     rows = [(*chunk, payloads.chunk_checksum(lineage, *chunk)) for chunk in packed]
@@ -149,7 +152,7 @@ def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
 
 
 def _typed(row: Row) -> list[Any]:
-    """A row's columns with types that do not change with their size, so that one prepared statement serves."""
+    """Return a row's columns with types that do not change with their size, so that one prepared statement serves."""
     return [
         row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
         row.next_step, Int4(row.occurrence), Int2(row.attempt), Int8(row.token), row.input_digest, row.code_hash,

@@ -103,7 +103,7 @@ def fork(
 
 
 def _once(key: str | None, make: Callable[[], Run]) -> Run:
-    """The run that `make` makes, in one transaction, or the one that an earlier call with this key made."""
+    """Return the run that `make` makes, in one transaction, or the one that an earlier call with this key made."""
     if key is not None and (made := Run.objects.filter(key=key).first()):
         return made
     try:
