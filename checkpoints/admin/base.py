@@ -41,7 +41,7 @@ class CappedPaginator(AnyPaginator):
 
     @cached_property
     def count(self) -> int:
-        """How many rows there are, up to MOST."""
+        """Count the rows, up to MOST."""
         found = self.object_list
         return capped(found, MOST).number if isinstance(found, QuerySet) else len(found)
 
@@ -50,11 +50,11 @@ class OfAllTeams(Mixed):
     """Rows of every team: seen by those who may see everything; what may be done with them, each page says."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Those who may see everything."""
+        """Allow those who may see everything."""
         return request.user.has_perm(ALL)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """The same."""
+        """Allow those who may see everything."""
         return request.user.has_perm(ALL)
 
 
@@ -71,19 +71,19 @@ class ReadOnlyAdmin(OfAllTeams, AnyAdmin):
     paginator = CappedPaginator
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds history by hand."""
+        """Refuse: nobody adds history by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Nobody changes it."""
+        """Refuse: nobody changes history."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Nobody deletes it."""
+        """Refuse: nobody deletes history."""
         return False
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """Every column that can be read as text, and the links."""
+        """List every column that can be read as text, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
         return [*columns, *self.get_readonly_fields(request, obj)]
 
@@ -102,23 +102,23 @@ class Since(admin.SimpleListFilter):
     )
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The choices."""
+        """List the choices."""
         return [(name, label) for name, label, _ in self.SPANS]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Those since then."""
+        """Return the rows since the time that was chosen."""
         hours = {name: span for name, _, span in self.SPANS}.get(self.value() or "")
         since = timezone.now() - timedelta(hours=hours) if hours else None
         return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
 
 
 def since(column: str) -> type[Since]:
-    """A filter by another column's time."""
+    """Make a filter by another column's time."""
     return type("Since", (Since,), {"column": column})
 
 
 def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
-    """A column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
+    """Make a column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
 
     @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString:
@@ -129,7 +129,7 @@ def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeS
 
 
 def shown(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], SafeString | str]:
-    """A column with a link to a page of the site: `shown("run", "page")`."""
+    """Make a column with a link to a page of the site: `shown("run", "page")`."""
 
     @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString | str:
@@ -140,7 +140,7 @@ def shown(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], Saf
 
 
 def of_run(self: Any, obj: Any) -> SafeString | str:
-    """The run that a row belongs to, without reading it."""
+    """Link to the run that a row belongs to, without reading the run."""
     if not obj.run_id:
         return "-"
     return format_html('<a href="{}">R-{}</a>', reverse("admin:checkpoints_run_change", args=[obj.run_id]), obj.run_id)
@@ -150,7 +150,7 @@ of_run.short_description = "run"  # type: ignore[attr-defined]
 
 
 def number_of(term: str, *prefixes: str) -> int | None:
-    """The number in "7", "R-7" or "gate:7"; None in anything else."""
+    """Return the number in "7", "R-7" or "gate:7"; None in anything else."""
     for prefix in prefixes:
         term = term.removeprefix(prefix)
     return int(term) if term.isascii() and term.isdigit() and len(term) < 19 else None

@@ -65,7 +65,7 @@ class Duration(forms.CharField):
         return span
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Whether it is another duration, however it is written."""
+        """Tell whether it is another duration, however it is written."""
         try:
             return bool(self.to_python(data) != initial)
         except forms.ValidationError:

@@ -48,7 +48,7 @@ class RunAdmin(ReadOnlyAdmin):
         return f"{run.plan.agent} {run.plan.version}"
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Run], term: str) -> tuple[Any, bool]:
-        """By number, key or title."""
+        """Search by number, key or title."""
         if not term:
             return queryset, False
         number = number_of(term, "R-", "r-", "run:")
@@ -72,11 +72,11 @@ class CheckpointAdmin(ReadOnlyAdmin):
         return digests.brief(bytes(checkpoint.digest))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Checkpoint]:
-        """Without what they hold."""
+        """Return the checkpoints without what they hold."""
         return super().get_queryset(request).defer("payload", "checksum")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Checkpoint], term: str) -> tuple[Any, bool]:
-        """By id or run."""
+        """Search by id or run."""
         number = number_of(term, "R-", "r-", "run:")
         if number:
             return queryset.filter(run_id=number).order_by("-seq"), False
@@ -108,11 +108,11 @@ class Kind(admin.SimpleListFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Those that there are."""
+        """List the kinds that there are."""
         return [(kind, kind) for kind in reading.kinds()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Event]) -> QuerySet[Event]:
-        """Those of the kind."""
+        """Return the events of the kind."""
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
@@ -136,16 +136,16 @@ class EventAdmin(ReadOnlyAdmin):
         return bytes(event.data).decode(errors="replace")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
-        """All but saved checkpoints, which have a list of their own."""
+        """Return all events but saved checkpoints, which have a list of their own."""
         queryset: Any = super().get_queryset(request)
         return queryset.told()  # type: ignore[no-any-return]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """A run's events, too."""
+        """Allow a run's events, too."""
         return lookup == "run_id" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Event], term: str) -> tuple[Any, bool]:
-        """By its terms, as the audit does."""
+        """Search by the events' terms, as the audit does."""
         query = query_of(term)
         return (queryset.annotate(terms=EventTerms()).filter(terms=query) if query else queryset), False
 
@@ -164,7 +164,7 @@ class SealAdmin(ReadOnlyAdmin):
         return digests.brief(bytes(seal.digest))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Seal]:
-        """Without what is kept of each event."""
+        """Return the seals without what is kept of each event."""
         return super().get_queryset(request).defer("marks", "heads")
 
 

@@ -69,11 +69,11 @@ class Standing(admin.SimpleListFilter):
     parameter_name = "freed"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two."""
+        """List the two choices."""
         return [("no", "still held"), ("yes", "freed")]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
-        """Those of the one that was chosen."""
+        """Return the holds of the choice."""
         wanted = {"no": True, "yes": False}.get(self.value() or "")
         return queryset if wanted is None else queryset.filter(freed_at__isnull=wanted)
 
@@ -90,7 +90,7 @@ class Holds(OfAllTeams, OfHold):
     list_select_related = ("run__plan",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
-        """With what people know a checkpoint by: its number, its step, and the name that somebody gave it."""
+        """Annotate what people know a checkpoint by: its number, its step, and the name that somebody gave it."""
         held = Checkpoint.objects.filter(pk=models.OuterRef("checkpoint"))
         name = Hold.objects.standing().filter(
             run=models.OuterRef("run"), checkpoint=models.OuterRef("checkpoint"), kind=Hold.Kind.NAME
@@ -104,13 +104,13 @@ class Holds(OfAllTeams, OfHold):
 
     @admin.display(description="Run", ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
-        """The run by its number, with its title: quoted where a program elsewhere gave it."""
+        """Show the run by its number, with its title: quoted where a program elsewhere gave it."""
         title = format_html("<q><bdi>{}</bdi></q>" if hold.run.plan.external else "<bdi>{}</bdi>", hold.run.title)
         return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
     @admin.display(description="Holds")
     def about(self, hold: Hold) -> str:
-        """A checkpoint by its number, step and name, or all of the run."""
+        """Name a checkpoint by its number, step and name, or all of the run."""
         if hold.checkpoint is None:
             return "the whole run"
         seq, step, name = (getattr(hold, column, None) for column in ("seq", "step", "named"))
@@ -121,16 +121,16 @@ class Holds(OfAllTeams, OfHold):
 
     @admin.display(description="By")
     def made_by(self, hold: Hold) -> str:
-        """Whoever made it, by name."""
+        """Name whoever made the hold."""
         return _name(hold, hold.by)
 
     @admin.display(description="Freed by")
     def let_go_by(self, hold: Hold) -> str:
-        """Whoever freed it, by name."""
+        """Name whoever freed the hold."""
         return _name(hold, hold.freed_by) if hold.freed_by else "-"
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With the names of all who made the holds of the page, read at once."""
+        """Add the names of all who made the holds of the page, read at once."""
         page: Any = super().get_changelist_instance(request)
         page.result_list = list(page.result_list)
         known = actors.names(hold.by for hold in page.result_list)
@@ -139,15 +139,15 @@ class Holds(OfAllTeams, OfHold):
         return page
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody: the product makes these."""
+        """Refuse: the product makes these."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """A hold is made and freed, and not changed."""
+        """Refuse: a hold is made and freed, and not changed."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """One that was freed stays in the list."""
+        """Refuse: a freed hold stays in the list."""
         return False
 
 
@@ -158,11 +158,11 @@ class Why(admin.SimpleListFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """All but people, who have a list of their own."""
+        """List all kinds but legal holds, which have a list of their own."""
         return [(str(each.value), str(each.label)) for each in Hold.Kind if each != Hold.Kind.LEGAL]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
-        """Those of the one that was chosen."""
+        """Return the holds of the kind that was chosen."""
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
@@ -174,11 +174,11 @@ class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
     list_filter = (Why, Standing)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """What there is to know of one, in words."""
+        """List what there is to know of a hold, as text."""
         return ["of_run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by"]
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
-        """All but the legal ones."""
+        """Return all holds but the legal ones."""
         return super().get_queryset(request).exclude(kind=Hold.Kind.LEGAL)
 
 
@@ -192,17 +192,17 @@ class HoldAdmin(Holds):
     change_form_template = "admin/checkpoints/hold/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
-        """The legal ones."""
+        """Return the legal holds."""
         return super().get_queryset(request).filter(kind=Hold.Kind.LEGAL)
 
     def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
-        """Three to fill in; every column of one that is there."""
+        """List three fields to fill in; of a hold that is there, every column."""
         if obj is None:
             return ("run_number", "seq", "reason")
         return ("of_run", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whoever may set legal holds, and sees what there is to hold."""
+        """Allow whoever may set legal holds and may see everything."""
         return request.user.has_perm(MAY) and request.user.has_perm(ALL)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
@@ -213,7 +213,7 @@ class HoldAdmin(Holds):
         obj._state.adding = False
 
     def get_urls(self) -> list[URLPattern]:
-        """With the address to which a release is sent."""
+        """Add the address to which a release is sent."""
         own = path(
             "<int:hold>/releases/", self.admin_site.admin_view(self.release), name="checkpoints_hold_release"
         )  # fmt: skip
@@ -233,7 +233,7 @@ class HoldAdmin(Holds):
         return redirect("admin:checkpoints_hold_change", held.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """With the button that frees a legal hold, for those who may."""
+        """Add the button that frees a legal hold, for those who may."""
         held = self.get_object(request, object_id)
         legal = held is not None and held.kind == Hold.Kind.LEGAL and held.freed_at is None
         may = {"may_release": legal and request.user.has_perm(MAY), "held": held}

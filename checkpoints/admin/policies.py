@@ -52,7 +52,10 @@ class PolicyForm(PolicyModelForm):
         }
 
     def clean_agent(self) -> str:
-        """An agent of which a version was ever registered, and that has no policy yet where this is a new one."""
+        """Accept an agent of which a version was ever registered, or all others.
+
+        A new policy is refused where the agent has one already.
+        """
         agent = str(self.cleaned_data["agent"]).strip()
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
         if agent and agent not in known:
@@ -104,49 +107,49 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
     )
 
     def newest_of(self, row: RetentionPolicy) -> RetentionPolicy:
-        """The version that counts."""
+        """Return the version in force."""
         return newest_of(row)
 
     @admin.display(description="Newer than", empty_value="no age rule")
     def age(self, policy: RetentionPolicy) -> str | None:
-        """Up to which age checkpoints are kept."""
+        """Show up to which age checkpoints are kept."""
         return None if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
 
     @admin.display(description="Newest", empty_value="no limit by count")
     def count(self, policy: RetentionPolicy) -> int | None:
-        """How many of a run's newest are kept."""
+        """Show how many of a run's newest checkpoints are kept."""
         return policy.keep_last
 
     @admin.display(description="Deletes", boolean=True)
     def deletes(self, policy: RetentionPolicy) -> bool:
-        """Whether anything is deleted by it."""
+        """Tell whether the policy is switched on."""
         return policy.enabled
 
     @admin.display(description="Agent")
     def whose(self, policy: RetentionPolicy) -> str:
-        """Whose runs it is about."""
+        """Name the agent whose runs the policy is about."""
         return policy.agent or "all others (default)"
 
     @admin.display(description="Also kept")
     def milestones(self, policy: RetentionPolicy) -> str:
-        """The kinds that stay whatever their age, beside what is named."""
+        """List the kinds that stay whatever their age, beside named checkpoints."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}
         return ", ".join(["named", *(kind for kind, kept in kinds.items() if kept)])
 
     def get_readonly_fields(self, request: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
-        """A version of a policy stays the policy of the same agent."""
+        """Keep the agent as it is: a version of a policy stays the policy of the same agent."""
         return ("agent",) if obj else ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Django's own rule, of those who see everything."""
+        """Apply Django's own rule to those who see everything."""
         return request.user.has_perm(ALL) and super().has_add_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """The same."""
+        """Apply Django's own rule to those who see everything."""
         return request.user.has_perm(ALL) and super().has_change_permission(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """With the button of a dry run, for those who may."""
+        """Add the button of a dry run, for those who may."""
         may = {"may_look": request.user.has_perm("checkpoints.prune_checkpoints")}
         return super().changelist_view(request, (extra_context or {}) | may)
 

@@ -42,38 +42,38 @@ class PruneAdmin(OfAllTeams, OfPrune):
 
     @admin.display(description="In the dry run")
     def shown(self, prune: Prune) -> int:
-        """How many checkpoints it showed."""
+        """Count the checkpoints that the dry run showed."""
         return prune.checkpoints
 
     @admin.display(description="Deleted")
     def deleted(self, prune: Prune) -> int | str:
-        """How many of them are deleted."""
+        """Count those of them that are deleted."""
         return prune.removed if prune.started_at else "-"
 
     @admin.display(description="Kept")
     def kept(self, prune: Prune) -> int | str:
-        """How many of them are not."""
+        """Count those of them that are not."""
         return prune.kept_after_all if prune.started_at else "-"
 
     @admin.display(description="Freed")
     def freed_(self, prune: Prune) -> str:
-        """How many bytes that freed."""
+        """Show how many bytes that freed."""
         return filesizeformat(prune.freed) if prune.started_at else "-"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A dry run is begun from the list of policies."""
+        """Refuse: a dry run is begun from the list of policies."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """It is read; what may be ordered is a button."""
+        """Refuse: a prune is read; what may be ordered is a button."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """What was pruned stays in the list."""
+        """Refuse: what was pruned stays in the list."""
         return False
 
     def get_urls(self) -> list[URLPattern]:
-        """With the addresses to which a look and an order are sent."""
+        """Add the addresses to which a dry run, an order and a stop are sent."""
         guard = self.admin_site.admin_view
         return [
             path("dry-runs/", guard(self.look), name="checkpoints_prune_dry_runs"),
@@ -123,7 +123,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         return redirect("admin:checkpoints_prune_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """The dry run, or the prune that it became."""
+        """Show the dry run, or the prune that it became."""
         prune = self.get_object(request, object_id)
         if prune is None or not self.has_view_permission(request, prune):
             return super().change_view(request, object_id, form_url, extra_context)
@@ -153,13 +153,13 @@ class PruneAdmin(OfAllTeams, OfPrune):
 
 
 def changed(prune: Prune) -> bool:
-    """Whether the policies are others by now than those of the dry run, so that it cannot be applied."""
+    """Tell whether the policies are others by now than those of the dry run, so that it cannot be applied."""
     now = {agent: policy.pk for agent, policy in policies.current().items()}
     return prune.status == Prune.Status.SHOWN and now != prune.policies
 
 
 def _share(prune: Prune) -> int:
-    """How much is looked at or removed, in percent."""
+    """Compute how much is looked at or removed, in percent."""
     if prune.status == Prune.Status.LOOKING:
         return 100 * prune.cursor // max(prune.upto, 1)
     return 100 * prune.removed // max(prune.checkpoints, 1)

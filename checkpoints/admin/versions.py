@@ -27,7 +27,7 @@ class Versioned(Mixed):
     COUNTS = "What counts now is {}."
 
     def newest_of(self, row: Any) -> Any:
-        """The version that counts, of those of the same name."""
+        """Return the version in force, of those of the same name."""
         raise NotImplementedError
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
@@ -43,21 +43,21 @@ class Versioned(Mixed):
         return form.instance
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Whoever goes on editing goes on with the version that was just written."""
+        """Redirect whoever goes on editing to the version that was just written."""
         answer = super().response_change(request, obj)
         return redirect(address_of(obj)) if "_continue" in request.POST else answer
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only the newest version is changed. What is posted to an older one gets to the form, which says why not."""
+        """Allow changing only the newest version. The form refuses what is posted to an older one."""
         old = obj is not None and request.method != "POST" and self.newest_of(obj).pk != obj.pk
         return not old and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody: what was done under a version names it."""
+        """Refuse: what was done under a version names it."""
         return False
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """An older version leads to the newest."""
+        """Show an older version with a message that links to the newest."""
         row = self.get_object(request, object_id)
         if row is not None and request.method != "POST" and (newest := self.newest_of(row)).pk != row.pk:
             words = format_html("This is version {}, which is only kept for the record. ", row.version)
@@ -72,16 +72,16 @@ class Newest(admin.SimpleListFilter):
     parameter_name = "versions"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Beside the newest, which are shown where nothing is chosen."""
+        """List the choices beside the newest versions, which are shown where nothing is chosen."""
         return [("all", "All")]
 
     def choices(self, changelist: Any) -> Any:
-        """The first one by its name."""
+        """Call the first choice by its name."""
         first, *rest = super().choices(changelist)
         return [{**first, "display": "Newest"}, *rest]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Those of the choice."""
+        """Return the versions of the choice."""
         newest = queryset.model._default_manager.current().values("pk")
         return queryset if self.value() == "all" else queryset.filter(pk__in=newest)
 

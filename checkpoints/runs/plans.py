@@ -119,7 +119,7 @@ class PlanSpec:
         return replace(self, steps=tuple(replace(step, title="") for step in self.steps))
 
     def next_after(self, name: str) -> str:
-        """Return the name of the step after `name`: the one that it names, else the next in order; "" after the last."""
+        """Return the name of the step after `name`: the one that it names, else the next; "" after the last."""
         if then := self.step(name).then:
             return then
         names = [step.name for step in self.steps]

@@ -57,7 +57,7 @@ def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Refer
 
 
 def read(reference: Reference) -> bytes:
-    """The content. Raises NoSuchArtifact, NotVerified, and ValueRefused for what is no reference."""
+    """Return the content. Raises NoSuchArtifact, NotVerified, and ValueRefused for what is no reference."""
     digest, size = _parsed(reference)
     try:
         with _storage().open(_name(digest)) as file:
@@ -71,7 +71,7 @@ def read(reference: Reference) -> bytes:
 
 @contextmanager
 def opened(reference: Reference) -> Iterator[File[bytes]]:
-    """The content as a file at its beginning, read through and compared first. Raises what `read` raises."""
+    """Open the content as a file at its beginning, read through and compared first. Raises what `read` raises."""
     digest, size = _parsed(reference)
     try:
         file = _storage().open(_name(digest))
@@ -84,7 +84,7 @@ def opened(reference: Reference) -> Iterator[File[bytes]]:
 
 
 def digest_of(file: Any) -> str:
-    """The SHA-256 of a seekable file in hex; it stands at its beginning afterwards."""
+    """Return the SHA-256 of a seekable file in hex, and rewind the file to its beginning."""
     file.seek(0)
     made = hashlib.sha256()
     while block := file.read(_BLOCK):
@@ -94,7 +94,7 @@ def digest_of(file: Any) -> str:
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value is a well-formed reference, whatever else it holds."""
+    """Tell whether a value is a well-formed reference, whatever else it holds."""
     try:
         _parsed(value)
     except ValueRefused:
@@ -103,7 +103,10 @@ def is_reference(value: Any) -> bool:
 
 
 def references(state: Any) -> Iterator[tuple[str, Any]]:
-    """Each object in a JSON value that claims to be a reference, with its JSON Pointer, in order; in one too."""
+    """Yield each object in a JSON value that claims to be a reference, with its JSON Pointer, in order.
+
+    An object inside a reference counts too.
+    """
     left: list[tuple[tuple[str | int, ...], Any]] = [((), state)]
     while left:
         path, node = left.pop()
@@ -116,7 +119,7 @@ def references(state: Any) -> Iterator[tuple[str, Any]]:
 
 
 def missing(state: Any) -> list[str]:
-    """The JSON Pointers of references whose artifact is not there or has another size, or that are malformed.
+    """Return the JSON Pointers of references that are malformed, or whose artifact is missing or has another size.
 
     Looks at sizes, and reads no content.
     """
@@ -144,7 +147,7 @@ def _name(digest: str) -> str:
 
 
 def _parsed(reference: Any) -> tuple[str, int]:
-    """Digest and size. Raises ValueRefused: whatever is no digest never becomes a path."""
+    """Return digest and size. Raises ValueRefused: whatever is no digest never becomes a path."""
     if isinstance(reference, dict):
         digest, size = reference.get(MARK), reference.get("size")
         if isinstance(digest, str) and _DIGEST.fullmatch(digest) and type(size) is int and size >= 0:
@@ -153,7 +156,7 @@ def _parsed(reference: Any) -> tuple[str, int]:
 
 
 def _size(storage: Storage, name: str) -> int | None:
-    """The size of what is stored under a name; None where nothing is."""
+    """Return the size of what is stored under a name; None where nothing is."""
     try:
         return storage.size(name) if storage.exists(name) else None
     except FileNotFoundError:
@@ -173,7 +176,7 @@ def _renewed(storage: Storage, name: str) -> bool:
 
 @contextmanager
 def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple[_Spooled, str, int]]:
-    """The content in a file that the storage can rename, with its digest and size; gone afterwards."""
+    """Copy the content to a file that the storage can rename, with its digest and size; remove the file afterwards."""
     made, size = hashlib.sha256(), 0
     with tempfile.NamedTemporaryFile(dir=_folder(storage), delete=False) as file:
         try:
@@ -190,7 +193,7 @@ def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple
 
 
 def _folder(storage: Storage) -> Path | None:
-    """Where to write what is to be renamed: on the storage's own file system, where it has one."""
+    """Return where to write what is to be renamed: on the storage's own file system, where it has one."""
     if not isinstance(storage, FileSystemStorage):
         return None
     folder = Path(storage.path("new"))

@@ -37,12 +37,15 @@ _NARROW = range(-(2**63), 2**63)
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical JSON of `value`. Raises ValueRefused with the pointer of what cannot be saved."""
+    """Return the canonical JSON of `value`. Raises ValueRefused with the pointer of what cannot be saved."""
     return encode(value)[0]
 
 
 def encode(value: Any) -> tuple[bytes, bool]:
-    """The canonical JSON of `value`, and whether an integer in it may not fit 64 bits. Raises as `canonical`."""
+    """Return the canonical JSON of `value`, and whether an integer in it may not fit 64 bits.
+
+    Raises as `canonical` does.
+    """
     if _is_simple(value):
         with contextlib.suppress(orjson.JSONEncodeError):  # a lone surrogate; the slow way says where
             return orjson.dumps(value, option=orjson.OPT_SORT_KEYS), False
@@ -120,7 +123,7 @@ def _integer(text: str) -> Any:
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether orjson writes `value` as the standard library does: plain types, narrow integers, no exponents.
+    """Tell whether orjson writes `value` as the standard library does: plain types, narrow integers, no exponents.
 
     Says no to cycles and deep nesting too. One pass over the nodes, level by level.
     """
@@ -152,7 +155,7 @@ def _is_simple(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether every key is text and the nesting is within bounds. `value` has no cycles by now."""
+    """Tell whether every key is text and the nesting is within bounds. `value` has no cycles by now."""
     level: list[Any] = [value]
     for _ in range(DEPTH_LIMIT + 1):
         below: list[Any] = []
@@ -188,7 +191,7 @@ def _explain(value: Any) -> None:
 
 
 def _fault(node: Any) -> str:
-    """What is wrong with this node itself; empty when nothing is."""
+    """Say what is wrong with this node itself; "" when nothing is."""
     if isinstance(node, str):
         return "" if _is_utf8(node) else "has a lone surrogate, which is no text"
     if node is None or isinstance(node, (bool, list, tuple)):

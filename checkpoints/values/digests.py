@@ -24,36 +24,36 @@ EMPTY_LIST = hashlib.sha256(b"holdpoint list\n").digest()
 
 
 def of_canonical(data: bytes) -> bytes:
-    """The digest of the value whose canonical JSON is `data`."""
+    """Compute the digest of the value whose canonical JSON is `data`."""
     made = VALUE.copy()
     made.update(data)
     return made.digest()
 
 
 def of_value(value: Any) -> bytes:
-    """The digest of any value, 32 bytes."""
+    """Compute the digest of any value, 32 bytes."""
     return of_canonical(canonical(value))
 
 
 def extend(head: bytes, items: Iterable[bytes]) -> bytes:
-    """The digest of a list with digest `head`, after items with these digests were appended."""
+    """Compute the digest of a list with digest `head`, after items with these digests were appended."""
     for item in items:
         head = hashlib.sha256(head + item).digest()
     return head
 
 
 def of_list(items: Sequence[Any]) -> bytes:
-    """The digest of a list that is a field's value."""
+    """Compute the digest of a list that is a field's value."""
     return extend(EMPTY_LIST, (of_value(item) for item in items))
 
 
 def of_field(value: Any) -> bytes:
-    """The digest of a field's value: a chain for a list, else the value's."""
+    """Compute the digest of a field's value: a chain for a list, else the value's."""
     return of_list(value) if isinstance(value, (list, tuple)) else of_value(value)
 
 
 def of_state(fields: Mapping[str, bytes]) -> bytes:
-    """The digest of a state, from its fields' digests."""
+    """Compute the digest of a state, from its fields' digests."""
     made = _STATE.copy()
     for name in sorted(fields):
         data = name.encode()
@@ -63,7 +63,7 @@ def of_state(fields: Mapping[str, bytes]) -> bytes:
 
 
 def of_header(header: Sequence[bytes | None]) -> bytes:
-    """The digest of a checkpoint, from the seventeen columns of its header in binary form (layout.rows)."""
+    """Compute the digest of a checkpoint, from the seventeen columns of its header in binary form (layout.rows)."""
     made = _HEADER.copy()
     try:
         made.update(_LENGTHS(*map(len, header)) + b"".join(header))  # type: ignore[arg-type]
@@ -74,12 +74,12 @@ def of_header(header: Sequence[bytes | None]) -> bytes:
 
 
 def of_segment(content: bytes) -> bytes:
-    """The digest of a sealed stretch of a list, from its lines."""
+    """Compute the digest of a sealed stretch of a list, from its lines."""
     made = _SEGMENT.copy()
     made.update(content)
     return made.digest()
 
 
 def brief(digest: bytes) -> str:
-    """The first eight hex digits, for people."""
+    """Return the first eight hex digits, for people."""
     return bytes(digest).hex()[:8]

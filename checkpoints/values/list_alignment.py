@@ -26,7 +26,7 @@ class Pair:
 
 
 def aligned(left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]) -> list[Pair]:
-    """Every item of both lists, by its place in the new one, then what was removed. `keys` are canonical bytes."""
+    """Pair the items of both lists, by place in the new one, then what was removed. `keys` are canonical bytes."""
     equal = _equal(*keys)
     taken = set(equal.values())
     rest = [at for at in range(len(left)) if at not in taken]
@@ -43,7 +43,7 @@ def aligned(left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[byte
 
 
 def rising(numbers: Sequence[int]) -> list[int]:
-    """A longest run of rising numbers, which are all different."""
+    """Find a longest run of rising numbers among numbers that are all different."""
     tails: list[int] = []
     ends: list[int] = []  # where the best run of each length ends
     before: list[int] = []
@@ -60,7 +60,7 @@ def rising(numbers: Sequence[int]) -> list[int]:
 
 
 def _equal(left: Sequence[bytes], right: Sequence[bytes]) -> dict[int, int]:
-    """New place -> old place of equal items, each taken once."""
+    """Map new place -> old place of equal items, each taken once."""
     places: dict[bytes, list[int]] = {}
     for at in range(len(left) - 1, -1, -1):
         places.setdefault(left[at], []).append(at)
@@ -68,7 +68,7 @@ def _equal(left: Sequence[bytes], right: Sequence[bytes]) -> dict[int, int]:
 
 
 def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, int]]:
-    """(new place, old place) of items that were changed, in order."""
+    """Yield (new place, old place) of items that were changed, in order."""
     if len(old) > PAIRED or len(new) > PAIRED:
         yield from ((n, o) for (o, _), (n, _) in zip(old, new, strict=False))
         return
@@ -89,7 +89,7 @@ def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> It
 
 
 def likeness(one: Any, other: Any) -> float:
-    """How much two items share: above 0, so that a pair is better than a loss and a gain."""
+    """Measure how much two items share: above 0, so that a pair is better than a loss and a gain."""
     if isinstance(one, dict) and isinstance(other, dict):
         return 0.01 + sum(1 for name, value in one.items() if name in other and other[name] == value)
     return 0.01 if type(one) is type(other) else 0.005

@@ -42,7 +42,10 @@ Write = Any  # a value, Append, Splice or DROP
 
 
 def apply(value: Any, write: Write) -> Any:
-    """The field's value after `write`; `value` itself is left alone. Raises ValueRefused as `checked` does."""
+    """Return the field's value after `write`; `value` itself is left alone.
+
+    Raises ValueRefused as `checked` does.
+    """
     if not isinstance(write, (Append, Splice)):
         return write
     old, start, delete, items = checked("", value, write)
@@ -50,7 +53,7 @@ def apply(value: Any, write: Write) -> Any:
 
 
 def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
-    """The old list, where to start, how many to delete and what to put there.
+    """Return the old list, where to start, how many to delete and what to put there.
 
     Raises ValueRefused for what is no list, and for a range outside it.
     """
@@ -69,7 +72,7 @@ def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], i
 
 
 def normalise(old: Any, new: Any) -> Any:
-    """The smallest write that turns the list `old` into the list `new`: an Append, a Splice or `new` itself.
+    """Find the smallest write that turns the list `old` into the list `new`: an Append, a Splice or `new` itself.
 
     Compared by canonical form, since Python holds 1, 1.0 and True for equal.
     """

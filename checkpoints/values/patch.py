@@ -22,17 +22,17 @@ _MISSING = object()
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are one value: equal, and of the same types throughout."""
+    """Tell whether two values are one value: equal, and of the same types throughout."""
     return canonical(a) == canonical(b)
 
 
 def diff(a: Any, b: Any) -> list[Op]:
-    """A JSON Patch that turns `a` into `b`."""
+    """Make a JSON Patch that turns `a` into `b`."""
     return list(_diff((), a, b))
 
 
 def touched(operations: Iterable[Op]) -> set[str]:
-    """The top-level members that a patch reaches into."""
+    """Return the top-level members that a patch reaches into."""
     places = [each[word] for each in operations for word in ("path", "from") if word in each]
     return {tokens(place)[0] for place in places if tokens(place)}
 
@@ -68,7 +68,7 @@ def _diff_lists(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iter
 
 
 def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[Pair]]:
-    """(how many items the lists share at their head, what is between head and tail of either, which is which)."""
+    """Return (number of items shared at the head, middle of the old list, middle of the new, pairs of the middles)."""
     left, right = [canonical(item) for item in a], [canonical(item) for item in b]
     head, tail = _shared(left, right)
     ends = slice(head, len(a) - tail), slice(head, len(b) - tail)
@@ -77,14 +77,14 @@ def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list
 
 
 def _shared(left: list[bytes], right: list[bytes]) -> tuple[int, int]:
-    """How many items the two lists share at their head, and at their tail."""
+    """Count the items that the two lists share at their head, and at their tail."""
     most = min(len(left), len(right))
     head = next((i for i in range(most) if left[i] != right[i]), most)
     return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
 
 
 def changes(a: Any, b: Any) -> list[dict[str, Any]]:
-    """What differs, as rows {"pointer", "kind": "added" | "removed" | "changed" | "moved", "before", "after"}.
+    """List what differs, as rows {"pointer", "kind": "added" | "removed" | "changed" | "moved", "before", "after"}.
 
     A pointer names a place in `b`, for what was removed in `a`. `before` is absent where something was added,
     `after` where it was removed. An item of a list that was moved has its old place in `from`, and its value in
@@ -122,7 +122,10 @@ def _list_changes(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> It
 
 
 def apply(patch: list[Op], value: Any) -> Any:
-    """The value after the patch; `value` is left alone. Raises ValueRefused with the pointer that does not fit."""
+    """Return the value after the patch; `value` is left alone.
+
+    Raises ValueRefused with the pointer that does not fit.
+    """
     left = COPIED
     for op in patch:
         if not isinstance(op, dict) or not isinstance(op.get("path"), str):
@@ -136,7 +139,7 @@ def apply(patch: list[Op], value: Any) -> Any:
 
 
 def _size(value: Any, most: int) -> int:
-    """How many values there are in a value, itself included; counted no further than `most`."""
+    """Count the values in a value, itself included, no further than `most`."""
     count, ahead = 0, [value]
     while ahead and count < most:
         each = ahead.pop()
@@ -168,7 +171,7 @@ def _apply_one(op: Op, value: Any) -> Any:
 
 
 def _edit(value: Any, path: list[str], at: str, verb: str, new: Any) -> Any:
-    """A copy of `value` along the path, changed at its end."""
+    """Return a copy of `value` along the path, changed at its end."""
     if not path:
         if verb == "remove":
             raise ValueRefused(at, "the whole cannot be removed")

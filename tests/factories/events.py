@@ -9,5 +9,8 @@ from checkpoints.values.canonical_json import decode
 
 
 def data_of(event: Event) -> dict[str, Any]:
-    """The data of an event, but for the id of the request that it comes of: that is another one each time."""
+    """Return the data of an event without the id of the request that it comes of.
+
+    That id is another one each time.
+    """
     return {name: value for name, value in decode(bytes(event.data)).items() if name != "request_id"}

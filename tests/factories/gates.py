@@ -46,7 +46,7 @@ def make_policy(
     reason_required: bool = True,
     registered_only: bool = False,
 ) -> Policy:
-    """A policy of a team; whoever is in `groups` decides, else the team."""
+    """Make a policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
         team=team or make_team(),
         name=name,
@@ -87,7 +87,7 @@ def change_effects(rows: QuerySet[Effect], **columns: Any) -> None:
 
 
 def make_action(**fields: Any) -> Action:
-    """The refund, at /proposal."""
+    """Make the refund, at /proposal."""
     return replace(
         Action(
             id="refund", title="Refund", tool="payments.refund", effect="pay", pointer="/proposal", pinned=["/amount"]
@@ -97,13 +97,13 @@ def make_action(**fields: Any) -> Action:
 
 
 def make_card(**fields: Any) -> Card:
-    """A card that asks about the refund."""
+    """Make a card that asks about the refund."""
     given = {"title": "Refund €120.00 to Marit", "summary": "She is right.", "amount": "€120.00", "risk": "medium"}
     return Card(**{**given, "for_whom": "Marit Ellery", "actions": [make_action()], **fields})
 
 
 def make_question(*, allows: tuple[str, ...] = ("pay",)) -> Card:
-    """A recovery gate's card: did the payment happen?"""
+    """Make a recovery gate's card: did the payment happen?"""
     question: Question = {
         "text": "Did the payment happen?",
         "choices": [
@@ -125,7 +125,7 @@ def make_gate(
     kind: str = "review",
     started_by: User | None = None,
 ) -> Gate:
-    """An open gate of a run that waits. Its policy is the team's default unless one is given."""
+    """Open a gate of a run that waits. Its policy is the team's default unless one is given."""
     team = team or (policy.team if policy else None) or (run.team if run else None)
     first = "pay" if kind == "recovery" else "review"
     run = run or make_run(team=team, started_by=started_by, first_step=first)
@@ -159,18 +159,18 @@ def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decis
 
 
 def repeatable(run: Run) -> list[int]:
-    """The numbers of all effects of the run's lineage."""
+    """Return the numbers of all effects of the run's lineage."""
     kin = Run.objects.of_lineage(run.lineage or run.pk)
     return list(Effect.objects.filter(run__in=kin).values_list("pk", flat=True))
 
 
 def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:
-    """The arguments of an edit of the refund's amount, from what stands."""
+    """Return the arguments of an edit of the refund's amount, made from the current proposal."""
     action = Gate.objects.get(pk=gate.pk).standing().card.action("refund")
     assert action is not None
     return {"refund": {**action.arguments, "amount": amount}}
 
 
 def waiting(person: User) -> list[int]:
-    """The ids of the gates that wait for this person's word."""
+    """Return the ids of the gates that wait for this person's decision."""
     return Reach.of(person).ids(MINE, most=1000)

@@ -12,12 +12,12 @@ READER = ("checkpoints.view_run",)
 
 
 def unique(name: str) -> str:
-    """The name with a tail that no other call gives."""
+    """Return the name with a tail that no other call gives."""
     return f"{name}-{secrets.token_hex(4)}"
 
 
 def permissions(names: tuple[str, ...]) -> list[Permission]:
-    """The permissions of these "app.codename" names."""
+    """Find the permissions of these "app.codename" names."""
     found = []
     for name in names:
         app, codename = name.split(".")
@@ -26,7 +26,7 @@ def permissions(names: tuple[str, ...]) -> list[Permission]:
 
 
 def make_team(name: str = "Support", *, may: tuple[str, ...] = MEMBER) -> Group:
-    """A team whose members hold these permissions."""
+    """Make a team whose members hold these permissions."""
     team = Group.objects.create(name=unique(name))
     team.permissions.set(permissions(may))
     return team
@@ -35,7 +35,7 @@ def make_team(name: str = "Support", *, may: tuple[str, ...] = MEMBER) -> Group:
 def make_user(
     name: str = "Somebody", *teams: Group, may: tuple[str, ...] = (), superuser: bool = False, password: str = ""
 ) -> User:
-    """A person in these teams, with permissions of their own; signs in with `password` where one is given."""
+    """Make a person in these teams, with permissions of their own; signs in with `password` where one is given."""
     first, _, last = name.partition(" ")
     user = User.objects.create_user(
         unique(first.lower()), f"{first.lower()}@example.org", password or None, first_name=first, last_name=last
@@ -49,20 +49,20 @@ def make_user(
 
 
 def ann(*teams: Group) -> User:
-    """Ann Okafor, who reviews."""
+    """Make Ann Okafor, who reviews."""
     return make_user("Ann Okafor", *teams)
 
 
 def bob(*teams: Group) -> User:
-    """Bob Lindqvist, on the team."""
+    """Make Bob Lindqvist, on the team."""
     return make_user("Bob Lindqvist", *teams)
 
 
 def mira(*teams: Group) -> User:
-    """Mira Sandoval, from Finance."""
+    """Make Mira Sandoval, from Finance."""
     return make_user("Mira Sandoval", *teams)
 
 
 def eve() -> User:
-    """An outsider, in no team."""
+    """Make an outsider, in no team."""
     return make_user("Eve Marlow")

@@ -67,12 +67,12 @@ class World:
     refused: Counter[str] = field(default_factory=Counter)  # step -> its outputs refused since one was accepted
 
     def do(self, step: str, key: str) -> None:
-        """An effect."""
+        """Perform an effect."""
         self.done.append((step, key))
         self._cut()
 
     def undo(self, step: str, key: str) -> None:
-        """A compensation."""
+        """Perform a compensation."""
         self.undone.append((step, key))
         self._cut()
 
@@ -81,12 +81,12 @@ class World:
             raise EffectUnknown("the line was cut")
 
     def look(self) -> int:
-        """What an approval may insist on."""
+        """Return what an approval may insist on."""
         self.turns += self.dice.random() < self.drift
         return self.turns
 
     def judge(self, step: str) -> list[str]:
-        """What is said against an output; never more than the plan's rings and tries allow."""
+        """Say what is wrong with an output; never more often than the plan's rings and tries allow."""
         if self.dice.random() >= self.strict or self.refused[step] >= MOST_REFUSED:
             self.refused[step] = 0
             return []
@@ -99,7 +99,7 @@ WORLD = World()
 
 
 def mix(*values: Any) -> int:
-    """A number that follows from the values."""
+    """Compute a number that follows from the values."""
     return zlib.crc32(repr([each.n if isinstance(each, Box) else each for each in values]).encode())
 
 
@@ -152,7 +152,7 @@ class Maker:
         self._allow()
 
     def source(self, name: str) -> str:
-        """The module's text."""
+        """Write the module's text."""
         bodies = [self._body(number, sketch) for number, sketch in enumerate(self.sketches)]
         fields = [f"{each}: int = {self.rng.randrange(5)}" for each in [*self.inputs, *self.plain]]
         fields += [f"{each}: list[int] = []" for each in self.lists]
@@ -172,7 +172,7 @@ class Maker:
         return "effect" if roll < self.knobs.gates + self.knobs.effects else "step"
 
     def _allow(self) -> None:
-        """Every guarded effect is allowed by a gate before it, where there is one."""
+        """Let a gate before it allow every guarded effect, where there is one."""
         for number, sketch in enumerate(self.sketches):
             gates = [each for each in self.sketches[:number] if each.kind == "gate"]
             if sketch.kind == "effect" and gates and self.rng.random() < self.knobs.guarded:
@@ -278,12 +278,12 @@ class Maker:
         return _method(f"gate({', '.join(said)})", sketch.name, self._signature(reads), lines)
 
     def _others(self, effects: Sequence[str]) -> list[str]:
-        """An action for each of some more effects, where gates ask about several things."""
+        """Write an action for each of some more effects, where gates ask about several things."""
         named = [name for name in effects if self.knobs.several and self.rng.random() < self.knobs.several]
         return [f'Action(id="b{n}", effect="{name}"{self._heard(False)})' for n, name in enumerate(named)]
 
     def _heard(self, edits: bool) -> str:
-        """The verdicts, where people may answer in an effect's place."""
+        """Write the verdicts, where people may answer in an effect's place."""
         offered = ["approve", *["edit"] * edits, "reject", "respond"]
         return f", verdicts={offered}" if self.knobs.several else ""
 
@@ -322,12 +322,12 @@ def forget(agent: type[Agent]) -> None:
 
 
 def random_input(rng: random.Random) -> dict[str, Any]:
-    """What a run of any of these agents may start with."""
+    """Make what a run of any of these agents may start with."""
     return {f"x{n}": rng.randrange(5) for n in range(3)}
 
 
 def random_value(rng: random.Random, old: Any) -> Any:
-    """Another value of the same kind."""
+    """Make another value of the same kind."""
     makers: dict[type, Callable[[], Any]] = {
         int: lambda: rng.randrange(5),
         list: lambda: [rng.randrange(5) for _ in range(rng.randrange(4))],

@@ -60,22 +60,22 @@ STEPS = (
 
 
 def next_name(prefix: str = "robo") -> str:
-    """A name that no other call gives."""
+    """Return a name that no other call gives."""
     return unique(prefix)
 
 
 def make_spec(agent: str = "", *, steps: tuple[StepSpec, ...] = STEPS, version: str = "1") -> PlanSpec:
-    """The plan of an agent of these steps; its name begins with "robo" unless given."""
+    """Make the plan of an agent of these steps; its name begins with "robo" unless given."""
     return PlanSpec(agent or next_name(), version, state_schema=State.model_json_schema(), steps=steps)
 
 
 def make_plan(spec: PlanSpec | None = None) -> Plan:
-    """A stored plan."""
+    """Store a plan."""
     return plans.keep(spec or make_spec())
 
 
 def make_state(**fields: Any) -> dict[str, Any]:
-    """A valid state that stands before the gate."""
+    """Make a valid state as it is before the gate."""
     proposal = {"amount": "120.00", "currency": "EUR", "reply": "Dear Marit, here you are.", "note": None}
     state = {"order": {"number": "A-1"}, "proposal": proposal, "feedback": [], "payment": None, "mailed": False}
     return state | fields
@@ -90,7 +90,7 @@ def make_run(
     title: str = "Refund for Marit",
     first_step: str = "review",
 ) -> Run:
-    """A queued run whose next step is the gate."""
+    """Start a queued run whose next step is the gate."""
     return store.start(
         plan=plan or make_plan(),
         team=team or make_team(),
@@ -103,7 +103,7 @@ def make_run(
 
 
 def check(plan: Plan, state: dict[str, Any]) -> list[Fault] | None:
-    """Every fault of a state of the runs made here; None for other agents' plans."""
+    """Return every fault of a state of the runs made here; None for other agents' plans."""
     if not re.match(r"robo\b", plan.agent):
         return None
     try:
@@ -117,7 +117,7 @@ def check(plan: Plan, state: dict[str, Any]) -> list[Fault] | None:
 
 
 def normalise(plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
-    """A valid state as it would run."""
+    """Return a valid state as it would run."""
     return State.model_validate(state).model_dump(mode="json")
 
 

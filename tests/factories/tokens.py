@@ -22,7 +22,7 @@ def make_token(
     policy: str = "",
     lasts: timedelta = timedelta(days=1),
 ) -> tuple[Token, str]:
-    """A token of this person, or of an agent that they answer for; for everything unless scopes are given."""
+    """Make a token of this person, or of an agent that they answer for; for everything unless scopes are given."""
     default = FOR_AGENTS if agent else tuple(Scope)
     return tokens.issue(
         owner=owner, name=name, scopes=[str(each) for each in scopes or default], lasts=lasts, team=team, agent=agent,
@@ -31,5 +31,5 @@ def make_token(
 
 
 def bearing(sent: str) -> Client:
-    """A client that sends this token and has no cookie."""
+    """Return a client that sends this token and has no cookie."""
     return Client(headers={"Authorization": f"Bearer {sent}"})

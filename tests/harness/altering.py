@@ -14,14 +14,14 @@ from psycopg import sql
 
 @contextmanager
 def owner() -> Iterator[psycopg.Connection]:
-    """A session of the role that owns the tables."""
+    """Open a session of the role that owns the tables."""
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as made:
         yield made
 
 
 @contextmanager
 def altered(row: Model, **columns: Any) -> Iterator[None]:
-    """The row with these columns, by their names in the database."""
+    """Give the row these columns, by their names in the database, for as long as the block lasts."""
     before = {name: getattr(row, name) for name in columns}
     _write(row, columns)
     try:
@@ -32,7 +32,7 @@ def altered(row: Model, **columns: Any) -> Iterator[None]:
 
 @contextmanager
 def removed(row: Model) -> Iterator[None]:
-    """The database without a row that no other points at."""
+    """Remove a row to which no other points, for as long as the block lasts."""
     table, key = _names(row)
     with owner() as made:
         made.execute(sql.SQL("CREATE TEMP TABLE kept AS SELECT * FROM {} WHERE {} = %s").format(table, key), [row.pk])
