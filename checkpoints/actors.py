@@ -18,7 +18,7 @@ class Actor:
 
 
 def names(ids: Iterable[str]) -> dict[str, str]:
-    """What people read for each id: a person's name, an agent's; the id itself where there is no such person."""
+    """Return what people read for each id: a person's name, an agent's; the id itself where there is no such person."""
     wanted = set(ids)
     keys = [int(key) for each in wanted if each.startswith("user:") and (key := each.removeprefix("user:")).isdigit()]
     people = {actor.id: actor.name for actor in map(of_user, get_user_model().objects.in_bulk(keys).values())}
@@ -32,10 +32,10 @@ OPERATOR = Actor("operator", "somebody at the command line")
 
 
 def of_user(user: Any) -> Actor:
-    """A signed-in person, by full name where there is one."""
+    """Name a signed-in person as the actor, by full name where there is one."""
     return Actor(f"user:{user.pk}", (user.get_full_name() or user.get_username())[:150])
 
 
 def of_agent(name: str) -> Actor:
-    """An agent, by its registered name."""
+    """Name an agent as the actor, by its registered name."""
     return Actor(f"agent:{name}", name)

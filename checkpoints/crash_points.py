@@ -81,7 +81,7 @@ def listen(listener: Callable[[str, str, Any], None]) -> None:
 
 
 def _hit(place: str, file: str) -> int:
-    """Which hit this is."""
+    """Return the number of this hit."""
     if not file:
         _hits[place] += 1
         return _hits[place]

@@ -19,7 +19,7 @@ _current: ContextVar[str] = ContextVar("request", default="")
 
 @contextmanager
 def answering(request_id: str) -> Iterator[None]:
-    """Have `current` return this id meanwhile."""
+    """Have `current` return this id for as long as the block lasts."""
     token = _current.set(request_id)
     try:
         yield

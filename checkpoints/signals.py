@@ -1,6 +1,6 @@
 """The one return path: a doorbell that carries a run's id and no authority.
 
-`run_needs_attention` is sent after commit with `run_id` and its `plan`. Whoever hears it may enqueue the run; the
+`run_needs_attention` is sent after commit with `run_id` and its `plan`. A receiver may enqueue the run; the
 sweeper finds what a crash dropped.
 """
 

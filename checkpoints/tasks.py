@@ -19,10 +19,10 @@ SLICE = 10.0  # seconds that one message works; others are due too
 
 @shared_task(name="checkpoints.prune", ignore_result=True)
 def prune() -> None:
-    """Take what is looked at or pruned one slice further, and ring again while there is more.
+    """Continue dry runs and prunes by one slice, and send the next message while there is more.
 
-    A message that finds another at it is spent: else every page that is opened and every minute would add a chain of
-    messages without end, until no worker was left for anything else.
+    A message that finds another worker at it does nothing: else every page that is opened and every minute would add
+    a chain of messages without end, until no worker was left for anything else.
     """
     with alone() as mine:
         more = mine and prunes.go_on(seconds=SLICE)
@@ -31,7 +31,7 @@ def prune() -> None:
 
 
 def ring() -> None:
-    """Have a worker go on; where the message is lost, the next of beat's does."""
+    """Ask a worker to continue; where the message is lost, beat's next one does."""
     with suppress(OperationalError):
         prune.apply_async(retry=False)
 

@@ -1,4 +1,4 @@
-"""How far somebody reaches who did not sign in on the pages but came by a token: never further than its owner.
+"""The bounds of a request that carries a token instead of a session: never wider than the token's owner may reach.
 
 The bounds go with the person (`user.bounds`), so that every question about who may see what heeds them.
 """

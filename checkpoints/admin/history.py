@@ -118,7 +118,7 @@ class Kind(admin.SimpleListFilter):
 
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin):
-    """What happened; the audit's page tells it in words."""
+    """Events as rows; the audit's page writes them as sentences."""
 
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
     list_filter = (Kind, since("at"))

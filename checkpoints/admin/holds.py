@@ -45,7 +45,7 @@ class LegalHoldForm(HoldModelForm):
         fields = ("reason",)
 
     def clean(self) -> dict[str, Any]:
-        """Take the run's lock, so that nothing is pruned between this look and the hold."""
+        """Take the run's lock, so that nothing is pruned between this check and the hold."""
         said: dict[str, Any] = super().clean() or {}
         run = Run.objects.filter(pk=int(said.get("run_number") or 0)).first()
         if run is None:

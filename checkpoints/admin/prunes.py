@@ -31,7 +31,7 @@ PAGE = 50  # runs
 
 @admin.register(Prune)
 class PruneAdmin(OfAllTeams, OfPrune):
-    """Each look and each prune that there was."""
+    """Each dry run and each prune that there was."""
 
     actions = None
     list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
@@ -94,7 +94,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         return redirect("admin:checkpoints_prune_change", prune.pk)
 
     def apply(self, request: HttpRequest, prune: int) -> HttpResponse:
-        """Have what was shown removed; refused where it is not what the policies say any more."""
+        """Order the removal of what was shown; refuse where the policies have changed since."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
         if not request.user.has_perms((MAY, ALL)):
@@ -110,7 +110,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         return redirect("admin:checkpoints_prune_change", found.pk)
 
     def stop(self, request: HttpRequest, prune: int) -> HttpResponse:
-        """End what is under way; what is removed by then stays removed."""
+        """End the prune under way; what is removed by then stays removed."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
         if not request.user.has_perms((MAY, ALL)):

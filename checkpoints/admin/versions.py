@@ -31,7 +31,7 @@ class Versioned(Mixed):
         raise NotImplementedError
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
-        """Put a row that is not stored yet, with the columns of the form's, in its place."""
+        """Replace the form's row by one that is not stored yet, with the same columns."""
         said = super().save_form(request, form, change)
         form.instance = type(said)(
             **{

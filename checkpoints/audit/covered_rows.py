@@ -189,7 +189,7 @@ def covers() -> Sequence[Cover]:
 
 
 def check_row(name: str, number: int) -> None:
-    """Hold one row against its events before what it says is believed. Raises NotVerified."""
+    """Check one row against its events before its content is relied on. Raises NotVerified."""
     (cover,) = [each for each in covers() if each.name == name]
     for problem in cover.check([number]):
         raise NotVerified(*problem)

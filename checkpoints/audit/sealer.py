@@ -73,7 +73,7 @@ def _made(events: list[Event], last: Seal | None) -> Seal:
 
 
 def _heads(runs: set[int]) -> bytes:
-    """Run id -> the number and the digest of its head."""
+    """Return, as canonical JSON, run id -> the number and the digest of its head."""
     heads = dict(Run.objects.filter(pk__in=runs, head__isnull=False).values_list("pk", "head"))
     found = Checkpoint.objects.filter(pk__in=[head for head in heads.values() if head]).values_list(
         "pk", "seq", "digest"

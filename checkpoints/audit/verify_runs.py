@@ -98,7 +98,7 @@ class _Walk:
         self._apply(row)
 
     def skip(self, gap: Gap) -> None:
-        """Go on behind a gap, whose headers stand for the rows."""
+        """Continue after a gap, whose headers take the place of the rows."""
         name = f"gap {gap.number} (run {gap.run_id})"
         if gap.first_seq != self.seq + 1:
             self.problems.append(Problem(name, f"begins at {gap.first_seq}, what is before it ends at {self.seq}"))

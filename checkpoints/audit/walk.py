@@ -1,6 +1,6 @@
 """Verifying the database: seal by seal, in bounded steps, so that millions of events need no more memory than a few.
 
-A walk may be put down after any step and taken up by another process from `to_json`.
+A walk may be saved after any step by `to_json` and continued by another process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Walk:
         return self.at >= self.upto and not any(self._next())
 
     def step(self, *, events: int = STEP) -> list[Problem]:
-        """Check the next seals, about so many events of them, or then the next rows; what is wrong with these."""
+        """Check the next seals, of about so many events, or then the next rows; return what is wrong with them."""
         if self.at >= self.upto:
             return self._rows()
         found = reading.seals(self.at, self.upto, events=events)

@@ -59,7 +59,7 @@ def record(
     data: Mapping[str, Any] | None = None,
     text: str | None = None,
 ) -> None:
-    """Append one event, and ring after commit; see Entry."""
+    """Append one event, and wake the tailers after commit; see Entry."""
     entry = Entry(
         kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text
     )  # fmt: skip
@@ -67,7 +67,7 @@ def record(
 
 
 def append(entries: Sequence[Entry]) -> None:
-    """Append events in this order, and ring once after commit."""
+    """Append events in this order, and wake the tailers once after commit."""
     texts: list[EventText] = []
     events: list[Event] = []
     for entry in entries:

@@ -2,7 +2,7 @@
 
 Where a key is set (HOLDPOINT_SEAL_KEY) such an event carries a proof, an HMAC over all that it says: whoever has
 nothing but the application's role may write events, and a proof they cannot. The proof covers the event's version too,
-which rises with each change of its subject: a proven event that is written once more does not become the last word.
+which rises with each change of its subject: a proven event that is written once more does not count as the newest.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class Tailer:
             EVENTS.labels(event.kind, (name if name in _known else OTHERS) if role == "agent" else "").inc()
 
     async def _listen(self) -> None:
-        """Turn rings into `_rung`, through every loss of the connection."""
+        """Set `_rung` at each wake-up, through every loss of the connection."""
         while True:
             client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
             try:

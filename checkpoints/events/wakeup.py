@@ -1,4 +1,4 @@
-"""A ring says "look at the events" and nothing else; who may see what is decided where events are read.
+"""A wake-up ("ring") only asks readers to look at the events; who may see what is decided where events are read.
 
 A ring that is lost costs a page one second. A dead Redis may cost a writer no more than one short timeout, so
 after a failure nothing is tried for a second.

@@ -43,7 +43,7 @@ class Items:
         self.measured += len(stretch)
 
     def check_entries(self) -> None:
-        """Compare the chain with what each sealed stretch says of it. Raises ValueError."""
+        """Compare the chain with the head that each sealed stretch records. Raises ValueError."""
         for entry in self.entries:
             self.measure(self.measured + entry.count)
             if self.head != entry.head:

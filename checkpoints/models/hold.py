@@ -21,7 +21,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return self.filter(freed_at__isnull=True)
 
     def make(self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor) -> Hold:
-        """Hold a checkpoint, or a whole run, for `subject`; the hold that stands already where there is one.
+        """Hold a checkpoint, or a whole run, for `subject`; return the hold that is there already where there is one.
 
         Under the lock of the run's row, which a prune takes too: whoever is second knows of the first.
         """
@@ -34,7 +34,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return hold
 
     def free(self, *, run: int, subject: str, by: Actor) -> int:
-        """Free what `subject` holds of a run, by whose index it is found; how many that were."""
+        """Free what `subject` holds of a run, by whose index it is found; return how many holds that were."""
         return self.standing().filter(run=run, subject=subject).update(freed_at=Now(), freed_by=by.id)
 
 

@@ -105,7 +105,7 @@ class PruneQuerySet(models.QuerySet["Prune"]):
 
 
 class Prune(models.Model):
-    """One look at what the policies let go, and its removal once somebody orders it."""
+    """One dry run of what the policies delete, and the removal once somebody orders it."""
 
     class Status(models.TextChoices):
         # looking -> shown | dropped; shown -> applying | dropped; applying -> done | stopped

@@ -130,7 +130,7 @@ class Run(models.Model):
     worker = models.CharField(max_length=120, default="", blank=True)
     attempts = models.SmallIntegerField(default=0)  # starts of `next_step` since the head was saved
     wake_at = models.DateTimeField(null=True)
-    reason = models.CharField(max_length=300, default="", blank=True)  # why it ended, or stands still
+    reason = models.CharField(max_length=300, default="", blank=True)  # why it ended, or does not go on
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -203,7 +203,7 @@ class Run(models.Model):
         return bool(ended)
 
     def end_later(self, ending: str, reason: str, *, by: Actor) -> None:
-        """Note how the run ends once its effects are settled, and by whose word; "" for not at all.
+        """Note how, why and by whose order the run ends once its effects are settled; "" for not at all.
 
         In the transaction of whoever holds the run's token.
         """

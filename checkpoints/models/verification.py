@@ -30,7 +30,7 @@ class VerificationQuerySet(models.QuerySet["Verification"]):
         return self.underway().filter(Q(busy_until__isnull=True) | Q(busy_until__lt=Now()))
 
     def ask(self, *, by: Actor) -> Verification:
-        """Ask for one; the one that is under way where there is one."""
+        """Ask for a verification; return the one that is under way where there is one."""
         try:
             with transaction.atomic():
                 return self.create(by=by.id, by_name=by.name)
@@ -39,7 +39,7 @@ class VerificationQuerySet(models.QuerySet["Verification"]):
 
 
 class Verification(models.Model):
-    """One check of all seals against the events. The event `audit.verified` says for good what came of it."""
+    """One check of all seals against the events. The event `audit.verified` records the outcome for good."""
 
     class Status(models.TextChoices):
         # underway -> passed | failed
@@ -74,18 +74,18 @@ class Verification(models.Model):
         return f"verification {self.pk}"
 
     def take(self) -> bool:
-        """Take it in hand for a slice; False where it has ended, or another worker has it."""
+        """Claim the verification for a slice; False where it has ended, or another worker has it."""
         taken = Verification.objects.idle().filter(pk=self.pk).update(token=F("token") + 1, busy_until=Now() + LEASE)
         if taken:
             self.refresh_from_db()
         return bool(taken)
 
     def put_down(self, place: dict[str, Any], found: list[Problem], *, of: int) -> bool:
-        """Keep what a slice found, and where the next goes on; False where another worker has taken it over."""
+        """Store what a slice found, and where the next one continues; False where another worker has taken it over."""
         return bool(self._mine().update(**self._kept(place, found), of=of, busy_until=None))
 
     def end(self, place: dict[str, Any], found: list[Problem]) -> bool:
-        """Say what came of it, in the audit too; False where another worker has taken it over."""
+        """Record the outcome, in the audit too; False where another worker has taken the verification over."""
         kept = self._kept(place, found)
         status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
         with transaction.atomic():

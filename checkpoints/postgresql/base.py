@@ -92,6 +92,6 @@ def _check(connection: Raw) -> None:
 
 
 def _go_on(pool: ConnectionPool[Raw]) -> None:
-    """Begin anew to connect, with short pauses, where somebody still waits; else the next who asks does."""
+    """Start connecting anew, with short pauses, where somebody still waits; else the next caller starts it."""
     if pool.get_stats()["requests_waiting"]:
         pool.check()

@@ -1,4 +1,4 @@
-"""Counts for people, who do not tell 1,412 from 999+: so that no page counts a million rows to say a word.
+"""Counts for people, who do not tell 1,412 from 999+: so no page counts a million rows to show one number.
 
 The rows are counted under a limit. Several counts go in one statement.
 """

@@ -34,7 +34,7 @@ Raw = psycopg.Connection[Any]
 def fault(*, migrating: bool = False) -> str:
     """Return a sentence that says what is unfit, or ""; "" too where nothing answers: `refuse` asks again then.
 
-    A database that was restored may be migrated, and no more before that is said.
+    A restored database may be migrated, and nothing else until `manage.py restored` was run.
     """
     try:
         return _found(migrating=migrating)

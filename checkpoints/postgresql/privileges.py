@@ -1,10 +1,9 @@
 """What the application's database role may do: everything but rewrite the past.
 
 The owner's role migrates. The application's role gets every table that there is and will be. It may only insert and
-select events, seals, the gaps that pruning leaves, and what people approved; of a decision it may say that it counts
-no more. It deletes no gate and no effect, and of an effect it changes what came of it alone: never what was to be done,
-nor by whose grant. Applied after every migrate, since other apps' tables come later; safe to
-repeat.
+select events, seals, the gaps that pruning leaves, and what people approved; it may mark a decision as no longer
+counting. It deletes no gate and no effect, and of an effect it changes only the outcome: never what was to be done, nor
+by whose grant. Applied after every migrate, since other apps' tables come later; safe to repeat.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tuple[Any, ...]]:
-    """Run one statement with $1 parameters on Django's connection; its rows, in binary form."""
+    """Run one statement with $1 parameters on Django's connection; return its rows, in binary form."""
     connection.ensure_connection()
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:

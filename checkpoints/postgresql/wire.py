@@ -37,7 +37,7 @@ def timestamp(at: datetime) -> bytes:
 
 
 def run(sql: str, values: Sequence[Value], *, meanwhile: Callable[[], object]) -> int | None:
-    """Run a statement whose parameters have their types from the statement itself; how many rows it returned.
+    """Run a statement that gives its parameters their types itself; return how many rows it returned.
 
     `meanwhile` is called while the server works. None, and nothing was run, where Django's connection is in a
     transaction.

@@ -1,4 +1,4 @@
-"""Rewriting a survivor as an anchor, so that it stands without the row before it.
+"""Rewriting a survivor as an anchor, so that it can be read without the row before it.
 
 Only the encoding changes: the state, and with it every digest, stays. What the row says that its step wrote is kept
 beside the manifest, as in every anchor. Rows after it go on naming the anchor that they were saved under; a load
@@ -78,7 +78,7 @@ def _of(row: Row, assembly: Assembly) -> Anchor:
 
 
 def write(run_id: int, lineage: int, made: Sequence[Anchor]) -> None:
-    """Store them, in the caller's transaction, under the lock of the run's row."""
+    """Store the anchors, in the caller's transaction, under the lock of the run's row."""
     if not made:
         return
     if blobs := [blob for anchor in made for blob in anchor.blobs]:

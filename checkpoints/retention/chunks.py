@@ -59,7 +59,7 @@ class Marks:
 
 
 def free(lineage: int) -> int:
-    """Remove what nothing names; the bytes freed. Raises NotVerified where a row cannot be read."""
+    """Remove the chunks that nothing names; return the bytes freed. Raises NotVerified where a row cannot be read."""
     stored = [digest for (digest,) in run_sql(_STORED, [Int8(lineage)])]
     if not stored:
         return 0

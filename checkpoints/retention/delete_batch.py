@@ -2,7 +2,7 @@
 
 What takes time is read and worked out before. Under the lock of the run's row, which a save takes too and which lasts
 for moments, only that is asked which could have changed: whether something is held by now, and whether somebody moved
-the run. A row that was saved meanwhile stands on the head, and changes nothing about what is older.
+the run. A row that was saved meanwhile follows the head, and changes nothing about what is older.
 
 Locks go one way: the line of the prune, then the run's row, then its checkpoints. Whoever makes a hold takes the
 run's row first.
@@ -118,7 +118,7 @@ def prepared(run_id: int, lineage: int, history: History, seqs: Sequence[int]) -
 
 
 def remove(portion: Portion, *, why: Why) -> int:
-    """Remove a portion, in the caller's transaction; the bytes freed. Raises Moved."""
+    """Remove a portion, in the caller's transaction; return the bytes freed. Raises Moved."""
     run_id = portion.run_id
     team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
@@ -134,7 +134,7 @@ def remove(portion: Portion, *, why: Why) -> int:
 
 
 def _check(portion: Portion) -> tuple[int, datetime, Gap | None]:
-    """Lock the run; its team, the time, and its newest gap as far as the next goes on from it.
+    """Lock the run; return its team, the time, and its newest gap as far as the next one continues from it.
 
     Raises Moved where the run was moved, held, or came to life, since it was looked at.
     """
@@ -146,7 +146,7 @@ def _check(portion: Portion) -> tuple[int, datetime, Gap | None]:
     held = {checkpoint for *_, hold, checkpoint in found if hold is not None}
     if held and (None in held or any(row[ID] in held for row in portion.headers)):
         raise Moved
-    # What was saved since stands on what was the head, one on the other: any other way somebody moved the run.
+    # What was saved since follows the old head, one after the other; otherwise somebody moved the run.
     if (seq, head) != (portion.newest, portion.head) and _moved(portion):
         raise Moved
     return team, at, None if number is None else Gap(run_id=portion.run_id, number=number, digest=digest)

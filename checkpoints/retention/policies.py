@@ -62,7 +62,7 @@ def rules_of(policy: RetentionPolicy) -> Rules:
 
 
 def lock(agent: str) -> None:
-    """Let whoever else writes this agent's policy wait for the end of the transaction."""
+    """Make other writers of this agent's policy wait for the end of the transaction."""
     run_sql("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [f"retention:{agent}"])
 
 

@@ -1,7 +1,7 @@
-"""A prune from its look to its end: looked at in portions, ordered by a person or by the night, applied line by line.
+"""A prune from its dry run to its end: looked at in portions, ordered by a person or at night, applied line by line.
 
 Everything that it has done so far is in its rows, so whoever comes next goes on: after a kill, beside another worker,
-or in a slice of a few seconds. Only what both the line and the rules, asked again, let go is removed.
+or in a slice of a few seconds. Only what the line shows and the rules, asked again, still allow to go is removed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def begin(*, by: Actor, nightly: bool = False) -> Prune:
 
 
 def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
-    """Go on looking for that long; whether the look is complete. Two that look at once share the work."""
+    """Continue the dry run for that long; tell whether it is complete. Two processes at once share the work."""
     known = policies.named(prune.policies)
     touched = policies.touched(known, prune.at)
     until = time.monotonic() + seconds
@@ -99,7 +99,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
 
 
 def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
-    """Store what was found up to this run, unless another has done so meanwhile; the look is over after the last."""
+    """Store what was found up to this run, unless another has done so; the dry run is over after the last run."""
     mine = Prune.objects.looking().filter(pk=prune.pk, cursor=prune.cursor)
     with transaction.atomic():
         if last == prune.cursor:
@@ -122,7 +122,7 @@ def _digest(prune: Prune) -> bytes:
 
 
 def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
-    """Have what was shown removed. Raises PruneChanged, PoliciesChanged and AlreadyPruning.
+    """Order the removal of what was shown. Raises PruneChanged, PoliciesChanged and AlreadyPruning.
 
     `seen` is the digest of what was shown.
     """
@@ -149,7 +149,7 @@ def drop(prune: Prune) -> None:
 
 
 def drop_old() -> None:
-    """Drop the dry runs that nobody applied within `SHOWN_DAYS`: by then they say what would go no more."""
+    """Drop the dry runs that nobody applied within `SHOWN_DAYS`: by then they are out of date."""
     for prune in Prune.objects.filter(status=Prune.Status.SHOWN, at__lt=Now() - timedelta(days=SHOWN_DAYS)):
         drop(prune)
 
@@ -168,7 +168,7 @@ def stop(prune: Prune, *, by: Actor) -> None:
 
 
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
-    """Go on removing for that long; whether the prune is over. Several at once take each what is left."""
+    """Continue removing for that long; tell whether the prune is over. Several at once share what is left."""
     until, after = time.monotonic() + seconds, 0
     with suppress(Stopped):
         while time.monotonic() < until:
@@ -196,7 +196,7 @@ def _unhurried() -> Iterator[None]:
 
 
 def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
-    """Remove what goes of one run; what somebody moves all the time is left for the next prune."""
+    """Remove what goes of one run; a run that is moved all the time is left for the next prune."""
     for _ in range(TRIES):
         try:
             if not _remove(prune, line, until):
@@ -213,7 +213,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
 
 
 def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
-    """Remove portion by portion while the policy counts; False where the time is over.
+    """Remove portion by portion while the policy is in force; False where the time is over.
 
     Raises Moved, NotVerified and Stopped.
     """
@@ -269,7 +269,7 @@ def _close(prune: Prune, line: PruneLine) -> None:
 
 
 def _finish(prune: Prune) -> bool:
-    """End a prune of which nothing is left to do; whether it has ended."""
+    """End a prune of which nothing is left to do; tell whether it has ended."""
     with transaction.atomic():
         mine = Prune.objects.under_way().filter(pk=prune.pk)
         if not prune.lines.filter(done=False).exists() and mine.update(status=Prune.Status.DONE, finished_at=Now()):
@@ -290,7 +290,7 @@ def remove_files(prune: Prune) -> None:
 
 
 def go_on(*, seconds: float) -> bool:
-    """Go on with whatever is begun: looks, the night's own orders, and what is being applied; whether more is left."""
+    """Continue whatever is begun: dry runs, the night's own orders, and prunes; tell whether more is left."""
     until = time.monotonic() + seconds
     for prune in Prune.objects.looking().order_by("pk"):
         look(prune, seconds=until - time.monotonic())

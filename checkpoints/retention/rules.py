@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A hold that stands: on one checkpoint, or on the whole run."""
+    """A hold that is not freed: on one checkpoint, or on the whole run."""
 
     id: int
     checkpoint: bytes | None

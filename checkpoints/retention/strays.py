@@ -44,12 +44,12 @@ _sources: list[Source] = []
 
 
 def look_in(source: Source) -> None:
-    """Have the contents that `source()` gives searched too: each an iterable of canonical JSON."""
+    """Register `source()`, whose contents are searched too: each an iterable of canonical JSON."""
     _sources.append(source)
 
 
 def remove(*, grace: timedelta = GRACE) -> int:
-    """Remove what is old and named nowhere; the bytes freed. Nothing where the storage is no folder."""
+    """Remove what is old and named nowhere; return the bytes freed. Does nothing where the storage is no folder."""
     storage = storages["artifacts"]
     if not isinstance(storage, FileSystemStorage):
         return 0
@@ -127,7 +127,7 @@ def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
 
 
 def _removed(root: Path, path: Path, since: datetime) -> int:
-    """Remove one file, unless it was kept again meanwhile; its size."""
+    """Remove one file, unless it was kept again meanwhile; return its size."""
     place = root / ASIDE / path.name
     try:
         if path != place:

@@ -1,4 +1,4 @@
-"""A prune in words and as data: for the command, and for the pages of the administration."""
+"""A prune as text and as data: for the command, and for the pages of the administration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import kept_back
 from .rules import HELD, REASONS
 
 RANGES = 8  # of one run that are named
-RUNS = 50  # of which is told what stayed after all
+RUNS = 50  # for which a page shows what stayed after all
 
 
 class Held(NamedTuple):

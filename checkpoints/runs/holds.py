@@ -22,7 +22,7 @@ LONGEST_REASON = 300
 
 
 def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
-    """Name a checkpoint, which holds it; another name takes the place of the one it has.
+    """Name a checkpoint, which holds it; a new name replaces the one it has.
 
     Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
     """
@@ -54,7 +54,7 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
         raise ValueRefused("/reason", f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}")
     with transaction.atomic():
         id = None if seq is None else locked(run, seq)
-        subject = f"legal:{uuid4().hex}"  # each is a hold of its own: the second stands when the first is freed
+        subject = f"legal:{uuid4().hex}"  # each is a hold of its own: the second stays when the first is freed
         made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=said, by=by)
         data = {"hold": made.pk, "seq": seq}
         event_log.record("retention.held", subject=f"run:{run.pk}", run=run, by=by, data=data, text=said)

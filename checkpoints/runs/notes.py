@@ -1,4 +1,4 @@
-"""What people note on a checkpoint: events beside it, with the words in a row of their own, which may be erased.
+"""What people note on a checkpoint: events beside it, with the text in a row of its own, which may be erased.
 
 A note decides nothing and holds nothing. It is written under the lock of the run's row, so that the same form sent
 twice is one note, one taken back is taken back once, and a checkpoint that is gone takes none.
@@ -32,7 +32,7 @@ class NotTheirs(CheckpointError):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A note that stands. `text` (untrusted) is None where the words were erased; `actor` is its author's id."""
+    """A note that was not taken back. `text` (untrusted) is None where it was erased; `actor` is its author's id."""
 
     id: int  # its event's
     actor: str
@@ -66,7 +66,7 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
 
 
 def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
-    """Take a note of one's own back; the events keep that it was there. False where it is gone, or never was.
+    """Take back a note of one's own; the events keep that it was there. False where it is gone, or never was.
 
     Raises NotTheirs, Removed and NoSuchCheckpoint.
     """

@@ -19,11 +19,11 @@ class Chain:
 
     key: bytes
     before: SealFact | None = None
-    begins: bytes | None = None  # the digest that the first seal followed has to stand on
+    begins: bytes | None = None  # the digest that the first seal has to name as the previous one
     wrong: list[tuple[int, int, str]] = field(default_factory=list)  # seals in a row whose digests are not right
 
     def follow(self, seal: SealFact) -> Iterator[Problem]:
-        """Take the next seal. What is wrong with digests themselves is said once for many, by `digests`."""
+        """Take the next seal. What is wrong with digests themselves is reported once for many, by `digests`."""
         before = self.before.digest if self.before else self.begins
         if seal.previous != before:
             told = f"seal {self.before.id}" if self.before else "what it began with"

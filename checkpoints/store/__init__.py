@@ -50,7 +50,7 @@ def save(
 ) -> Snapshot:
     """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
 
-    The run goes on with `plan` where one is given: its state was brought up to that version. One statement: it
+    The run goes on with `plan` where one is given: its state was upgraded to that version. One statement: it
     commits by itself in autocommit mode and joins a transaction where there is one. Raises Fenced where another
     claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """

@@ -107,7 +107,7 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
 def take_over(run: Run, by: Actor) -> Claim:
     """Claim a run for a page that rewinds, edits or cancels it, whatever its status; a running worker is fenced.
 
-    In the caller's transaction, which ends with a `save` or `release` that says what the run does next.
+    In the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
     """
     made = _made(run.pk, TAKE_OVER_LEASE, run_sql(_TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])[0])
     transaction.on_commit(wakeup.ring)

@@ -28,7 +28,7 @@ from .header import Record
 
 
 class Why(NamedTuple):
-    """By which policy something is removed, by whom and when, which is said anew under the lock of the run."""
+    """By which policy something is removed, by whom and when; `at` is set anew under the lock of the run."""
 
     policy: str
     version: int

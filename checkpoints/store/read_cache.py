@@ -60,7 +60,7 @@ class Shelf:
             self._collect(found)
 
     def _collect(self, rows: Iterable[Row]) -> None:
-        """Fetch the chunks of many rows at once. What does not verify is left to whoever loads it."""
+        """Fetch the chunks of many rows at once. What does not verify is left to the load that needs it."""
         lines: dict[int, set[bytes]] = defaultdict(set)
         for row in rows:
             with suppress(NotVerified):

@@ -44,7 +44,7 @@ class _Spooled(File):  # type: ignore[type-arg]  # it takes none at run time
 
 
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
-    """Keep a binary, which is read from where it stands, and return its reference. Raises ValueRefused."""
+    """Keep a binary, read from the file's current position, and return its reference. Raises ValueRefused."""
     canonical(media_type)
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
     storage = _storage()

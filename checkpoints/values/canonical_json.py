@@ -86,7 +86,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def _count(text: str) -> int:
-    """Count the values of a JSON text from above: what stands in strings counts too."""
+    """Bound the number of values in a JSON text from above: what is in strings counts too."""
     return 1 + text.count(",") + text.count("[") + text.count("{")
 
 

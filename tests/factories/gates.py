@@ -145,7 +145,7 @@ def make_gate(
 
 
 def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decision:
-    """Decide on what stands now, under a key of its own; `said` is passed on to Gate.decide.
+    """Decide on the current proposal, under a key of its own; `said` is passed on to the submission.
 
     A rejection stops the run and says why, and whatever was done before may be done once more, unless `said` says
     something else.

@@ -25,7 +25,7 @@ FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--f
 MISSING = (
     "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
 )
-TOOLS = ("curl", "jq", "pgbouncer")  # docs/api.md's example is run as it stands; services start behind a pooler
+TOOLS = ("curl", "jq", "pgbouncer")  # docs/api.md's example is run as it is; services start behind a pooler
 
 
 class Shared:
@@ -93,7 +93,7 @@ def package(*names: str) -> bool:
 
 
 def run(*command: str) -> bool:
-    """Run it and say so; False where it failed."""
+    """Run a command that installs something, and say so; False where it failed."""
     sys.stderr.write(f"Installing what the tests need: {' '.join(command)}\n")
     return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
 

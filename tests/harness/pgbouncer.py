@@ -19,7 +19,7 @@ PORT = 6432  # of its socket
 
 @contextmanager
 def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
-    """Run one in `mode` "session" or "transaction"; the URL of the application's database through it."""
+    """Run one in `mode` "session" or "transaction"; yield the URL of the application's database through it."""
     folder, account = session.folder / f"pooler-{mode}", unprivileged()
     folder.mkdir(mode=0o700)
     described = f"host={server.sockets} dbname={DATABASE} user={APPLICATION}"

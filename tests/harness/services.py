@@ -37,7 +37,7 @@ class Service:
 
     @property
     def log(self) -> str:
-        """Return what it has said so far."""
+        """Return what it has logged so far."""
         return self.path.read_text(errors="replace")
 
     @property
