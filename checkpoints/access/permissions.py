@@ -63,8 +63,8 @@ WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
 def teams_where(user: Any, codename: str) -> QuerySet[Group]:
     """Return the teams in which this person has a permission, "view_run" or "checkpoints.view_run".
 
-    A superuser sees every team, and does in a team only what its members may do, as one of them. By a token for one
-    team nobody reaches another.
+    A superuser sees every team, and does in a team only what its members may do, as one of them. A token for one
+    team reaches no other.
     """
     if not user.is_authenticated or not user.is_active:
         return Group.objects.none()
@@ -86,7 +86,7 @@ def may(user: Any, team_id: int, codename: str) -> bool:
 def holders(codename: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, bool]:
     """Tell, by id, which of the people `among` have a permission in one of the `teams`, in one statement.
 
-    The rule of `teams_where` for many at once, but that a superuser sees nothing more by it. Who is missing in the
+    The rule is that of `teams_where`, except that a superuser sees nothing more by it. A person missing in the
     answer has no account, or one that is switched off.
     """
     with connection.cursor() as cursor:

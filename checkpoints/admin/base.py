@@ -47,7 +47,7 @@ class CappedPaginator(AnyPaginator):
 
 
 class OfAllTeams(Mixed):
-    """Rows of every team: seen by those who may see everything; what may be done with them, each page says."""
+    """Rows of every team: seen by those who may see everything; each page decides what may be done with them."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who may see everything."""

@@ -123,7 +123,7 @@ class _Walk:
     def _parent_digest(self, parent: UUID | None) -> bytes | None:
         if parent is None or parent in self.digests:
             return self.digests.get(parent) if parent else None
-        # The first checkpoint of a fork stands on one of another run, and so does one that was sent back over that.
+        # The parent of a fork's first checkpoint is of another run; so is that of one that was rewound past it.
         found = Checkpoint.objects.filter(pk=parent, run__lineage=self.run.lineage).values_list("digest", flat=True)
         return next((bytes(digest) for digest in found), None) or self._removed_elsewhere().get(parent)
 
@@ -132,7 +132,7 @@ class _Walk:
         if self.elsewhere is None:
             kin = Run.objects.of_lineage(self.run.lineage or self.run.pk).exclude(pk=self.run.pk)
             found = Gap.objects.filter(run__in=kin).order_by("run_id", "number")
-            with suppress(ValueError):  # which the verification of that run says
+            with suppress(ValueError):  # which the verification of that run reports
                 self.elsewhere = {}
                 for gap in found:
                     self.elsewhere |= {row.id: row.digest for row in gaps.removed(gap)}

@@ -40,7 +40,7 @@ class Walk:
     seals: int = 0
     events: int = 0
     texts: int = 0
-    erased: int = 0  # texts that are gone, by an order that stands in the audit
+    erased: int = 0  # texts that are gone, by an order that is in the audit
     wrong: list[tuple[int, int, str]] = field(default_factory=list)
     covered: dict[str, int] = field(default_factory=dict)  # by table, the number up to which its rows were checked
 

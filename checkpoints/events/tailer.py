@@ -30,7 +30,7 @@ from . import wakeup
 from .cursor import Cursor, after, newest
 from .event import Event
 
-PERIOD = 1.0  # seconds between looks without a ring
+PERIOD = 1.0  # seconds between looks without a wake-up
 JOINED = 0.02  # seconds from one look to the next at least
 IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
 BATCH = 500
@@ -82,7 +82,7 @@ class Tailer:
             while True:
                 began = loop.time()
                 pause = await self._read_all()
-                # Not wait_for: on Python 3.11 that swallows a cancellation which meets a ring, and a stop would hang.
+                # Not wait_for: on Python 3.11 that swallows a cancellation that meets a wake-up; a stop would hang.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._rung.wait()

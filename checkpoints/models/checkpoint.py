@@ -45,7 +45,7 @@ class Checkpoint(models.Model):
         RECOVERY = "recovery"
         REOPEN = "reopen"
         REUSED = "reused"  # an execution's recorded output, or a gate's outcome, written again
-        REPAIR = "repair"  # back to a step, with a validator's words
+        REPAIR = "repair"  # back to a step, with a validator's feedback
         SKIPPED = "skipped"  # an effect that was passed by: people refused it, or answered in its place
         UPCAST = "upcast"  # the state, brought up to a newer version of the agent
 

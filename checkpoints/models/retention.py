@@ -121,7 +121,7 @@ class Prune(models.Model):
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
     nightly = models.BooleanField(default=False, db_default=False)  # applied as soon as it is looked at
-    policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the look
+    policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the dry run
     cursor = models.BigIntegerField(default=0)  # the last run that was looked at
     upto = models.BigIntegerField(default=0)  # the newest run that there was
     runs = models.IntegerField(default=0)  # looked at

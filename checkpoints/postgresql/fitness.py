@@ -69,7 +69,7 @@ def _shares_sessions() -> bool:
     key = [secrets.randbits(31), secrets.randbits(31)]
     with _connected() as first:
         [(pid,)] = first.execute("SELECT pg_backend_pid()").fetchall()
-        if pid == first.info.backend_pid:  # what the server said as it let this in: nobody is in between
+        if pid == first.info.backend_pid:  # the pid that the server gave at connecting: no pooler is in between
             return False
         first.execute(_TAKE, key)
         if not _count(first, f"{_MINE} AND pid = pg_backend_pid()", key):

@@ -25,7 +25,7 @@ from checkpoints.errors import ValueRefused
 from .json_pointer import pointer
 
 DEPTH_LIMIT = 128
-# Values in one text from outside. A value that says nothing, `[]`, takes thirty times its length in memory.
+# Values in one text from outside. An empty value, `[]`, takes thirty times its length in memory.
 MOST_VALUES = 250_000
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -47,7 +47,7 @@ def encode(value: Any) -> tuple[bytes, bool]:
     Raises as `canonical` does.
     """
     if _is_simple(value):
-        with contextlib.suppress(orjson.JSONEncodeError):  # a lone surrogate; the slow way says where
+        with contextlib.suppress(orjson.JSONEncodeError):  # a lone surrogate; the slow way finds where
             return orjson.dumps(value, option=orjson.OPT_SORT_KEYS), False
     try:
         data = _encode(value).encode()
