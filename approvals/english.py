@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`one` or `many` (without it, `one` with an s): what agrees with a count that stands elsewhere."""
+    """Return `one` or `many` (without it, `one` with an s), to agree with a count that is written elsewhere."""
     return one if count == 1 else many or f"{one}s"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`count` with its noun: "1 branch", "2,000 branches"."""
+    """Return `count` with its noun: "1 branch", "2,000 branches"."""
     return f"{count:,} {plural(count, one, many)}"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
+    """Join names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
     once = list(dict.fromkeys(names))
     return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
 
 
 def quoted(titles: Iterable[str]) -> str:
-    """Titles in a sentence: “Pay the refund” and “Reply to the customer”; each once."""
+    """Join titles as a sentence quotes them: “Pay the refund” and “Reply to the customer”; each once."""
     return listed(f"“{title}”" for title in titles)

@@ -54,10 +54,10 @@ class SessionStore(db.SessionStore):
 
 
 def stored(key: str) -> str:
-    """The SHA-256 of a session's key, as much of it as the column holds: 240 bits."""
+    """Return the SHA-256 of a session's key, as much of it as the column holds: 240 bits."""
     return urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:40]
 
 
 def is_key(text: str) -> bool:
-    """Whether this can be the key of a session."""
+    """Tell whether this can be the key of a session."""
     return 8 <= len(text) <= 40 and text.isascii() and text.isalnum() and text == text.lower()

@@ -19,7 +19,7 @@ COOKIE = "hp-zone"
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Answers within the reader's zone."""
+    """Answer within the reader's zone."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         with _zone_of(request):

@@ -61,7 +61,7 @@ class Adapter(DefaultAccountAdapter):
         return response
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Nobody makes an account of their own."""
+        """Refuse everybody: nobody makes an account of their own."""
         return False
 
     def is_safe_url(self, url: str) -> bool:
@@ -71,7 +71,7 @@ class Adapter(DefaultAccountAdapter):
 
 
 def device_of(request: HttpRequest, name: str) -> str:
-    """Which of this person's browsers it is; "" where they have not signed in there."""
+    """Tell which of this person's browsers it is; "" where they have not signed in there."""
     said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
     return said if said.rpartition(":")[0] == name else ""
 

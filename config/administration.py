@@ -87,5 +87,5 @@ class Site(AdminSite):
 
 
 def section_of(label: str) -> str:
-    """The section that names a table, "auth.user"; "" where none does."""
+    """Return the section that names a table, "auth.user"; "" where none does."""
     return next((name for name, tables in SECTIONS.items() if label in tables), "")

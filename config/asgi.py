@@ -59,7 +59,7 @@ class FullOrigins(OriginValidator):
 
 
 def in_a_problem(scope: Scope) -> Told:
-    """A body that is too large, as a program is told of it."""
+    """Tell a program, in a problem document, that the body is too large."""
     return Told(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
 
 

@@ -21,7 +21,7 @@ class Told(NamedTuple):
 
 
 def in_words(scope: Scope) -> Told:
-    """For people, whose browser shows it."""
+    """Tell a person, whose browser shows it, that the body is too large."""
     return Told("text/plain; charset=utf-8", b"This request is too large.\n")
 
 
@@ -66,7 +66,7 @@ class Under:
 
 
 def announced(scope: Scope) -> int:
-    """The length that the client says; 0 where it says none, as with a body in chunks."""
+    """Return the length that the client says; 0 where it says none, as with a body in chunks."""
     said = dict(scope["headers"]).get(b"content-length", b"")
     return int(said) if said.isdigit() and len(said) < 20 else 0
 

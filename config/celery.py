@@ -31,7 +31,7 @@ app.autodiscover_tasks(["config"], related_name="housekeeping")
 
 @setup_logging.connect
 def keep_djangos_logging(**_: Any) -> None:
-    """Having a receiver is what keeps Celery from setting up its own."""
+    """Do nothing: a receiver alone keeps Celery from setting up its own logging."""
 
 
 class HealthFile(bootsteps.StartStopStep):

@@ -47,5 +47,5 @@ class Pages(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer, made in the request's own thread."""
+        """Answer in the request's own thread."""
         return await sync_to_async(self.get_response, thread_sensitive=True)(request)

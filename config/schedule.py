@@ -24,7 +24,7 @@ SCHEDULE = {
 
 
 def scheduled(*, prune_hour: int) -> dict[str, Any]:
-    """All of it, with the nightly prune at that hour (UTC)."""
+    """Return the whole schedule, with the nightly prune at that hour (UTC)."""
     again: dict[str, Any] = {
         "task": "checkpoints.prune",
         "schedule": PRUNE_EVERY,

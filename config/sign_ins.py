@@ -54,7 +54,7 @@ class PasswordTold:
         """Take every password: the other rules say which are too weak."""
 
     def get_help_text(self) -> str:
-        """Nothing to say beside a field."""
+        """Return "": there is nothing to say beside a field."""
         return ""
 
     def password_changed(self, password: str, user: User) -> None:
@@ -102,7 +102,7 @@ def _tell_sign_ins(count: int, *, subject: str, **data: str) -> None:
 
 
 def _is_told(count: int) -> bool:
-    """Whether it is a power of ten."""
+    """Tell whether it is a power of ten."""
     return str(count).strip("0") == "1"
 
 

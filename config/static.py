@@ -35,14 +35,14 @@ class Storage(CompressedManifestStaticFilesStorage):
     support_js_module_import_aggregation = True
 
     def post_process(self, paths: dict[str, Any], dry_run: bool = False, **options: Any) -> Iterator[Any]:
-        """As ever, of a style sheet that holds what it imports: forty files are asked for, and weigh, more than one."""
+        """Process files as Django does, each import put into the style sheet: one file costs less than forty."""
         whole = InMemoryStorage()
         whole.save(SHEET, ContentFile(gathered(SHEET, lambda name: _read(*paths[name]))))
         yield from super().post_process({**paths, SHEET: (whole, SHEET)}, dry_run, **options)
 
 
 def gathered(name: str, read: Callable[[str], str]) -> str:
-    """A style sheet with each that it imports into a layer in that layer."""
+    """Return a style sheet with each that it imports into a layer in that layer."""
 
     def inside(found: re.Match[str]) -> str:
         return f"@layer {found['layer']} {{\n{read(posixpath.join(posixpath.dirname(name), found['file']))}}}"

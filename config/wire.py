@@ -20,7 +20,7 @@ LEAVE = "leave"  # in the server's state: what to call when it is asked to end
 
 
 def patience(received: int, *, least: float) -> float:
-    """Seconds within which a request has to be whole, by the bytes of it that came."""
+    """Return the seconds within which a request has to be whole, by the bytes of it that came."""
     return least + received / PACE
 
 

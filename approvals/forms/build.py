@@ -33,7 +33,7 @@ class Form:
 
     @cached_property
     def errors(self) -> dict[str, str]:
-        """What could not be read: JSON Pointer -> message."""
+        """Return what could not be read: JSON Pointer -> message."""
         return dict(self.root.faults())
 
     @cached_property
@@ -43,12 +43,12 @@ class Form:
 
     @cached_property
     def fields(self) -> list[Field]:
-        """Every input that is drawn, in order, and what is edited elsewhere."""
+        """List every input that is drawn, in order, and what is edited elsewhere."""
         return list(self.root.fields())
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """Every node, the outermost first."""
+        """List every node, the outermost first."""
         return list(all_nodes(self.root))
 
 
@@ -65,7 +65,7 @@ def build(
     quoted: bool = False,
     label: str = "",
 ) -> Form:
-    """The form of `value`, with what was `posted` for it.
+    """Build the form of `value`, with what was `posted` for it.
 
     `errors` go by JSON Pointer into the value that the form says. With `inputs` 0 nothing is drawn that nobody typed
     into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: the whole's name.
@@ -80,7 +80,7 @@ def build(
 
 
 def all_nodes(node: Node) -> Iterator[Node]:
-    """A node and everything in it, the outermost first."""
+    """Yield a node and everything in it, the outermost first."""
     yield node
     for child in node.children:
         yield from all_nodes(child)

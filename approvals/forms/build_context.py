@@ -43,7 +43,7 @@ class Builder:
         self.left = inputs
 
     def node(self, part: Schema, value: Any, place: Place) -> Node:
-        """The node of one place."""
+        """Build the node of one place."""
         what = self.shape(part, value, place)
         if not place.depth and value is not None:  # the whole is not taken away by a form
             what = replace(what, nullable=False)
@@ -55,7 +55,7 @@ class Builder:
         return self.plain(part, what, value, place)
 
     def plain(self, part: Schema, what: Shape, value: Any, place: Place) -> Node:
-        """The node of one place where it has been settled which shape it takes."""
+        """Build the node of one place whose shape is already settled."""
         kind = what.kind if what.kind in self.kinds else LEAF
         if kind == LEAF and place.shown:
             self.left -= 1
@@ -64,7 +64,7 @@ class Builder:
         return self.kinds[kind](self, what, value, place)
 
     def shape(self, part: Schema, value: Any, place: Place) -> Shape:
-        """The shape of a place, or raw JSON where its value is not what a node of this kind could show."""
+        """Return the shape of a place, or raw JSON where a node of that shape could not show its value."""
         if texts.is_file(value):
             held = shapes.shape(part, self.root)
             return Shape(kind="file", schema=held.schema, nullable=held.nullable)
@@ -79,13 +79,13 @@ class Builder:
         return replace(RAW, schema=what.schema, nullable=what.nullable)
 
     def opens(self, what: Shape, place: Place) -> bool:
-        """Whether a container's members are built: they are drawn, or something was typed in them."""
+        """Tell whether a container's members are built: they are drawn, or something was typed in them."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         drawn = place.shown and (self.left > 0 or asked or place.depth == 0)
         return drawn or self.sent.speaks_of(place.path)
 
     def draws(self, place: Place) -> bool:
-        """Whether a container that is built is drawn as well."""
+        """Tell whether a container that is built is drawn as well."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
@@ -94,11 +94,11 @@ class Builder:
         return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
 
     def veil(self, part: Schema) -> redact.Veil:
-        """What a part of the schema hides."""
+        """Return what a part of the schema hides."""
         return redact.veil(part, self.root)
 
     def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
-        """What every node is given."""
+        """Return the arguments that every node is given."""
         return {
             "place": place,
             "name": self.sent.name(place.path, mark),
@@ -109,5 +109,5 @@ class Builder:
         }
 
     def holds_pinned(self, pointer: str) -> bool:
-        """Whether a pinned place is at or in this one, or around it."""
+        """Tell whether a pinned place is at or in this one, or around it."""
         return any(json_pointer.overlaps(each, pointer) for each in self.pinned)

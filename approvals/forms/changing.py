@@ -12,7 +12,7 @@ from . import names
 
 
 def applied(posted: Mapping[str, str], change: str) -> dict[str, str]:
-    """The posted form after the change; as it was where the change makes no sense."""
+    """Return the posted form after the change; unchanged where the change makes no sense."""
     name, _, verb = change.rpartition(":")
     prefix, _, path = names.split(name)
     form = dict(posted)
@@ -47,7 +47,7 @@ def _moved(form: dict[str, str], prefix: str, path: str, verb: str) -> dict[str,
 
 
 def _put_back(ids: list[str], item: str) -> list[str]:
-    """Where it stood: after the last of those that stood before it."""
+    """Put `item` back after the last of those that came before it originally."""
     if item in ids:
         return ids
     if not (item.isascii() and item.isdigit()):
@@ -69,7 +69,7 @@ def _added(form: dict[str, str], prefix: str, path: str) -> dict[str, str]:
 
 
 def _without(form: dict[str, str], prefix: str, path: str) -> dict[str, str]:
-    """The form less what was typed at a place that is no more."""
+    """Return the form less what was typed at a place that was removed."""
     parts = {name: names.split(name) for name in form}
     return {
         name: text

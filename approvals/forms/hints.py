@@ -11,7 +11,7 @@ LONGEST = 120  # characters of a pattern or a bound that are named
 
 
 def hints(what: Shape, *, size: int | None = None) -> list[str]:
-    """What its schema asks of a value, each as a few words. With `size`, of a text only what it is near to."""
+    """List what the schema asks of a value, each in a few words. With `size`, a text's bounds only if it is near."""
     schema = bounds(what.schema)
     found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
@@ -54,7 +54,7 @@ def _is_number(value: Any) -> bool:
 
 
 def short(value: Any) -> str:
-    """A value of a schema as text, cut where nobody would read on."""
+    """Write a value of a schema as text, cut where nobody would read on."""
     try:
         text = str(value)
     except ValueError:  # past Python's limit for decimal digits

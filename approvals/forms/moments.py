@@ -15,7 +15,7 @@ _CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
 
 
 def is_date(text: str) -> bool:
-    """Whether a date input can show it."""
+    """Tell whether a date input can show it."""
     try:
         return dt.date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -23,7 +23,7 @@ def is_date(text: str) -> bool:
 
 
 def is_clock(text: str) -> bool:
-    """Whether a time input can show it: to the second, without a zone."""
+    """Tell whether a time input can show it: to the second, without a zone."""
     try:
         dt.time.fromisoformat(text)
     except ValueError:
@@ -32,7 +32,7 @@ def is_clock(text: str) -> bool:
 
 
 def parts(text: str) -> tuple[str, str] | None:
-    """(local time, offset) of a moment that a browser's input can show; None for any other."""
+    """Return (local time, offset) of a moment that a browser's input can show; None for any other."""
     found = _MOMENT.fullmatch(text)
     if found is None or not text.isascii():
         return None
@@ -44,7 +44,7 @@ def parts(text: str) -> tuple[str, str] | None:
 
 
 def same_clock(one: str, other: str) -> bool:
-    """Whether two texts say one time of day, or one local time."""
+    """Tell whether two texts say one time of day, or one local time."""
     if one == other:
         return True
     try:
@@ -54,7 +54,7 @@ def same_clock(one: str, other: str) -> bool:
 
 
 def joined(local: str, offset: str) -> str:
-    """A moment from its two inputs. Raises ValueError with what to write instead."""
+    """Join a moment from its two inputs. Raises ValueError with what to write instead."""
     offset = offset.strip()
     try:
         dt.datetime.fromisoformat(local)
@@ -71,7 +71,7 @@ def joined(local: str, offset: str) -> str:
 
 
 def date(text: str) -> str:
-    """A day. Raises ValueError."""
+    """Read a day. Raises ValueError."""
     try:
         return dt.date.fromisoformat(text).isoformat()
     except ValueError:
@@ -79,7 +79,7 @@ def date(text: str) -> str:
 
 
 def clock(text: str) -> str:
-    """A time of day. Raises ValueError."""
+    """Read a time of day. Raises ValueError."""
     try:
         dt.time.fromisoformat(text)
     except ValueError:
@@ -88,7 +88,7 @@ def clock(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """A day and time in one text. Raises ValueError."""
+    """Read a day and time in one text. Raises ValueError."""
     try:
         dt.datetime.fromisoformat(text)
     except ValueError:

@@ -20,54 +20,54 @@ _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re
 
 
 def encoded(token: str) -> str:
-    """One name of an object, or one index, as a path's token."""
+    """Encode one name of an object, or one index, as a path's token."""
     return "".join(quote(char, safe="") if _altered(char) else char for char in json_pointer.pointer(token)[1:])
 
 
 def decoded(token: str) -> str:
-    """The name that a path's token stands for."""
+    """Return the name that a path's token encodes."""
     return unquote(token).replace("~1", "/").replace("~0", "~")
 
 
 def split(name: str) -> tuple[str, str, str]:
-    """(prefix, mark, path) of an input's name."""
+    """Split an input's name into (prefix, mark, path)."""
     found = _MARKED.fullmatch(name)
     return (found["prefix"], found["mark"] or "", found["path"]) if found else (name, "", "")
 
 
 def is_file(name: str) -> bool:
-    """Whether a file input of a typed form is called so."""
+    """Tell whether `name` is that of a typed form's file input."""
     return split(name)[1] == FILE
 
 
 def within(path: str, other: str) -> bool:
-    """Whether `other` is `path`, or lies in it."""
+    """Tell whether `other` is `path`, or lies in it."""
     return other == path or other.startswith(path + "/")
 
 
 def order_of(ids: list[str]) -> str:
-    """Ids as an order's text: `/0/2/~new1`."""
+    """Write ids as an order's text: `/0/2/~new1`."""
     return "".join("/" + each for each in ids)
 
 
 def ids_of(order: str) -> list[str]:
-    """The ids of an order's text, each once."""
+    """List the ids of an order's text, each once."""
     return list(dict.fromkeys(order.split("/")[1:]))
 
 
 def drawn(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The marks that say what is drawn and change no value: pages, and what was opened."""
+    """Return the marks that say what is drawn and change no value: pages, and what was opened."""
     return {name: text for name, text in posted.items() if name.startswith((prefix + PAGE, prefix + OPEN))}
 
 
 def fresh(ids: list[str]) -> str:
-    """An id that none of these is."""
+    """Return an id that none of these is."""
     taken = [int(each.removeprefix(NEW)) for each in ids if is_new(each)]
     return f"{NEW}{max(taken, default=0) + 1}"
 
 
 def is_new(token: str) -> bool:
-    """Whether this is the id of an item that the reader added."""
+    """Tell whether this is the id of an item that the reader added."""
     number = token.removeprefix(NEW)
     return token.startswith(NEW) and number.isascii() and number.isdigit() and len(number) < 7
 

@@ -43,12 +43,12 @@ class Node:
 
     @property
     def said(self) -> str:
-        """What somebody else calls it, beside its real name."""
+        """Return what somebody else calls it, beside its real name."""
         return self.place.said
 
     @property
     def quoted(self) -> bool:
-        """Whether the schema's words about it are somebody else's."""
+        """Tell whether somebody else wrote the schema's words about it."""
         return self.place.quoted
 
     @property
@@ -65,7 +65,7 @@ class Node:
 
     @property
     def id(self) -> str:
-        """For the page: names hold characters that an id may not."""
+        """Return its id on the page: names hold characters that an id may not."""
         plain = "".join(char if char.isalnum() and char.isascii() else "-" for char in self.name)
         return f"f-{plain[:60]}-{blake2s(self.name.encode(), digest_size=3).hexdigest()}"
 
@@ -82,17 +82,17 @@ class Node:
         return True
 
     def fields(self) -> Iterator[Field]:
-        """Every input in it, in order."""
+        """Yield every input in it, in order."""
         for child in self.children:
             yield from child.fields()
 
     def touched(self) -> Iterator[tuple[str, str]]:
-        """The names and texts that say something else than was rendered."""
+        """Yield the names and texts that differ from what was rendered."""
         for child in self.children:
             yield from child.touched()
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """(pointer, message) for what could not be read."""
+        """Yield (pointer, message) for what could not be read."""
         for child in self.children:
             yield from child.faults()
 
@@ -125,17 +125,17 @@ class Field(Node):
 
     @property
     def fixed(self) -> bool:
-        """Whether there is nothing to choose: shown as it is, and not posted."""
+        """Tell whether there is nothing to choose: shown as it is, and not posted."""
         return len(self.choices) == 1 and not self.error
 
     @property
     def too_long(self) -> bool:
-        """Whether it is only shown: an input would have to carry all of it back."""
+        """Tell whether it is only shown: an input would have to carry all of it back."""
         return len(self.rendered) > EDITABLE
 
     @property
     def open(self) -> bool:
-        """Whether it can be typed into."""
+        """Tell whether it can be typed into."""
         return not (self.fixed or self.too_long)
 
     @property
@@ -218,7 +218,7 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """Whether it is one input, which needs no line of its own."""
+        """Tell whether it is one input, which needs no line of its own."""
         return isinstance(self.node, Field) and not self.node.wide
 
 

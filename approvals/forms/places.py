@@ -25,7 +25,7 @@ class Place:
     said: str = ""  # what they call it
 
     def into(self, token: str, **changes: Any) -> Place:
-        """A place further in, at the name or number `token`."""
+        """Return a place further in, at the name or number `token`."""
         step = names.encoded(token)
         was = None if self.was is None else f"{self.was}/{pointer_token(token)}"
         given: dict[str, Any] = {
@@ -40,5 +40,5 @@ class Place:
 
 
 def pointer_token(token: str) -> str:
-    """A name or number as a token of a JSON Pointer (RFC 6901)."""
+    """Escape a name or number as a token of a JSON Pointer (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1")

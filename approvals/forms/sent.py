@@ -11,17 +11,17 @@ DEEPEST = 64  # levels of a name that is read, far below any input: every place 
 
 
 def lines(text: str) -> str:
-    """The text with every line break as a line feed, as the rest of the world writes it."""
+    """Return the text with every line break as a line feed, as the rest of the world writes it."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def carried(text: str) -> str:
-    """What an input makes of a text: one kind of line break, no U+0000."""
+    """Return what an input makes of a text: one kind of line break, no U+0000."""
     return lines(text).replace("\0", "\ufffd")
 
 
 def ancestors(path: str) -> Iterable[str]:
-    """A path and every place that it lies in."""
+    """Yield a path and every place that it lies in."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -38,7 +38,7 @@ class Sent:
 
     @classmethod
     def of(cls, posted: Mapping[str, str], prefix: str) -> Sent:
-        """What of a posted form belongs to this prefix."""
+        """Pick what belongs to this prefix out of a posted form."""
         mine: dict[str, str] = {}
         places: set[str] = set()
         for name, text in posted.items():
@@ -49,15 +49,15 @@ class Sent:
         return cls(prefix, mine, frozenset(places))
 
     def name(self, path: str, mark: str = "") -> str:
-        """The name of an input."""
+        """Return the name of an input."""
         return self.prefix + mark + path
 
     def text(self, path: str, mark: str = "") -> str | None:
-        """What was posted there."""
+        """Return what was posted there; None where nothing was."""
         return self.texts.get(self.name(path, mark))
 
     def speaks_of(self, path: str) -> bool:
-        """Whether anything was posted at this place, or further in."""
+        """Tell whether anything was posted at this place, or further in."""
         return path in self.places
 
 
@@ -69,13 +69,13 @@ class Faults:
         self.places = {place for pointer in messages for place in ancestors(pointer)}
 
     def within(self, pointer: str) -> list[str]:
-        """Every message at a place and further in."""
+        """List every message at a place and further in."""
         if pointer not in self.places:
             return []
         return [said for place, said in self.messages.items() if names.within(pointer, place)]
 
     def moved(self, pointer: str, instead: Mapping[str, str]) -> Faults:
-        """The same, with other places for those at and in `pointer`; "" drops one."""
+        """Return the same faults, with other places for those at and in `pointer`; "" drops one."""
         kept = {place: said for place, said in self.messages.items() if place not in instead}
         for place, said in self.messages.items():
             if instead.get(place):

@@ -37,7 +37,7 @@ _KINDS = {"object": "object", "map": "object", "tuple": "list", "long": "text", 
 
 
 def shape(part: Schema, root: Schema) -> Shape:
-    """How a value at this place is best asked for."""
+    """Find how a value at this place is best asked for."""
     schema = resolved(part, root)
     nullable = is_nullable(part, root)
     if "const" in schema:
@@ -53,7 +53,7 @@ def shape(part: Schema, root: Schema) -> Shape:
 
 
 def members(what: Shape) -> dict[str, Schema]:
-    """An object's declared members in the order of their declaration.
+    """Return an object's declared members in the order of their declaration.
 
     A card is stored with its keys sorted; the order of the declaration lives on in the list of required names.
     """
@@ -64,7 +64,7 @@ def members(what: Shape) -> dict[str, Schema]:
 
 
 def items(what: Shape) -> Schema:
-    """What each item of a list, or each value of an object of free keys, is."""
+    """Return the schema of a list's items, or of the values of an object of free keys."""
     for name in ("items", "additionalProperties"):
         if isinstance(what.schema.get(name), Mapping):
             return dict(what.schema[name])
@@ -73,7 +73,7 @@ def items(what: Shape) -> Schema:
 
 
 def fits(what: Shape, value: Any) -> bool:
-    """Whether an input of this kind can show the value."""
+    """Tell whether an input of this kind can show the value."""
     if what.kind in ("object", "map"):
         return isinstance(value, dict)
     if what.kind == "list":
@@ -86,7 +86,7 @@ def fits(what: Shape, value: Any) -> bool:
 
 
 def admits(part: Schema, value: Any, root: Schema) -> bool:
-    """Whether a value could be one of this branch of a union: by its type, and for objects by their names."""
+    """Tell whether a value could be one of this branch of a union: by its type, and for objects by their names."""
     what = shape(part, root)
     if value is None:
         return what.nullable
@@ -106,7 +106,7 @@ def admits(part: Schema, value: Any, root: Schema) -> bool:
 
 
 def tags(part: Schema, root: Schema) -> set[str]:
-    """What a fault's place may name the branch by: its title, its type, or the value that tells it apart."""
+    """Return what a fault's place may name the branch by: its title, its type, or the value that tells it apart."""
     what = shape(part, root)
     schema = what.schema
     found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
@@ -119,14 +119,14 @@ def tags(part: Schema, root: Schema) -> set[str]:
 
 
 def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
-    """A name for each branch, each its own in lower case too."""
+    """Name each branch, so that the names differ in lower case too."""
     found = [_label(part, root) for part in branches]
     plain = [each.lower() for each in found]
     return [each if plain.count(each.lower()) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
 
 
 def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
-    """A branch as it is offered: the value that it stands for beside what the schema calls it.
+    """Name a branch as it is offered: the value that it means beside what the schema calls it.
 
     `quoted`: the schema's words are somebody else's, so the value or the kind stands first and the words are quoted.
     """
@@ -179,7 +179,7 @@ def _text_kind(schema: Schema) -> str:
 
 
 def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schema, ...], bool]:
-    """(the branches of a union, and of the unions that are its branches; whether one of them is null)."""
+    """Return (the branches of a union, and of the unions that are its branches; whether one of them is null)."""
     if isinstance(schema.get("type"), list):
         return tuple({**schema, "type": each} for each in schema["type"] if each != "null"), "null" in schema["type"]
     found: list[Schema] = []
@@ -196,7 +196,7 @@ def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schem
 
 
 def is_decimal(schema: Schema) -> bool:
-    """A Decimal as pydantic writes it: a text with a number's pattern, or a number beside such a text."""
+    """Tell a Decimal as pydantic writes it: a text with a number's pattern, or a number beside such a text."""
     if schema.get("type") == "string":
         return schema.get("format") == "decimal" or _is_number_pattern(schema.get("pattern"))
     branches = schema.get("anyOf")
@@ -209,7 +209,7 @@ def is_decimal(schema: Schema) -> bool:
 
 
 def bounds(schema: Schema) -> Schema:
-    """The part of a number's schema that holds its bounds: a decimal's stand beside its text."""
+    """Return the part of a number's schema that holds its bounds: a decimal's are in the branch beside its text."""
     branches = schema.get("anyOf")
     if isinstance(branches, list):
         return next((each for each in branches if isinstance(each, Mapping) and each.get("type") == "number"), schema)

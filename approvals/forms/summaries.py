@@ -10,7 +10,7 @@ LONGEST = 80
 
 
 def summary(value: Any) -> str:
-    """The first plain values of an object, the beginning of a text, or how many items a list has."""
+    """Summarise a value: an object's first plain values, the beginning of a text, or how many items a list has."""
     if value is MISSING:
         return "nothing yet"
     if isinstance(value, dict):

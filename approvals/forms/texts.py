@@ -25,7 +25,7 @@ WORDS = frozenset({"text", "duration", "uuid", "email", "uri", "base64", "secret
 
 
 def shows(kind: str, value: Any) -> bool:
-    """Whether an input of this kind can show the value."""
+    """Tell whether an input of this kind can show the value."""
     plain = isinstance(value, int) and not isinstance(value, bool)
     if kind in WORDS or kind == "datetime":
         return isinstance(value, str)
@@ -43,12 +43,12 @@ def shows(kind: str, value: Any) -> bool:
 
 
 def is_file(value: Any) -> bool:
-    """Whether a value is a reference to an artifact."""
+    """Tell whether a value is a reference to an artifact."""
     return artifacts.is_reference(value)
 
 
 def written(kind: str, value: Any) -> str:
-    """The text that an input of this kind shows."""
+    """Write the text that an input of this kind shows."""
     if value is MISSING or kind == "secret":
         return ""
     if kind == "file":
@@ -61,7 +61,7 @@ def written(kind: str, value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON for a text area, in which every character can be seen, so that nobody edits round it."""
+    """Write a value as JSON for a text area, with every character visible, so that nobody edits round one."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
 
@@ -72,12 +72,12 @@ def _escaped(character: str) -> str:
 
 
 def option(value: Any) -> str:
-    """One value of an enum."""
+    """Write one value of an enum as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def read(kind: str, text: str) -> Any:
-    """The value that a text says, of any kind but an enum. Raises ValueError."""
+    """Read the value that a text says, of any kind but an enum. Raises ValueError."""
     return READERS[kind](text.strip()) if kind in READERS else text
 
 

@@ -32,7 +32,7 @@ class Stretch:
 
 
 def stretches(before: str, after: str) -> list[Stretch]:
-    """What differs, in order, with what stands around it; what stayed and is far from any change is counted."""
+    """List what differs, in order, with the text around it; unchanged text far from any change is counted."""
     found = _merged(_compared(_TOKEN.findall(before), _TOKEN.findall(after)))
     return [_shortened(each, first=not at, last=at == len(found) - 1) for at, each in enumerate(found)]
 
@@ -71,7 +71,7 @@ def _by_lines(old: str, new: str) -> Iterator[Stretch]:
 
 
 def _within(gone: str, put: str, left: int) -> Generator[Stretch, None, int]:
-    """The words that differ, where that costs no more than `left`; gives what is left then."""
+    """Yield the words that differ, where that costs no more than `left`; return what is left then."""
     old, new = _TOKEN.findall(gone), _TOKEN.findall(put)
     cost = len(old) * len(new)
     if max(len(old), len(new)) > WORDS or cost > left:
@@ -90,7 +90,7 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
 
 
 def _merged(found: Iterator[Stretch]) -> list[Stretch]:
-    """Neighbours of one kind as one; a lone blank between two changes belongs to both."""
+    """Join neighbours of one kind; a lone blank between two changes belongs to both."""
     merged: list[Stretch] = []
     for each in found:
         if not each.text:
@@ -103,7 +103,7 @@ def _merged(found: Iterator[Stretch]) -> list[Stretch]:
 
 
 def _shortened(each: Stretch, *, first: bool, last: bool) -> Stretch:
-    """What stayed, less its middle: the end of it where it comes first, the beginning where it comes last."""
+    """Cut the middle of unchanged text: keep its end where it comes first, its beginning where it comes last."""
     keep = AROUND if first or last else AROUND * 2
     if each.kind != "same" or len(each.text) <= keep + 20:
         return each

@@ -51,7 +51,7 @@ class Row:
 
 
 def rows(page: Page, reader: Reader) -> list[Row]:
-    """A page of the list, with what its rows are about read in a few statements."""
+    """List a page of events as rows; what they are about is read in a few statements."""
     events = page.events
     gates = _gates(events, reader)
     runs = _runs(events, reader)
@@ -76,7 +76,7 @@ def rows(page: Page, reader: Reader) -> list[Row]:
 
 
 def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Subject]) -> Subject:
-    """What an event is about."""
+    """Return what an event is about."""
     kind, _, number = event.subject.partition(":")
     id = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
     if kind == "gate":
@@ -87,7 +87,7 @@ def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Su
 
 
 def pretty(data: bytes) -> str:
-    """The data of an event, written for people; nothing where there are none."""
+    """Write the data of an event for people; "" where there is none."""
     found = readable(data)
     return json.dumps(found, ensure_ascii=False, indent=2) if found else ""
 
@@ -107,19 +107,19 @@ def _runs(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
 
 
 def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:
-    """By run, what people call the steps of its plan."""
+    """Return, by run, what people call the steps of its plan."""
     found = Run.objects.filter(pk__in={event.run_id for event in events if event.run_id}).select_related("plan")
     return {run.pk: spec_of(run.plan).titles for run in found}
 
 
 def kinds() -> list[tuple[str, str]]:
-    """The kinds that may be filtered for: whole families, then each."""
+    """List the kinds that may be filtered for: whole families, then each."""
     names = sorted({*event_words.WORDS, "gate.decided"})
     families = sorted({name.partition(".")[0] for name in names})
     return [(f"{family}.", f"all of {family}") for family in families] + [(name, name) for name in names]
 
 
 def address(filters: Mapping[str, Any], **more: object) -> str:
-    """The query of the list's address with these filters."""
+    """Write the query of the list's address with these filters."""
     said = {name: value for name, value in {**filters, **more}.items() if value}
     return f"?{urlencode(said)}" if said else ""

@@ -52,13 +52,13 @@ class Row:
 
     @property
     def risk_theirs(self) -> bool:
-        """Whether the risk is the word of a program elsewhere: not all it asks is under registered tools."""
+        """Tell whether a program elsewhere named the risk: not all it asks is under registered tools."""
         actions = self.card.actions
         return self.provenance.outside and (not actions or any(map(self.provenance.quotes, actions)))
 
     @cached_property
     def differs(self) -> bool:
-        """Whether its words name an amount or somebody that no argument bears out."""
+        """Tell whether its words name an amount or somebody that no argument bears out."""
         return bool(self.provenance.unsupported(self.card))
 
 
@@ -77,7 +77,7 @@ class Group:
 
     @property
     def count(self) -> Capped:
-        """How many there are: of those that are open, or of what is shown."""
+        """Return how many there are: of those that are open, or of what is shown."""
         return self.whole or Capped(self.open or len(self.rows), False)
 
 
@@ -90,7 +90,7 @@ def row(
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
 ) -> Row:
-    """A gate as a row. `lingering`: it was decided just now and leaves soon. `repeats`: what stands from before."""
+    """Build a gate's row. `lingering`: it was decided just now and leaves soon. `repeats`: what was done before."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     return Row(
         gate=gate,
@@ -110,7 +110,7 @@ def row(
 
 
 def due(gate: Gate, now: datetime) -> str:
-    """The group a gate belongs to, by its deadline in the database's time zone."""
+    """Return the group a gate belongs to, by its deadline in the database's time zone."""
     if gate.deadline is None:
         return "later"
     if gate.deadline - now <= timedelta(hours=1):
@@ -119,14 +119,14 @@ def due(gate: Gate, now: datetime) -> str:
 
 
 def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | None]:
-    """The deadlines of a group: after the first, until the second; None: no bound."""
+    """Return the deadlines of a group: after the first, until the second; None: no bound."""
     hour = now + timedelta(hours=1)
     midnight = now.replace(hour=23, minute=59, second=59, microsecond=999_999)
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 
 def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
-    """Rows in groups by due date; groups without rows are left out."""
+    """Sort rows into groups by due date; groups without rows are left out."""
     by: dict[str, list[Row]] = {key: [] for key, _ in GROUPS}
     for each in rows:
         by[due(each.gate, now)].append(each)
@@ -134,7 +134,7 @@ def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
 
 
 def summary(groups: Sequence[Group], *, whole: Capped | None = None, filtered: bool = False) -> str:
-    """`14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
+    """Write `14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
 
     `filtered`: what is shown was picked, so that none shown does not mean that none waits.
     """

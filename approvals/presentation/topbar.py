@@ -18,7 +18,7 @@ ADMIN = ("admin:index", "Admin", "tool")
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """What base.html shows around a page; nothing for somebody who has not signed in."""
+    """Return what base.html shows around a page; nothing for somebody who has not signed in."""
     found = page_frame.of(request)
     if found is None or not isinstance(request.user, User):
         return {}
@@ -31,13 +31,13 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def teams(reach: Reach) -> list[str]:
-    """The teams whose runs they see, by name; the first of them where they are many."""
+    """List the teams whose runs they see, by name; the first of them where they are many."""
     names = list(reach.teams.values())
     return names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]
 
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
-    """The pages that this person may open."""
+    """List the pages that this person may open."""
     found = page_frame.of(request)
     shown = PAGES + ((AUDIT,) if found and found.sees_audit else ()) + ((ADMIN,) if user.is_staff else ())
     return [
@@ -47,7 +47,7 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
 
 
 def here(request: HttpRequest, name: str) -> bool:
-    """Whether the request is for the page `name` or a page below it."""
+    """Tell whether the request is for the page `name` or a page below it."""
     below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint"), "agents": ("agent",)}
     match = request.resolver_match
     return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

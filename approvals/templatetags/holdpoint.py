@@ -43,82 +43,82 @@ CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 
 @register.simple_tag
 def icon(name: str, size: str = "") -> SafeString:
-    """An icon of static/icons.svg: `{% icon "check" size="s" %}`."""
+    """Render an icon of static/icons.svg: `{% icon "check" size="s" %}`."""
     return icons.icon(name, size)
 
 
 @register.simple_tag(takes_context=True)
 def frame(context: Context) -> dict[str, Any]:
-    """`{% frame as topbar %}`: what stands around every page. A page that could not be found has no request."""
+    """Return what is around every page: `{% frame as topbar %}`. A page that could not be found has no request."""
     request = context.get("request")
     return topbar.frame(request) if request is not None else {}
 
 
 @register.filter(name="untrusted")
 def untrusted_text(value: object) -> SafeString:
-    """Words that are not ours, over several lines, with badges and measured blanks."""
+    """Render words that are not ours, over several lines, with badges and measured blanks."""
     return untrusted.render(str(value))
 
 
 @register.simple_tag
 def words(value: object, whole: str = "", at: str = "") -> SafeString:
-    """The same, with the address that shows all of it: `{% words text whole=address at="/proposal/reply" %}`."""
+    """Render the same, with the address that shows all of it: `{% words text whole=address at="/proposal/reply" %}`."""
     return untrusted.render(str(value), whole=f"{whole}?at={quote(at)}" if whole else "")
 
 
 @register.filter
 def untrusted_line(value: object) -> SafeString:
-    """Words that are not ours, on one line, isolated."""
+    """Render words that are not ours, on one line, isolated."""
     return untrusted.line(str(value))
 
 
 @register.filter
 def untrusted_exact(value: object) -> SafeString:
-    """The same of an amount, a name that a program knows, an identifier: whatever is not ASCII is marked."""
+    """Render the same for an amount, a program's name, an identifier: whatever is not ASCII is marked."""
     return untrusted.exact(str(value))
 
 
 @register.simple_tag
 def agent_words(value: object, provenance: Provenance) -> SafeString:
-    """Words of whoever asks, on one line: quoted in the quoted voice where its program is elsewhere."""
+    """Render words of whoever asks, on one line: as a quotation where its program is elsewhere."""
     shown = untrusted.line(str(value))
     return format_html('<q class="theirs">{}</q>', shown) if provenance.outside else shown
 
 
 @register.filter
 def run_title(run: Run) -> SafeString:
-    """A run's title, as `agent_title` draws it."""
+    """Render a run's title, as `agent_title` does."""
     return agent_title(run.title, run)
 
 
 @register.filter
 def agent_title(title: str, run: Run) -> SafeString:
-    """What the run's agent calls something: quoted where its program is elsewhere. Needs the run's plan."""
+    """Render what the run's agent calls something: quoted where its program is elsewhere. Needs the run's plan."""
     shown = untrusted.line(title)
     return format_html('<q class="theirs">{}</q>', shown) if run.plan.external else shown
 
 
 @register.filter
 def docstring(value: object) -> SafeString:
-    """What an agent's author wrote, on one line, without the backticks that mark code in it."""
+    """Render what an agent's author wrote, on one line, without the backticks that mark code in it."""
     return untrusted.line(CODE.sub(r"\2", str(value)))
 
 
 @register.filter
 def titled(step: str, plan: PlanSpec | Plan) -> str:
-    """What people call a step of the plan: `{{ name|titled:page.plan }}`, `{{ run.next_step|titled:run.plan }}`."""
+    """Return what people call a step: `{{ name|titled:page.plan }}`, `{{ run.next_step|titled:run.plan }}`."""
     return (spec_of(plan) if isinstance(plan, Plan) else plan).title_of(step)
 
 
 @register.filter
 def untrusted_plain(value: object) -> str:
-    """Words that are not ours, for a title or an attribute."""
+    """Write words that are not ours, for a title or an attribute."""
     return untrusted.plain(str(value))
 
 
 @register.filter
 def untrusted_value(value: Any) -> SafeString:
-    """Any JSON value, written as it will run: strings as they are, the rest as JSON."""
+    """Render any JSON value, written as it will run: strings as they are, the rest as JSON."""
     if files.is_plain(value):
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
@@ -128,7 +128,7 @@ def untrusted_value(value: Any) -> SafeString:
 
 @register.simple_tag
 def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
-    """The same, where what is too long for the page has an address: `whole`, given ?at=<pointer>."""
+    """Render a value the same way; what is too long for the page is linked at `whole`, given ?at=<pointer>."""
     address = f"{whole}?at={quote(pointer)}" if whole else ""
     if files.is_plain(value):
         return files.render(value)
@@ -140,7 +140,7 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 
 @register.simple_tag
 def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
-    """A pinned value, as people read it: a list as its values, an object by its names; whole while there is room.
+    """Render a pinned value as people read it: a list as its values, an object by its names; whole while there is room.
 
     With a link to all of it where the value is what the gate asks for now.
     """
@@ -150,7 +150,7 @@ def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> Safe
 
 @register.simple_tag
 def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
-    """The same for an amount, in figures that are easily read."""
+    """Render a pinned amount, in figures that are easily read."""
     if isinstance(value, str) and len(value) <= lookalikes.LONGEST and lookalikes.in_exact(value):
         return untrusted.exact(value)
     return amounts.grouped(value) or pinned(value, gate, action, place)
@@ -158,7 +158,7 @@ def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") 
 
 @register.filter
 def untrusted_brief(value: Any) -> SafeString:
-    """The beginning of any JSON value, on one line: where all of it stands elsewhere on the page."""
+    """Render the beginning of any JSON value on one line, where all of it is elsewhere on the page."""
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
         return untrusted_value(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -167,7 +167,7 @@ def untrusted_brief(value: Any) -> SafeString:
 
 @register.filter
 def untrusted_whole(value: Any) -> SafeString:
-    """The same, never clamped."""
+    """Render any JSON value, never clamped."""
     if files.is_plain(value):
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
@@ -177,56 +177,56 @@ def untrusted_whole(value: Any) -> SafeString:
 
 @register.simple_tag
 def word_changes(before: str, after: str) -> SafeString:
-    """The difference of two texts, word by word."""
+    """Render the difference of two texts, word by word."""
     return text_diff.render(before, after)
 
 
 @register.simple_tag
 def artifacts_of(gate_id: int) -> str:
-    """The address that a gate's files are at; a file's own is its digest further in."""
+    """Return the address of a gate's files; a file's own has its digest further in."""
     return files.address(gate_id)
 
 
 @register.simple_tag
 def upload_limit() -> int:
-    """The largest file that a reviewer may put into an edit, in bytes."""
+    """Return the size of the largest file that a reviewer may put into an edit, in bytes."""
     return int(settings.HOLDPOINT_UPLOAD_LIMIT)
 
 
 @register.simple_tag
 def file_line(value: Any, artifacts: str = "") -> SafeString:
-    """A reference to a file; with a link to the file where `artifacts` is the address that the files are at."""
+    """Render a reference to a file; with a link to it where `artifacts` is the address of the files."""
     return files.render(value, artifacts=artifacts, folded=True) if files.is_plain(value) else untrusted_value(value)
 
 
 @register.filter
 def file_words(text: str) -> str:
-    """The reference that a file's field carries, in words."""
+    """Say in words which file a file field refers to."""
     return files.words(text)
 
 
 @register.filter
 def is_rewording(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a diff is one long text in the place of another."""
+    """Tell whether a row of a diff is one long text in the place of another."""
     return row["kind"] == "changed" and text_diff.is_long(row.get("before"), row.get("after"))
 
 
 @register.filter
 def hides(value: object) -> bool:
-    """Whether a text holds what a reader would not see: then it is shown once more, with badges."""
+    """Tell whether a text holds what a reader would not see: then it is shown once more, with badges."""
     return any(invisible.badge_count(str(value)))
 
 
 @register.filter
 def unmarked(name: str) -> str:
-    """The name of an input less its mark: what a button's change speaks of."""
+    """Return the name of an input without its mark, as a button's change names it."""
     prefix, _, path = names.split(name)
     return prefix + path
 
 
 @register.filter
 def pointer_label(pointer: str) -> SafeString:
-    """A JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
+    """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
     return untrusted.line(" \u203a ".join(tokens) or "all of it")
 
@@ -241,7 +241,7 @@ def state_tree(
     artifacts: str = "",
     lazy: bool = False,
 ) -> SafeString:
-    """A saved state as a tree; see partials/tree.html."""
+    """Render a saved state as a tree; see partials/tree.html."""
     opened, files_at = set(open or ()), artifacts or ""
     return tree.render(
         state, notes=notes or {}, open=opened, whole=whole or "", base=base, files_at=files_at, lazy=lazy
@@ -250,7 +250,7 @@ def state_tree(
 
 @register.simple_tag
 def when(moment: datetime | None, style: str = "clock") -> SafeString:
-    """A <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
+    """Render a <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
     if moment is None:
         return SafeString("")
     return format_html(
@@ -260,25 +260,25 @@ def when(moment: datetime | None, style: str = "clock") -> SafeString:
 
 @register.filter
 def person(user: AbstractBaseUser | AnonymousUser) -> str:
-    """A person's name, or how they sign in."""
+    """Return a person's name, or their username where they have none."""
     full = user.get_full_name() if hasattr(user, "get_full_name") else ""
     return untrusted.plain(full or user.get_username(), limit=80)
 
 
 @register.filter
 def persons(users: Iterable[AbstractBaseUser]) -> str:
-    """The names of several people: `Ann Okafor, Bob Lindqvist`."""
+    """List the names of several people: `Ann Okafor, Bob Lindqvist`."""
     return ", ".join(person(user) for user in users)
 
 
 @register.filter
 def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
-    """Two letters for an avatar."""
+    """Return two letters for an avatar."""
     words = (user if isinstance(user, str) else person(user)).split()
     return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()
 
 
 @register.filter
 def lasting(span: timedelta) -> str:
-    """How long, in words: `25 min`."""
+    """Say how long, in words: `25 min`."""
     return times.lasting(span)

@@ -28,7 +28,7 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def private(view: View[P]) -> View[P]:
-    """For signed-in people only, and kept by no cache."""
+    """Let only signed-in people in, and let no cache keep the answer."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -41,7 +41,7 @@ def private(view: View[P]) -> View[P]:
 
 
 def signed_in(view: View[P]) -> View[P]:
-    """Whoever is not comes back, signed in, to what they asked for, or to the page that they sent a form from."""
+    """Send whoever is not signed in to do so, then back to what they asked for or the page they sent a form from."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -53,19 +53,19 @@ def signed_in(view: View[P]) -> View[P]:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """What a form is sent to takes no GET: the way back is to where the browser says that the form stands."""
+    """Return the page to come back to. A form's target takes no GET: then it is the page that sent the form."""
     page = urlsplit(request.headers.get("Referer", ""))
     sent = request.method not in ("GET", "HEAD") and page.netloc == request.get_host()
     return urlunsplit(("", "", page.path, page.query, "")) if sent else request.get_full_path()
 
 
 def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
-    """What a page reads of the store is read once. A write reads for itself: it must find what was damaged since."""
+    """Read the store once for a page. A write reads for itself: it must find what was damaged since."""
     return store.reading() if request.method in ("GET", "HEAD") else nullcontext()
 
 
 def verified(view: View[P]) -> View[P]:
-    """For views of one gate's saved state: one that does not verify is not shown, and not decided over."""
+    """Guard a view of one gate's saved state: one that does not verify is neither shown nor decided over."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -82,38 +82,38 @@ def verified(view: View[P]) -> View[P]:
 
 
 def _why_gone(gate: Gate) -> str:
-    """By which policy, and when, the state that a closed gate showed was removed."""
+    """Say by which policy, and when, the state that a closed gate showed was removed."""
     found = gaps.of(gate.checkpoint, [gate.run_id])
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 
 def reader_of(request: HttpRequest) -> User:
-    """The signed-in person; `private` has made sure that there is one."""
+    """Return the signed-in person; `private` has made sure that there is one."""
     if not isinstance(request.user, User):
         raise Http404
     return request.user
 
 
 def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
-    """The gate, where the reader may see it. Raises NotVerified."""
+    """Return the gate, where the reader may see it; else 404. Raises NotVerified."""
     return shown_or_404(request, gate_id).gate
 
 
 def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
-    """What the gate's page reads, where the reader may see it. Raises NotVerified."""
+    """Return what the gate's page reads, where the reader may see it; else 404. Raises NotVerified."""
     found = shown_or_404(request, gate_id)
     return GatePage(gate=found.gate, user=reader_of(request), read=found)
 
 
 def shown_or_404(request: HttpRequest, gate_id: int) -> Shown:
-    """The gate, where the reader may see it, and its rows are what events tell of them. Else raises NotVerified."""
+    """Return the gate, where the reader may see it; else 404. Raises NotVerified where rows and events differ."""
     found = _seen_or_404(request, gate_id)
     evidence.check(found.standing, getattr(found.gate, "outcome", None))
     return found
 
 
 def _gate_named(request: HttpRequest) -> int:
-    """The gate that the address names."""
+    """Return the id of the gate that the address names."""
     return int(request.resolver_match.kwargs.get("gate_id", 0)) if request.resolver_match else 0
 
 

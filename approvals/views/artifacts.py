@@ -28,7 +28,7 @@ BLOCK = 256 * 1024
 @private
 @verified
 def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
-    """The content, which is compared with its digest before any of it is sent. 404 for what this gate does not name."""
+    """Send the content, compared with its digest before any of it is sent. 404 for what this gate does not name."""
     page = page_or_404(request, gate_id)
     standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.snapshot.state))
     asked = [veil_of(action).masked(action.arguments) for action in page.card.actions]

@@ -23,7 +23,7 @@ NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "
 
 
 def auditor_or_404(request: HttpRequest) -> Reader:
-    """What the reader may see; whoever may see nothing is told that there is no such page."""
+    """Return what the reader may see; somebody who may see nothing gets 404."""
     reader = readers.reader(reader_of(request))
     if not reader.may_see:
         raise Http404("No such page")
@@ -33,7 +33,7 @@ def auditor_or_404(request: HttpRequest) -> Reader:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """The list; `?before=` names the place to go on below."""
+    """Show the list; `?before=` names the place to go on below."""
     reader = auditor_or_404(request)
     typed = typed_of(request.GET)
     try:
@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @private
 def news(request: HttpRequest) -> HttpResponse:
-    """How many events came since the list was drawn; the list itself never moves under a reader."""
+    """Say how many events came since the list was drawn; the list itself never moves under a reader."""
     reader = auditor_or_404(request)
     typed, after = typed_of(request.GET), Mark.read(request.GET.get("after", ""))
     try:
@@ -62,7 +62,7 @@ def news(request: HttpRequest) -> HttpResponse:
 
 
 def listed(reader: Reader, filters: Filters, typed: dict[str, str], before: Mark | None) -> dict[str, Any]:
-    """For audit/_list.html."""
+    """Return the context of audit/_list.html."""
     found = listing.page(reader, filters, before=before)
     rows = audit.rows(found, reader)
     top = Mark.of(found.events[0]) if found.events else Mark(0, 0)
@@ -73,7 +73,7 @@ def listed(reader: Reader, filters: Filters, typed: dict[str, str], before: Mark
 
 
 def choices(reader: Reader) -> dict[str, Any]:
-    """What the filters offer."""
+    """Return what the filters offer."""
     teams = Group.objects.order_by("name")
     return {
         "kinds": audit.kinds(),
@@ -85,12 +85,12 @@ def choices(reader: Reader) -> dict[str, Any]:
 
 
 def typed_of(sent: QueryDict) -> dict[str, str]:
-    """What was typed into the filters."""
+    """Return what was typed into the filters."""
     return {name: sent.get(name, "").strip()[:200] for name in NAMES}
 
 
 def filters_of(typed: dict[str, str]) -> Filters:
-    """The filters that were typed, with times in the reader's zone. Raises NoFilter for what is none."""
+    """Read the filters that were typed, with times in the reader's zone. Raises NoFilter for what is none."""
     try:
         zone = ZoneInfo(typed["zone"] or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -28,7 +28,7 @@ AT_ONCE = 200  # lines of an export that are made before any is sent
 @require_safe
 @private
 def seals(request: HttpRequest) -> HttpResponse:
-    """How far the audit is sealed, and what its last verification found."""
+    """Show how far the audit is sealed, and what its last verification found."""
     reader = auditor_or_404(request)
     return render(request, "audit/_seals.html", {"seals": seal_status.standing(), "may_audit": reader.may_audit})
 
@@ -82,6 +82,6 @@ def erasures(request: HttpRequest, event_id: int) -> HttpResponse:
 
 
 async def in_pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Lines, some at a time, made on a thread while they are sent. Of a plain iterator Django would hold all."""
+    """Yield lines, some at a time, made on a thread while they are sent. Django would hold all of a plain iterator."""
     while piece := await sync_to_async(lambda: b"".join(islice(lines, AT_ONCE)))():
         yield piece

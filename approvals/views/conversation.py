@@ -37,7 +37,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 @private
 @verified
 def looking(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Who else has the gate's page in sight."""
+    """Show who else has the gate's page in sight."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)
     people = Looking.objects.people([gate.pk], but=user).get(gate.pk, [])
     return render(request, "approvals/looking.html", {"people": people, "gate_id": gate.pk})

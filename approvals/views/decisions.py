@@ -83,7 +83,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
-    """The version that was on the reader's screen; what stands where the form names none of this gate's."""
+    """Return the proposal that was on the reader's screen; the current one where the form names none of this gate's."""
     number = request.POST.get("proposal", "")
     known = gate.proposals.select_related("by")
     found = known.filter(number=int(number)) if number.isascii() and number.isdigit() and len(number) < 9 else None
@@ -91,7 +91,7 @@ def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
 
 
 def digest_of(request: HttpRequest) -> bytes:
-    """The digest of what was on the screen. Junk is the digest of nothing."""
+    """Return the digest of what was on the screen; for junk, b""."""
     try:
         return bytes.fromhex(request.POST.get("seen", ""))
     except ValueError:
@@ -101,7 +101,7 @@ def digest_of(request: HttpRequest) -> bytes:
 def refused(
     request: HttpRequest, gate: Gate, sent: Posted, looked_at: Proposal, refusal: errors.DecisionRefused
 ) -> HttpResponse:
-    """The gate as it is now, why the decision did not count, and all that was typed."""
+    """Show the gate as it is now, why the decision was not recorded, and all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
     page = GatePage(gate=gate, user=reader_of(request))
     fill(page, sent, problems=found)
@@ -125,7 +125,7 @@ def refused(
 
 
 def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: errors.DecisionRefused) -> None:
-    """Where what it would do is why it did not count, show what that is for all that was typed."""
+    """Show what each choice would do for all that was typed, where that is why the decision was refused."""
     if isinstance(refusal, RepeatNotConfirmed):
         page.unconfirmed, page.unconfirmed_at = [each.effect for each in refusal.repeats], sent.choice
     if isinstance(refusal, (ConsequencesChanged, RepeatNotConfirmed)) and page.may_send:
@@ -133,7 +133,7 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: err
 
 
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
-    """What a person is told."""
+    """Return what a person is told."""
     wrong = isinstance(refusal, errors.Rejected)
     said = "Correct what is listed here. Your input is kept." if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):
@@ -149,7 +149,7 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
 
 
 def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:
-    """What the reader had chosen for each action, where there is no form left to keep it in."""
+    """List what the reader had chosen for each action, where there is no form left to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
         {"title": provenance.named(action), "verdict": DONE.get(chosen.verdict, "not decided"), "words": chosen.words}

@@ -14,7 +14,7 @@ from approvals.policy import authority
 
 
 def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, str]:
-    """The posted form with the reference of each file that came with it, under the name of the field it is for.
+    """Return the posted form with the reference of each file that came with it, under the name of its field.
 
     Nothing is kept of somebody who may not decide this gate. A file that is too large, or one too many, leaves the
     field as it was, and says so under its own name, as no browser can.
@@ -36,6 +36,6 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
 
 
 def too_large(size: int) -> str:
-    """What somebody is told whose file was not taken."""
+    """Say why somebody's file was not taken."""
     most = settings.HOLDPOINT_UPLOAD_LIMIT
     return f"This file has {filesizeformat(size)}; choose one of at most {filesizeformat(most)}."

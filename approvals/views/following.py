@@ -22,14 +22,14 @@ YEAR = 365 * 24 * 60 * 60  # seconds
 
 
 def wanted(request: HttpRequest) -> bool:
-    """Whether the next gate follows."""
+    """Tell whether the next gate follows."""
     if "follows" in request.POST:  # unticked just now, on a page that comes back
         return request.POST.get("follow") == "yes"
     return request.COOKIES.get(COOKIE) != "no"
 
 
 def after(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The page that comes after a decision: that of the next gate where the form offered it, else the gate's own."""
+    """Lead to the page after a decision: the next gate's where the form offered it, else the gate's own."""
     own = reverse("gate", args=[gate_id])
     if "follows" not in request.POST:
         return HttpResponseRedirect(own, status=303)
@@ -44,7 +44,7 @@ def after(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def decided(request: HttpRequest) -> dict[str, Any] | None:
-    """The gate that the reader has just decided, on the page of the one that followed."""
+    """Return the gate that the reader has just decided, on the page of the one that followed."""
     said = request.GET.get("decided", "")
     if not (said.isascii() and said.isdigit() and len(said) < 19):
         return None

@@ -33,7 +33,7 @@ CHANGED = {
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The changed form: one action's where script asks for it, else the whole page. 409 where the gate moved on."""
+    """Show the changed form: one action's where script asks for that, else the page. 409 where the gate moved on."""
     page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
     if page.open and page.why_not:
         raise PermissionDenied
@@ -57,7 +57,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def changed(page: GatePage, sent: Posted) -> None:
-    """What was typed and chosen, put into the page; what is missing yet is said when it is sent."""
+    """Put what was typed and chosen into the page; what is still missing is said when it is sent."""
     fill(page, sent)
     page.each = posted.edits_said(sent)
     edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)

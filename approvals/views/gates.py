@@ -32,14 +32,14 @@ PART = 50_000  # characters of one value on one page
 @private
 @verified
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The gate: what is asked, over which state, and the form that decides it."""
+    """Show the gate: what is asked, over which state, and the form that decides it."""
     return show(request, drafted(shown_or_404(request, gate_id), reader_of(request)))
 
 
 def show(
     request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None
 ) -> HttpResponse:
-    """A gate's page, also after a decision that did not count."""
+    """Show a gate's page, also after a decision that was not recorded."""
     page.read_ahead()
     page.confirmed = step_up.of_session(request)
     context = {
@@ -54,7 +54,7 @@ def show(
 
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
-    """Where the gate stands in the reader's own queue, and its neighbours there."""
+    """Return the gate's place in the reader's own queue, and its neighbours there."""
     frame = page_frame.of(request)
     queue = frame.queue if frame else []
     if frame is None or gate_id not in queue:  # decided just now: on from where it stood; far behind: from the start
@@ -72,7 +72,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 @private
 @verified
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """What changes while the page is open: its state, the agreement, news of another version, the queue."""
+    """Show what changes while the page is open: its state, the agreement, news of another version, the queue."""
     page = page_or_404(request, gate_id)
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
@@ -88,7 +88,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
 @private
 @verified
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The gate in short, beside the inbox."""
+    """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)
     return render(request, "approvals/preview.html", {"page": page})
 
@@ -97,7 +97,7 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 @private
 @verified
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """One value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
+    """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
 
     With `&action=<id>` one of that action's arguments as they are asked for now; with `&tree=1` what is inside of it,
     for the branch of a tree that was opened.

@@ -35,7 +35,7 @@ from .gates import show
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """The impacts of what is in the form; of what stands, where that is no valid edit or no whole word yet.
+    """Show the impacts of what is in the form; of the current proposal, where that is no valid edit or no decision yet.
 
     A part of the page for htmx, which morphs it in; for a browser without scripts the whole page, as it was filled in.
     """
@@ -65,7 +65,7 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
 
 
 def typed(page: GatePage, said: Typed) -> Typed:
-    """What was typed, with the change of the state that it is, or with what does not hold in it."""
+    """Return what was typed, with the change of the state that it is, or with what does not hold in it."""
     gate: Gate = page.gate
     step = spec_of(gate.run.plan).step(gate.step)
     unread = [each for each in said.errors if each["action"] or each["part"] == edit_state.PART]

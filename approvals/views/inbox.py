@@ -59,7 +59,7 @@ class Asked:
         return bool(self.wanted.risk or self.wanted.agent or self.wanted.words)
 
     def query(self, *, after: int = 0) -> str:
-        """The same as an address's query; `after`: the page that follows that gate."""
+        """Write the same as an address's query; `after`: the page that follows that gate."""
         wanted = self.wanted
         said = {
             "queue": self.queue,
@@ -74,14 +74,14 @@ class Asked:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """The inbox; `?queue=` names another list than one's own, `?q=`, `?risk=` and `?agent=` pick from it."""
+    """Show the inbox; `?queue=` names another list than one's own, `?q=`, `?risk=` and `?agent=` pick from it."""
     return render(request, "approvals/inbox.html", context_of(request))
 
 
 @require_safe
 @private
 def listing(request: HttpRequest) -> HttpResponse:
-    """The list alone."""
+    """Show the list alone."""
     return render(request, "approvals/listing.html", context_of(request))
 
 
@@ -126,7 +126,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def counted(asked: Asked, reach: Reach, last: inbox.Group, now: datetime, total: Capped | None) -> Capped:
-    """How many gates belong to the last group, which goes on on the next page. `total`: all of an open queue.
+    """Count the gates of the last group, which goes on on the next page. `total`: all of an open queue.
 
     Those that are due earlier are taken off: they are few, and along the index. Counting what is due later is not.
     """
@@ -145,7 +145,7 @@ def finish(gates: list[Gate]) -> None:
 
 
 def just_closed(asked: Asked, reach: Reach) -> list[Gate]:
-    """Gates that left the queue some seconds ago: they are shown once more, so that nobody wonders where they went."""
+    """List gates that left the queue seconds ago: they are shown once more, so that nobody wonders where they went."""
     if asked.wanted.after:
         return []
     queue = MINE_DECIDED if asked.queue == MINE else DECIDED
@@ -158,11 +158,11 @@ def just_closed(asked: Asked, reach: Reach) -> list[Gate]:
 
 
 def last_closed(reach: Reach) -> Any:
-    """When the last gate closed that this person may see; None where none has."""
+    """Return when the last gate closed that this person may see; None where none has."""
     return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
 
 
 def spoken_for(user: User, found: list[Gate]) -> set[int]:
-    """Which of these gates hold the reader's own word on what stands."""
+    """Return which of these gates hold the reader's own decision on the current proposal."""
     mine = Decision.objects.filter(gate__in=found, user=user, counts=True, proposal__number=F("gate__proposal"))
     return set(mine.values_list("gate_id", flat=True))

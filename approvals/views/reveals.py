@@ -30,7 +30,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:
-    """The secret: the text alone for a page that puts it in its place, else a page of its own."""
+    """Show the secret: the text alone for a page that puts it in its place, else a page of its own."""
     text = value if isinstance(value, str) else as_json(value)
     drawn = untrusted.render(text, clamp=False)
     if request.headers.get("HX-Request") == "true":
@@ -39,7 +39,7 @@ def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> H
 
 
 def refused(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> HttpResponse:
-    """403 for those who may not, 404 where nothing is secret."""
+    """Answer 403 to those who may not, 404 where nothing is secret."""
     if isinstance(refusal, reveal_secret.NotAllowed):
         return render(request, "approvals/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))

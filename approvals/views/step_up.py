@@ -23,7 +23,7 @@ from .access import reader_of
 
 
 def lead(request: HttpRequest, gate: Gate, looked_at: Proposal, form: Mapping[str, str]) -> HttpResponse | None:
-    """To the page that asks for the password, and from there to the gate; None where what was entered is not kept."""
+    """Lead to the page that asks for the password, and from there to the gate; None if what was entered is not kept."""
     fields, key = kept(form, looked_at.card, whole_state.veil_of(gate)), storable(form.get("key", ""))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return None
@@ -35,5 +35,5 @@ def lead(request: HttpRequest, gate: Gate, looked_at: Proposal, form: Mapping[st
 
 
 def address(gate: Gate, key: str) -> str:
-    """Where the password is asked for; the form that is drawn afterwards is the same one, by its key."""
+    """Return where the password is asked for; the form that is drawn afterwards is the same one, by its key."""
     return step_up.address(reverse("gate", args=[gate.pk]) + "?" + urlencode({"key": key}) + "#decide")

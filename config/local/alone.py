@@ -16,7 +16,7 @@ NOWHERE = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none?connect_timeout=1
 
 
 def needs_nothing(arguments: Sequence[str]) -> bool:
-    """Whether the command reaches no service: help, or a verification that names an export's file."""
+    """Tell whether the command reaches no service: help, or a verification that names an export's file."""
     if not arguments or HELP & set(arguments):
         return True
     given = [each for before, each in pairwise(arguments) if before not in VALUED and not each.startswith("-")]

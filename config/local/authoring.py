@@ -28,7 +28,7 @@ Files = dict[Path, tuple[int, int]]
 
 
 def modules_named(words: Sequence[str]) -> list[str]:
-    """The modules' names, as they were typed: with commas or blanks. Raises Refused for what is none."""
+    """List the modules' names, as they were typed: with commas or blanks. Raises Refused for what is none."""
     names = [name for word in words for name in re.split(r"[,\s]+", word) if name]
     for name in names:
         if not MODULE.fullmatch(name) or name.endswith(".py"):
@@ -40,7 +40,7 @@ def modules_named(words: Sequence[str]) -> list[str]:
 
 
 def variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """What the stack's processes get, so that they serve these modules beside the others."""
+    """Return the variables that make the stack's processes serve these modules beside the others."""
     if not names:
         return {}
     others = environ.get("HOLDPOINT_AGENTS") or ",".join(examples.AGENTS)
@@ -85,14 +85,14 @@ class Author:
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
 
     def read(self) -> tuple[int, str]:
-        """Whether every module can be used (0), and what is to be said of them."""
+        """Return whether every module can be used (0), and what is to be said of them."""
         command = [sys.executable, "manage.py", "agents"]
         done = subprocess.run(command, cwd=ROOT, env=self.stack.environment, capture_output=True, text=True)
         said = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]
         return done.returncode, "\n".join(said)
 
     def files(self) -> Iterator[tuple[Path, tuple[int, int]]]:
-        """Every file beside a module, and in its package, with when it changed and its size."""
+        """Yield every file beside a module, and in its package, with when it changed and its size."""
         for path in {path for name in self.names for path in self.beside(name)}:
             try:
                 if path.is_file():
@@ -102,7 +102,7 @@ class Author:
                 continue
 
     def beside(self, name: str) -> Iterator[Path]:
-        """The modules in the folder of this one, and all that is in its package where it is one."""
+        """Yield the modules in the folder of this one, and all that is in its package where it is one."""
         parts = name.split(".")
         for entry in [ROOT, *map(Path, filter(None, self.stack.environment.get("PYTHONPATH", "").split(os.pathsep)))]:
             folder = entry.joinpath(*parts[:-1])

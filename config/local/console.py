@@ -61,7 +61,7 @@ class Console:
         return thread
 
     def last_words(self, name: str) -> str:
-        """The last lines that a process said which has ended, once all that it said is read."""
+        """Return the last lines of a process that has ended, once all that it wrote is read."""
         if name in self.pumps:
             self.pumps[name].join(1.0)
         return "\n".join(line for line in self.said.get(name, ()) if line.strip())

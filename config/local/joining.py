@@ -29,7 +29,7 @@ def publish(home: Home, variables: Mapping[str, str]) -> None:
 
 
 def withdraw(home: Home) -> None:
-    """The stack is gone."""
+    """Remove what was written down: the stack is gone."""
     (home.path / FILE).unlink(missing_ok=True)
 
 

@@ -158,7 +158,7 @@ class Stack:
                 raise Refused(f"The {name} server ended with exit code {code}; everything is stopped.")
 
     def told_of(self, child: Child, code: int) -> str:
-        """That a process has ended, with its own last words where it ended by itself: they say why, and what to do."""
+        """Say that a process has ended, with its last lines where it ended by itself: they say why, and what to do."""
         ended = f"The {child.name} process ended with exit code {code}; everything else is stopped."
         words = self.console.last_words(child.name) if code > 0 else ""
         return f"{ended} It said last:\n{words}" if words else ended

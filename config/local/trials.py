@@ -41,7 +41,7 @@ class Servers:
         self.postgres = Postgres(self.folder / "data", self.folder / "pg", FAST)
 
     def environment(self) -> dict[str, str]:
-        """What the settings are read from. Nothing listens at Redis's address: doorbells are for workers."""
+        """Return what the settings are read from. Nothing listens at Redis's address: doorbells are for workers."""
         return {
             "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
             "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
@@ -88,7 +88,7 @@ def pytest_pycollect_makemodule() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def database_of_trials(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The server, for as long as the tests run; nothing where the tests bring their own."""
+    """Run the server for as long as the tests run; none where the tests bring their own."""
     if not _servers:
         yield
         return

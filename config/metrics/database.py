@@ -52,7 +52,7 @@ class Database(Collector):
 
 
 def _read() -> list[Metric]:
-    """All of it, in one transaction that writes nothing and so holds nobody back."""
+    """Read all of it, in one transaction that writes nothing and so holds nobody back."""
     until, found = time.monotonic() + ASKED, [_up(1)]
     told = GaugeMetricFamily(
         "holdpoint_database_figures", "1 where these figures are told, 0 where PostgreSQL did not.", labels=["family"]
@@ -70,7 +70,7 @@ def _read() -> list[Metric]:
 
 
 def _family(read: Family, share: float) -> list[Metric]:
-    """One sort of figures, each of its statements in `share` seconds; none where one failed or no time is left."""
+    """Read one sort of figures, each of its statements in `share` seconds; none where one failed or no time is left."""
     timeout = int(min(share, STATEMENT) * 1000)
     if timeout < 1:  # 0 would be for ever
         log.warning("metrics.left_out", family=_name(read), error="no time was left")

@@ -21,7 +21,7 @@ TOOK = Histogram(
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Counts and times answers."""
+    """Count and time answers."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         began = time.perf_counter()

@@ -11,7 +11,7 @@ from config import refusals
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Answers 404 for one in the path, and 400 for one in the query: 422 in the API, as for all junk there."""
+    """Answer 404 for a NUL in the path, and 400 for one in the query: 422 in the API, as for all junk there."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         in_path, of_api = "\0" in request.path_info, request.path_info.startswith("/api/")

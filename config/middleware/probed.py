@@ -15,7 +15,7 @@ from config.proxies import SENT_HOST
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Lets these pages be asked for by any address."""
+    """Let these pages be asked for by any address."""
     first = settings.ALLOWED_HOSTS[0].lstrip(".")
     ours = first if first != "*" else "localhost"
 

@@ -18,7 +18,7 @@ HEADER = "X-Request-ID"
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Gives the request its id."""
+    """Give the request its id."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         told = request.headers.get(HEADER, "") if proxies.believed(request) else ""

@@ -13,7 +13,7 @@ from approvals.middleware import Respond
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Puts a page in the place of an empty 405 that a browser opened."""
+    """Put a page in the place of an empty 405 that a browser opened."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         answer = get_response(request)
@@ -23,14 +23,14 @@ def middleware(get_response: Respond) -> Respond:
 
 
 def explained(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """The same refusal, with where to go on."""
+    """Return the same refusal, with where to go on."""
     page = render(request, "405.html", {"above": above(request.path)}, status=405)
     page.headers["Allow"] = answer.headers.get("Allow", "")
     return page
 
 
 def above(path: str) -> str:
-    """The page that an order's address belongs to: `/gates/7/decisions/` is sent from `/gates/7/`."""
+    """Return the page that a form's address belongs to: `/gates/7/decisions/` is sent from `/gates/7/`."""
     names = path.strip("/").split("/")
     return f"/{'/'.join(names[:2] if len(names) > 2 else names[:1])}/"
 

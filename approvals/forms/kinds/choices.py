@@ -24,7 +24,7 @@ NULL, VALUE, ODD = "none", "value", "json"
 
 
 def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place) -> Choice:
-    """The choice, and the node of what is chosen."""
+    """Build the choice, and the node of what is chosen."""
     branches = _branches(builder, part, what)
     rendered = _branch_of(builder, branches, what, value)
     options = _options(builder, what, branches, rendered, quoted=place.quoted)
@@ -46,7 +46,7 @@ def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place)
 
 
 def _branches(builder: Builder, part: Schema, what: Shape) -> dict[str, tuple[str, Schema]]:
-    """Key -> (label, schema) of each branch; what may only be null or a value has one."""
+    """Return key -> (label, schema) of each branch; a value that may only be null or itself has one branch."""
     if what.kind != "union":
         return {VALUE: ("A value", part)}
     labels = shapes.labels(what.branches, builder.root)
@@ -54,7 +54,7 @@ def _branches(builder: Builder, part: Schema, what: Shape) -> dict[str, tuple[st
 
 
 def _branch_of(builder: Builder, branches: Mapping[str, tuple[str, Schema]], what: Shape, value: Any) -> str:
-    """The key of the branch that a value is of."""
+    """Return the key of the branch that a value belongs to."""
     if value is None and what.nullable:
         return NULL
     if value is MISSING:
@@ -67,7 +67,7 @@ def _branch_of(builder: Builder, branches: Mapping[str, tuple[str, Schema]], wha
 
 
 def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
-    """Whether a discriminator, or else the value's plain type, says that it is of this branch."""
+    """Tell whether the discriminator, or else the value's plain type, says that the value belongs to this branch."""
     inner = shapes.shape(part, builder.root)
     tell = what.schema.get("discriminator", {}).get("propertyName")
     if isinstance(value, dict) and isinstance(tell, str) and inner.kind == "object":
@@ -93,7 +93,7 @@ def _options(
 def _inner(
     builder: Builder, branches: Mapping[str, tuple[str, Schema]], chosen: str, rendered: str, value: Any, place: Place
 ) -> Node | None:
-    """The node of the chosen branch; the choice itself says what it is called and whether it may be left out."""
+    """Build the chosen branch's node; the choice itself has its label and says whether it may be left out."""
     if chosen in (NULL, ""):
         return None
     spot = replace(place, label="", must=place.must or chosen != rendered)
@@ -112,7 +112,7 @@ def _inner(
 
 
 def _shared(what: Shape, value: Any) -> Any:
-    """What of an object the other branch has a name for, but for what tells the branches apart."""
+    """Return the members of an object that the other branch also names, except those that tell the branches apart."""
     if not isinstance(value, dict):
         return MISSING
     parts = what.schema["properties"]
@@ -120,7 +120,7 @@ def _shared(what: Shape, value: Any) -> Any:
 
 
 def _relocated(builder: Builder, place: Place, branches: Mapping[str, tuple[str, Schema]], chosen: str) -> Faults:
-    """The faults with the branch's own name taken out of their places.
+    """Take the branch's own name out of the faults' places.
 
     A validator tries every branch and names each in its faults' places: those of branches that were not chosen go,
     unless nothing is said of the chosen one.

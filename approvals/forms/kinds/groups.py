@@ -19,7 +19,7 @@ CURRENCY = re.compile("[A-Z]{3}")
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: bool = False) -> Group:
-    """The object's members as nodes; those that hold what is pinned come first.
+    """Build the object's members as nodes; those that hold what is pinned come first.
 
     `switched`: another branch of a union was chosen, so names that only the old one had go.
     """
@@ -58,7 +58,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
 
 
 def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
-    """What a member is called: by the schema, or where the schema's words are somebody else's by its real name."""
+    """Name a member: by the schema, or by its real name where somebody else wrote the schema's words."""
     if not quoted:
         return {"label": label_of(part, name)}
     title = part.get("title")
@@ -70,7 +70,7 @@ def _lacked(node: Node) -> bool:
 
 
 def _told(node: Node, error: str) -> Node:
-    """An object that is not there at all is begun by any of its fields: what it lacks is said beside those it needs."""
+    """Put the error of an absent object beside the fields it needs: filling in any of them begins the object."""
     if not _lacked(node):
         return node
     if isinstance(node, Group) and any(map(_lacked, node.children)):
@@ -79,13 +79,13 @@ def _told(node: Node, error: str) -> Node:
 
 
 def _unit(held: dict[str, Any]) -> str:
-    """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
+    """Return the currency code in an amount's sibling `currency`; "" where there is none."""
     beside = held.get("currency")
     return beside if isinstance(beside, str) and CURRENCY.fullmatch(beside) else ""
 
 
 def _value(value: Any, inner: list[Node], place: Place, *, switched: bool) -> Any:
-    """The object as it is now: the very one that was rendered where no member is another."""
+    """Return the object as it is now: the very one that was rendered where no member changed."""
     if isinstance(value, dict) and not switched:
         changed = {_token(each): each.value for each in inner if each.changed and not each.implied}
         return {**value, **changed} if changed else value

@@ -21,7 +21,7 @@ ROOMY = 1_000  # characters that a text may have, from which it is written in se
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
-    """The input of one place, with what was typed into it."""
+    """Build the input of one place, with what was typed into it."""
     if what.kind == "datetime":
         return _moment(builder, what, value, place)
     refused = (builder.sent.text(place.path, names.FILE) or "") if what.kind == "file" else ""
@@ -55,7 +55,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
 
 
 def _given(what: Shape, value: Any, place: Place) -> Any:
-    """What an input starts from: the value, or the default of one that cannot be left out.
+    """Return what an input starts from: the value, or the default of one that cannot be left out.
 
     A default that stands nowhere is not drawn as if it did: what is not there does not run.
     """
@@ -67,7 +67,7 @@ def _given(what: Shape, value: Any, place: Place) -> Any:
 
 
 def _typed(what: Shape, text: str, value: Any, veil: Veil) -> tuple[Any, str]:
-    """(the value that a changed text says, "") or (the old value, why it cannot be read)."""
+    """Return (the value that a changed text says, "") or (the old value, why it cannot be read)."""
     try:
         new = _read(what, text, value)
         new = veil.kept(new, value) if what.kind == "json" else new
@@ -81,7 +81,7 @@ def _typed(what: Shape, text: str, value: Any, veil: Veil) -> tuple[Any, str]:
 
 
 def _untouched(what: Shape, value: Any, place: Place) -> Any:
-    """The value of an input that nobody typed into; an item of a list cannot be left out."""
+    """Return the value of an input that nobody typed into; an item of a list cannot be left out."""
     if value is MISSING and "const" in what.schema:
         return what.schema["const"]
     if value is not MISSING or not place.must:
@@ -93,7 +93,7 @@ def _untouched(what: Shape, value: Any, place: Place) -> Any:
 
 
 def _read(what: Shape, text: str, value: Any) -> Any:
-    """The value that a changed text says. Raises ValueError with what to write instead."""
+    """Read the value that a changed text says. Raises ValueError with what to write instead."""
     if what.kind == "secret":
         return text if text else MISSING
     if what.kind in texts.WORDS and what.kind not in texts.READERS:
@@ -107,7 +107,7 @@ def _read(what: Shape, text: str, value: Any) -> Any:
 
 
 def _named(what: Shape, read: Any, value: Any) -> Any:
-    """A file's reference, with its name only where there is room for one."""
+    """Return a file's reference, with its name only where there is room for one."""
     known = what.schema.get("properties")
     room = not isinstance(known, dict) or "name" in known or (isinstance(value, dict) and "name" in value)
     return read if room else {name: each for name, each in read.items() if name != "name"}
@@ -131,7 +131,7 @@ def _enum(what: Shape, text: str) -> Any:
 
 
 def _input(what: Shape, text: str) -> str:
-    """Which input it gets; a text that is still to be written, the one that its longest would need."""
+    """Choose the input; for a text that is still to be written, the one that its longest would need."""
     if what.kind not in ("text", "base64"):
         return what.kind
     most = what.schema.get("maxLength")
@@ -155,7 +155,7 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[Option, ...]:
 
 
 def _default(what: Shape, value: Any, place: Place) -> list[str]:
-    """What the schema would put where nothing is."""
+    """Say what default the schema would put where nothing is."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
     said = f"default {short(texts.option(what.schema['default']) or 'empty')}"
@@ -175,7 +175,7 @@ def _error(builder: Builder, place: Place, fault: str) -> str:
 
 
 def _moment(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
-    """A moment: its local time and its offset, each in an input of its own, so that neither shifts the other."""
+    """Build a moment: its local time and its offset, each in its own input, so that neither shifts the other."""
     split = moments.parts(value) if isinstance(value, str) else ("", "")
     if split is None:
         return build(builder, replace(what, kind="moment"), value, place)

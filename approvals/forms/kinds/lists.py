@@ -15,7 +15,7 @@ from .rows import Items, ids_of, too_many
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
-    """The list with its items in their present order; to a tuple nothing is added, and nothing in it moves."""
+    """Build the list with its items in their present order; a tuple's items are neither added to nor moved."""
     held: list[Any] = value if isinstance(value, list) else []
     fixed: list[Schema] = what.schema["prefixItems"] if what.kind == "tuple" else []
     old = [str(at) for at in range(len(held))]

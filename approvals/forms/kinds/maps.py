@@ -20,7 +20,7 @@ TWICE = "This name is there already."
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
-    """The object's entries, in the order of their keys as they were saved."""
+    """Build the object's entries, in the order of their keys as they were saved."""
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     known = {names.encoded(key): key for key in held}
     ids = ids_of(builder, place, list(known))
@@ -75,6 +75,6 @@ def _faults(found: Items) -> Iterator[tuple[str, str]]:
 
 
 def _marked(found: Items, common: dict[str, Any], faults: dict[str, str]) -> dict[str, Any]:
-    """The rows with what is wrong with their keys."""
+    """Return the rows with what is wrong with their keys."""
     rows = [replace(row, key_fault=faults.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
     return {**common, "rows": rows}

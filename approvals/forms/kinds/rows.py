@@ -47,7 +47,7 @@ class Items:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Those that are drawn, are new, or were typed into."""
+        """List the rows that are drawn, are new, or were typed into."""
         found = []
         for at, (each, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
             shown = self.drawn and self.window.first <= at + 1 <= self.window.last
@@ -66,13 +66,13 @@ class Items:
 
     @cached_property
     def still(self) -> set[str]:
-        """The ids that keep their order among each other: whatever is not one of them was moved."""
+        """Return the ids that keep their order among each other: whatever is not one of them was moved."""
         at = {each: number for number, each in enumerate(self.old)}
         return {self.old[number] for number in rising([at[each] for each in self.ids if each in at])}
 
     @cached_property
     def values(self) -> list[Any]:
-        """The values as they stand; MISSING for one that still lacks its own."""
+        """List the current values; MISSING for one that still lacks its own."""
         built = {row.id: row.node.value for row in self.rows}
         return [built[each] if each in built else self.kept[each] for each in self.ids]
 
@@ -81,7 +81,7 @@ class Items:
         return list(self.ids) == list(self.old) and not any(row.node.changed for row in self.rows)
 
     def common(self, what: Shape, value: Any) -> dict[str, Any]:
-        """What both kinds of nodes are given."""
+        """Return the arguments that both kinds of nodes are given."""
         rest = [row for row in self.rows if not row.node.place.shown]
         veil = self.builder.veil(what.schema)
         standing = set(self.ids)
@@ -110,7 +110,7 @@ MOST_NEW = 500  # items that are added to one list at once
 
 
 def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
-    """The ids of the items as they stand: those of the order's mark that are there, or new."""
+    """List the items' current ids: those of the order's mark that are known, or new."""
     order = builder.sent.text(place.path, names.ORDER)
     if order is None:
         return list(old)
@@ -121,7 +121,7 @@ def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
 
 
 def too_many(builder: Builder, place: Place) -> str:
-    """What is wrong where more was added than is read; "" else."""
+    """Say what is wrong where more was added than is read; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
     count = sum(names.is_new(each) for each in names.ids_of(order))
     return f"{count:,} were added; add at most {MOST_NEW:,} at once." if count > MOST_NEW else ""

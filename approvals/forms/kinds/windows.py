@@ -13,7 +13,7 @@ SIZE = 40  # items, entries or members on one page
 
 
 def window(builder: Builder, place: Place, total: int, spots: Sequence[Place]) -> Window:
-    """The page that is drawn: the one asked for, unless the first fault is on another."""
+    """Return the page that is drawn: the one asked for, unless the first fault is on another."""
     name = builder.sent.name(place.path, names.PAGE)
     pages = max(-(-total // SIZE), 1)
     asked = builder.sent.text(place.path, names.PAGE) or ""
@@ -26,7 +26,7 @@ def window(builder: Builder, place: Place, total: int, spots: Sequence[Place]) -
 
 
 def own_error(builder: Builder, place: Place, inner: Sequence[str]) -> str:
-    """What is wrong with a container itself: whatever lies in none of its parts."""
+    """Say what is wrong with a container itself: every fault that lies in none of its parts."""
     found = builder.faults.messages.items()
     if not builder.faults.within(place.pointer):
         return ""

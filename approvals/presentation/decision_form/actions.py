@@ -42,7 +42,7 @@ class Pinned:
 
     @property
     def words(self) -> str:
-        """An amount in words; none beside a field that says something else by now."""
+        """Write the amount in words; "" beside a field that was changed to something else."""
         return amounts.in_words(self.value, self.unit) if self.unit and not self.wrong else ""
 
 
@@ -68,19 +68,19 @@ class Sheet:
         return prefix(self.action)
 
     def label_of(self, place: str) -> str:
-        """What people call the argument at a pointer."""
+        """Return what people call the argument at a pointer."""
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
         return named or " ".join(json_pointer.tokens(place)).replace("_", " ")
 
     @property
     def named(self) -> str:
-        """What our own words call the action."""
+        """Return the action's name in our own words."""
         return self.action.tool if self.quoted else self.action.title
 
     @property
     def fields(self) -> Sequence[Field]:
-        """Every input that is drawn."""
+        """List every input that is drawn."""
         return self.form.fields if self.form else ()
 
 
@@ -98,7 +98,7 @@ class Typed:
 
 
 def prefix(action: Action) -> str:
-    """What the names of an action's inputs begin with."""
+    """Return what the names of an action's inputs begin with."""
     return f"args.{action.id}"
 
 
@@ -114,7 +114,7 @@ def sheets(
     read_only: bool = False,
     provenance: Provenance = HERE,
 ) -> list[Sheet]:
-    """One sheet an action. `typed` keeps what was typed; `before` is the card that the agent proposed at first."""
+    """Build one sheet an action. `typed`: what was typed; `before`: the card that the agent proposed at first."""
     typed = typed or Typed()
     found: list[Sheet] = []
     left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
@@ -140,7 +140,7 @@ def sheet(
     inputs: int = forms.INPUTS,
     quoted: bool = False,
 ) -> Sheet:
-    """One action with its form, of which so many `inputs` are drawn at once. `quoted`: as Sheet has it."""
+    """Build one action's sheet with its form, which draws at most `inputs` inputs. `quoted`: as Sheet has it."""
     mine = typed.arguments.get(action.id, action.arguments)
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
     form = None
@@ -163,12 +163,12 @@ def sheet(
 
 
 def veil_of(action: Action) -> redact.Veil:
-    """What of an action's arguments is secret."""
+    """Return what is secret in an action's arguments."""
     return redact.veil(action.schema)
 
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
-    """How two arguments of an action differ, as rows that hide what is secret."""
+    """List how two arguments of an action differ, as rows that hide what is secret."""
     return veil_of(action).rows(patch.changes(before, after))
 
 
@@ -180,7 +180,7 @@ def form_of(
     inputs: int = forms.INPUTS,
     quoted: bool = False,
 ) -> Form:
-    """The form of an action's arguments, with what was typed into it; a whole field of the state goes by its name."""
+    """Build the form of an action's arguments, with what was typed; a whole field of the state goes by its name."""
     field = action.pointer.removeprefix("/")
     return forms.build(
         action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
@@ -190,7 +190,7 @@ def form_of(
 
 
 def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
-    """The errors that no node of the form shows."""
+    """List the errors that no node of the form shows."""
     if form is None:
         return list(errors.values())
     shown = " ".join(node.error for node in form.nodes)
@@ -198,13 +198,13 @@ def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
 
 
 def json_of(action: Action) -> str:
-    """The arguments as JSON, for a form; nothing where that would be too long to carry back."""
+    """Write the arguments as JSON, for a form; "" where that would be too long to carry back."""
     text = forms.texts.written("json", veil_of(action).masked(action.arguments, named=True))
     return text if len(text) <= forms.EDITABLE else ""
 
 
 def values_of(action: Action, *, quoted: bool = False) -> list[Node]:
-    """The fields that the schema names, to be read only; none where it names no fields."""
+    """List the fields that the schema names, to be read only; none where it names no fields."""
     shown = veil_of(action).masked(action.arguments)
     root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
     return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
@@ -214,7 +214,7 @@ def pinned_of(
     action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = (),
     wrong: Container[str] = (), quoted: bool = False,
 ) -> list[Pinned]:  # fmt: skip
-    """The pinned values, `mine` beside what stands. `wrong` are the pointers of those typed that cannot be read."""
+    """List the pinned values, `mine` beside the current ones. `wrong`: pointers of typed ones that cannot be read."""
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
     fields = {each.pointer: each for each in known if isinstance(each, Field)}
     names = {each.pointer: each.name for each in known}
@@ -244,7 +244,7 @@ def pinned_of(
 
 
 def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
-    """(what a pinned value is called, what the program that asks calls it where that is `quoted`)."""
+    """Return (the name of a pinned value, where `quoted` also what the program that asks calls it)."""
     if quoted:
         return exact_call.dotted(place) or "all of it", node.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
@@ -252,23 +252,23 @@ def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
 
 
 def unit_of(arguments: Any, place: str) -> str:
-    """The currency code that stands beside an amount as its sibling `currency`; "" where there is none."""
+    """Return the currency code in an amount's sibling `currency`; "" where there is none."""
     beside = at(arguments, place.rpartition("/")[0] + "/currency")
     return beside if isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
 
 
 def at(value: Any, place: str) -> Any:
-    """The value at a pointer, or MISSING."""
+    """Return the value at a pointer, or MISSING."""
     return json_pointer.find(value, place) if json_pointer.has(value, place) else MISSING
 
 
 def shown(value: Any) -> Any:
-    """A pinned value, or the words for one that is not there."""
+    """Return a pinned value, or the words for one that is not there."""
     return "(not there)" if value is MISSING else value
 
 
 def without(arguments: Any, places: Sequence[str]) -> Any:
-    """The arguments less what is already shown as pinned."""
+    """Return the arguments less what is already shown as pinned."""
     if not isinstance(arguments, dict):
         return None if "" in places else arguments
     tops = {json_pointer.tokens(place)[0] for place in places if len(json_pointer.tokens(place)) == 1}
@@ -276,7 +276,7 @@ def without(arguments: Any, places: Sequence[str]) -> Any:
 
 
 def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
-    """What differs between two versions of a proposal, as rows for a diff."""
+    """List what differs between two versions of a proposal, as rows for a diff."""
     rows: list[dict[str, Any]] = []
     for action in new.actions:
         earlier = old.action(action.id)
@@ -310,7 +310,7 @@ def answer_prefix(choice_id: str) -> str:
 def answer_form(
     choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
 ) -> Form:
-    """The form of a value that nobody has written yet."""
+    """Build the form of a value that nobody has written yet."""
     schema = choice.get("schema") or {}
     return forms.build(
         schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
@@ -318,13 +318,13 @@ def answer_form(
 
 
 def blank(schema: Mapping[str, Any]) -> Any:
-    """What such a form starts from: the default, or an object to fill in."""
+    """Return what such a form starts from: the default, or an object to fill in."""
     part = walk.resolved(schema, schema)
     return schema.get("default", {} if part.get("type") == "object" else None)
 
 
 def answers(card: Card, *, typed: Typed, quoted: bool = False) -> list[Answer]:
-    """The choices of a gate's question. `quoted`: the words of the values' schemas are a program's elsewhere."""
+    """List the choices of a gate's question. `quoted`: a program elsewhere wrote the words of the values' schemas."""
     question = card.question
     if question is None:
         return []

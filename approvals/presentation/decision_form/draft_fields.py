@@ -23,7 +23,7 @@ ABOUT_THE_FORM = frozenset(
 
 
 def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
-    """The fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
+    """Return the fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole_state.NAME, veil)
     for action in card.actions:
@@ -60,5 +60,5 @@ def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
 
 
 def _stands(value: object) -> bool:
-    """Whether it is a placeholder, maybe of another place: it says which item was moved there."""
+    """Tell whether it is a placeholder, maybe of another place: it says which item was moved there."""
     return isinstance(value, str) and value.startswith(placeholder("/"))

@@ -25,7 +25,7 @@ OF_REJECTION = {"/comment": ("feedback", "Reason"), "/then": ("then", "What happ
 
 
 def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed, *, rejects: bool = False) -> list[Fault]:
-    """Every fault of what was typed, in the order of the page; last what is about no field."""
+    """List every fault of what was typed, in the order of the page; last those that concern no field."""
     found: list[Fault] = []
     parts: list[Sheet | Answer] = [*sheets, *answers]
     for each in parts:
@@ -53,7 +53,7 @@ def _sent(part: Sheet | Answer) -> bool:
 
 
 def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
-    """What is wrong with an action beside its form, and with what was said of it."""
+    """Yield what is wrong with an action beside its form, and with what was said of it."""
     whole, label = f"action-{sheet.action.id}", sheet.named
     yield from (Fault(message=said, id=whole, label=label) for said in sheet.errors)
     for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
@@ -62,7 +62,7 @@ def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
 
 
 def of_form(form: Form) -> Iterator[Fault]:
-    """What does not hold in one form."""
+    """Yield what does not hold in one form."""
     for node, outer in _walk(form.root, ()):
         if node.error:
             yield Fault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))

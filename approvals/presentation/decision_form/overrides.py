@@ -29,7 +29,7 @@ class Override:
 
 
 def overrides(sheets: Sequence[Sheet], written: Mapping[str, str], errors: Sequence[Problem]) -> list[Override]:
-    """A value for each action that can be edited: what somebody wrote, with what was wrong with it, or its own."""
+    """List a value for each action that can be edited: its own, or what somebody wrote, with what was wrong with it."""
     made = []
     for sheet in sheets:
         if sheet.value_text:

@@ -23,7 +23,7 @@ from .verdict_choice import Chosen
 
 
 def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Mixed | None:
-    """What it asks for; None where it is no valid word, or rejects all of them.
+    """Return what the choices ask for; None where they are no valid decision, or reject all of them.
 
     Words that are still missing are no reason to foretell something else, and what is not chosen stands as it is.
     """

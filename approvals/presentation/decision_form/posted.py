@@ -50,12 +50,12 @@ class Posted:
 
     @property
     def rejects_each(self) -> bool:
-        """Whether every action is rejected by itself: then the page asks what becomes of the run."""
+        """Tell whether every action is rejected by itself: then the page asks what becomes of the run."""
         return self.chosen == EACH and "then" in self.decision
 
     @property
     def choice(self) -> str:
-        """By what name the page shows what this does."""
+        """Return the page's name for this choice."""
         if self.decision.get("verdict") == "reject" or self.rejects_each:
             return BACK + self.decision["back_to"] if self.decision["then"] == "back" else "stop"
         if self.chosen == "answer":
@@ -84,7 +84,7 @@ def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = 
 
 
 def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:
-    """By choice, the numbers of the effects whose boxes a form says are ticked; junk is no number."""
+    """Return, by choice, the numbers of the effects whose boxes a form says are ticked; junk is no number."""
     found: dict[str, list[int]] = {}
     for name in form:
         numbers, _, choice = name.removeprefix(CONFIRM).partition(".")
@@ -124,7 +124,7 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
 
 
 def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
-    """The form with an approval of changed fields as the edit that it is, where its sender said so.
+    """Turn an approval of changed fields into the edit that it is, where its sender said so.
 
     They say so by a button, or by the choice beside each action whose fields they changed.
     """
@@ -146,19 +146,19 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
 
 
 def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
-    """The ids of the actions whose fields hold something else than what is asked."""
+    """List the ids of the actions whose fields differ from what is asked."""
     arguments, _, problems = filled_in(form, card)
     wrong = {each["action"] for each in problems}
     return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
 
 
 def without_edits(form: Mapping[str, str]) -> dict[str, str]:
-    """The form with every field as it was proposed."""
+    """Return the form with every field as it was proposed."""
     return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
 
 
 def reason_in(form: Mapping[str, str]) -> str:
-    """Why something is rejected; without script, somebody may have said it in the comment."""
+    """Return why something is rejected; without script, somebody may have said it in the comment."""
     return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
 
 
@@ -194,7 +194,7 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
 
 
 def contradicted(card: Card, each: Mapping[str, Chosen]) -> list[Problem]:
-    """Where all is approved, an action beside which something else is chosen than what stands of it."""
+    """List a problem for each action whose own choice contradicts an approval of everything."""
     said = [(action, each[action.id].verdict) for action in card.actions if action.id in each]
     return [
         problem(CONTRADICTED, action=action.id, part="verdict")
@@ -204,7 +204,7 @@ def contradicted(card: Card, each: Mapping[str, Chosen]) -> list[Problem]:
 
 
 def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
-    """(new arguments by action id, what stands in the fields that differ, what cannot be read)."""
+    """Return (new arguments by action id, the text of the fields that differ, what cannot be read)."""
     arguments: dict[str, Any] = {}
     kept: dict[str, str] = {}
     problems: list[Problem] = []
@@ -220,7 +220,7 @@ def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict
 
 
 def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
-    """A word on each action. What stands in the fields of one that is refused is kept and not sent."""
+    """Read a verdict on each action. The fields of one that is refused are kept and not sent."""
     arguments, kept, unread = filled_in(form, card)
     each: dict[str, Chosen] = common["each"]
     said: dict[str, Any] = {}
@@ -247,14 +247,14 @@ def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted
 
 
 def edits_said(sent: Posted) -> dict[str, Chosen]:
-    """What was chosen for each action; one whose fields differ and of which nothing else was said is edited."""
+    """Return what was chosen for each action; one with changed fields and no other verdict is edited."""
     said = {name: sent.each.get(name, Chosen()) for name in sent.typed.arguments}
     edited = {name: replace(one, verdict="edit") for name, one in said.items() if one.verdict in ("", "approve")}
     return {**sent.each, **edited}
 
 
 def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
-    """Values put in the place of an action's arguments: an edit, reached from the reject menu."""
+    """Read values put in the place of an action's arguments: an edit, reached from the reject menu."""
     arguments: dict[str, Any] = {}
     problems: list[Problem] = []
     for action_id, text in common["override"].items():
@@ -282,7 +282,7 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
 
 
 def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> Posted:
-    """An answer to a gate's question."""
+    """Read an answer to a gate's question."""
     chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
     problems: list[Problem] = []
     value = None
@@ -300,7 +300,7 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
 
 
 def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
-    """The edit as rows, where there is no form left to keep it in."""
+    """List the edit as rows, where there is no form left to keep it in."""
     found: list[dict[str, Any]] = []
     for action_id, arguments in posted.typed.arguments.items():
         action = card.action(action_id)
@@ -311,7 +311,7 @@ def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
 
 
 def carried_over(posted: Posted, card: Card) -> Typed:
-    """What was typed, read again against a card that has changed since: nothing typed is lost."""
+    """Read what was typed again, against a card that has changed since: nothing typed is lost."""
     arguments = {}
     for action in card.actions:
         if actions.editable(action):

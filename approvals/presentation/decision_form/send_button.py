@@ -18,7 +18,7 @@ STANDS = "what was done stays done"
 
 
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
-    """One word about all there is: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
+    """Name an approval of everything: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
 
     The card's own amount is said where no action has it; an edit may have made it another. A program elsewhere has no
     say in that: what its arguments say counts. `stands`: the effects that were done before, whose results are taken.
@@ -36,7 +36,7 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
 def deciding(
     card: Card, plan: PlanSpec, verdicts: Mapping[str, str], *, stands: Container[str] = (), votes: str = ""
 ) -> str:
-    """A word on each action, by id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
+    """Name verdicts by action id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
     said = [verdicts.get(action.id, "") for action in card.actions]
     if not all(said):
         return SEND
@@ -51,13 +51,13 @@ def deciding(
 
 
 def answering(label: str, runs: str, *, votes: str = "") -> str:
-    """One answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
+    """Name one answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
     then = f" and run {runs}" if runs else ""
     return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”{then}", votes)
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
-    """What runs when these actions do, by the titles of the steps that do it; empty where nothing does.
+    """Say what runs when these actions do, by the titles of the steps that do it; "" where nothing does.
 
     Which amount it names is what the agent pinned: a program elsewhere might pin another one, so it is left out there.
     """
@@ -70,7 +70,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
 
 
 def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
-    """What a yes to all there is does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
+    """Say what approving everything does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
 
     A program elsewhere has no say in that either: its steps go by their names. `stands`: as `approving` has it.
     """
@@ -88,7 +88,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
-    """Each effect that runs with those actions, and which of them it does; none that `stands`.
+    """Yield each effect that runs with those actions, and which of them it does; none that `stands`.
 
     An effect that belongs to no action runs whatever becomes of each.
     """
@@ -100,7 +100,7 @@ def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> I
 
 
 def _amounts(running: Sequence[Action]) -> list[str]:
-    """The pinned amounts of what runs; none where several do the same, each with its own."""
+    """List the pinned amounts of what runs; none where several do the same, each with its own."""
     if len(running) != 1:
         return []
     [action] = running
@@ -110,7 +110,7 @@ def _amounts(running: Sequence[Action]) -> list[str]:
 
 
 def _as_verb(title: str) -> str:
-    """A title within a sentence: only a word that begins with one capital loses it."""
+    """Write a title within a sentence: only a word that begins with one capital loses it."""
     plain = untrusted.plain(title, limit=60)
     return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
 

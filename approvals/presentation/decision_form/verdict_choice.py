@@ -35,12 +35,12 @@ class Chosen:
 
     @property
     def words(self) -> str:
-        """Those that go with the verdict."""
+        """Return the words that go with the verdict."""
         return {REJECT: self.reason, RESPOND: self.response}.get(self.verdict, "")
 
     @property
     def sends_fields(self) -> bool:
-        """Whether what stands in the action's fields is sent: not of one that is refused, or answered in its place."""
+        """Tell whether the action's fields are sent: not those of one that is refused, or answered in its place."""
         return self.verdict not in (REJECT, RESPOND)
 
 
@@ -71,12 +71,12 @@ class Ballot:
 
     @property
     def stands(self) -> str:
-        """What others answered in its place, as text."""
+        """Return what others answered in its place, as text."""
         return as_text(self.settled.response) if self.settled else ""
 
 
 def ballots(card: Card, chosen: Mapping[str, Chosen], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
-    """By action id, for a card with several actions; {} for any other: there one choice is about all there is."""
+    """Return ballots by action id for a card with several actions; {} for any other: one choice covers all of it."""
     if card.question is not None or len(card.actions) < 2:
         return {}
     return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
@@ -96,7 +96,7 @@ def _ballot(action: Action, said: Chosen | None, errors: Sequence[Problem]) -> B
 
 
 def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
-    """What a posted form says of each action, where it says anything."""
+    """Return what a posted form says of each action, where it says anything."""
     return {
         action.id: Chosen(
             verdict=form.get(f"verdict.{action.id}", ""),
@@ -131,12 +131,12 @@ def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) ->
 
 
 def response_of(action: Action, text: str) -> Any:
-    """A typed response as its value. Raises ValueRefused."""
+    """Read a typed response as its value. Raises ValueRefused."""
     return text if takes_text(action) else canonical_json.parse(text)
 
 
 def takes_text(action: Action) -> bool:
-    """Whether a response is written as it is, and not as JSON."""
+    """Tell whether a response is written as it is, and not as JSON."""
     return not action.response or action.response.get("type") == "string"
 
 

@@ -39,7 +39,7 @@ class Whole:
 
     @property
     def edited(self) -> bool:
-        """Whether it is drawn open."""
+        """Tell whether it is drawn open."""
         return bool(self.errors) or self.text not in (None, self.was)
 
 
@@ -54,17 +54,17 @@ class Sent:
 
 
 def allowed(gate: Gate, card: Card) -> bool:
-    """Whether this gate takes an edit of the whole state."""
+    """Tell whether this gate takes an edit of the whole state."""
     return gate.policy.whole_state and card.question is None
 
 
 def veil_of(gate: Gate) -> Veil:
-    """What of the gate's state is secret, where the whole of it may be edited."""
+    """Return what is secret in the gate's state, where the whole of it may be edited."""
     return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
 
 
 def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
-    """The state that this version asks for; None where the whole of it is not to be edited. Raises NotVerified."""
+    """Return the state that this proposal asks for; None where whole-state edits are off. Raises NotVerified."""
     if not gate.policy.whole_state:
         return None
     found: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
@@ -72,12 +72,12 @@ def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
 
 
 def written(state: Mapping[str, Any], veil: Veil) -> str:
-    """The text of a state, with placeholders for what is secret."""
+    """Write a state as text, with placeholders for what is secret."""
     return as_json(veil.masked(dict(state), named=True))
 
 
 def drawn(state: Mapping[str, Any], typed: Typed, veil: Veil) -> Whole:
-    """The text area over `state`, with what was typed into it."""
+    """Return the text area over `state`, with what was typed into it."""
     was = written(state, veil)
     if len(was) > EDITABLE:
         return Whole(text=None, was="", size=len(was))
@@ -86,7 +86,7 @@ def drawn(state: Mapping[str, Any], typed: Typed, veil: Veil) -> Whole:
 
 
 def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -> Sent:
-    """What the form says of the whole state, over the one that was on the screen; None: it was not offered there."""
+    """Read the whole state from the form, over the one on the screen; `state` None: it was not offered there."""
     text = form.get(NAME, "").replace("\r\n", "\n")
     if NAME not in form or (state is not None and text == written(state, veil)):
         return Sent()
@@ -106,14 +106,14 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -
 
 
 def both(sent: Sent, arguments: Mapping[str, Any]) -> list[Problem]:
-    """Said where two edits were typed, of which the one would undo the other."""
+    """Report two edits typed at once, of which the one would undo the other."""
     return [fault(BOTH)] if sent.text and arguments else []
 
 
 def carried(
     typed: Typed, sent: Typed, veil: Veil, *, before: Mapping[str, Any] | None, now: Mapping[str, Any] | None
 ) -> Typed:
-    """`typed` with the text that was sent over the state `before`, put over the one that stands now.
+    """Return `typed` with the text that was sent over the state `before`, put over the current one.
 
     A field that the reader did not change is as it stands now. A text that is no state is kept as it is.
     """
@@ -131,7 +131,7 @@ def carried(
 
 
 def _merged(name: str, before: Mapping[str, Any], now: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[bool, Any]:
-    """(whether the field is there, its value)."""
+    """Return (whether the field is there, its value)."""
     there = name in mine
     untouched = there == (name in before) and (not there or patch.same(mine[name], before[name]))
     chosen = now if untouched else mine

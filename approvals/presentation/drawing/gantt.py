@@ -73,19 +73,19 @@ class _Axis:
         self.ticks = [step * number for number in range(int(self.end // step) + 1)]
 
     def at(self, moment: Number) -> str:
-        """Where a moment is, as a percentage."""
+        """Return a moment's place on the axis, as a percentage."""
         return f"{moment / self.end * 100:.3f}%"
 
     def long(self, start: Number, end: Number) -> str:
         return f"{(end - start) / self.end * 100:.3f}%"
 
     def room(self, operation: Operation) -> float:
-        """px that a bar has at least."""
+        """Return the least width of a bar, in px."""
         return (operation.end - operation.start) / self.end * NARROWEST
 
 
 def charts(card: Card, state: Mapping[str, Any]) -> Charts:
-    """The card's charts, drawn from the state that the gate shows."""
+    """Draw the card's charts from the state that the gate shows."""
     found = [_read(chart, state) for chart in card.charts]
     axis = _Axis(max([SHORTEST, *(each.end for each in found if isinstance(each, Schedule))]))
     drawn = [
@@ -102,7 +102,7 @@ def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
 
 
 def _step(end: Number) -> Number:
-    """Between two ticks: 1, 2 or 5 times a power of ten, at most TICKS of them."""
+    """Return the step between two ticks: 1, 2 or 5 times a power of ten, for at most TICKS of them."""
     power = 10.0 ** math.floor(math.log10(end / TICKS))
     step = next((power * times for times in (1, 2, 5) if end <= power * times * TICKS), power * 10)
     return int(step) if step >= 1 else step
@@ -128,7 +128,7 @@ def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> Drawn:
 
 
 def counted(found: Schedule) -> str:
-    """What the drawing shows, counted from what is drawn."""
+    """Say what the drawing shows, counted from what is drawn."""
     moved = f"{found.moved:,} of {len(found.operations):,} operations moved"
     order = f", {found.reordered:,} of them to another place in line" if found.reordered else ""
     return f"ends at {said(found.end)}; {moved}{order}"
@@ -164,7 +164,7 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
 
 
 def _hatch(number: int) -> SafeString:
-    """The pattern of a standstill; its name is the chart's own, since a page holds several."""
+    """Draw the pattern of a standstill; its name is the chart's own, since a page holds several."""
     return format_html(
         '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path class="hatch" d="M0 0v6"/></pattern></defs>',
@@ -229,7 +229,7 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
 
 
 def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
-    """A line through all lanes with its moment below: where the past ends, and where the schedule does."""
+    """Draw a line through all lanes with its moment below: where the past ends, or where the schedule does."""
     words = {"now": f"past before {said(at)}", "end": f"ends at {said(at)}"}[kind]
     return format_html(
         '<line class="moment" data-kind="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'
@@ -259,7 +259,7 @@ def _table(found: Schedule) -> list[list[str]]:
 
 
 def _figures(charts: Sequence[Chart]) -> list[Figure]:
-    """The charts' figures, a line for each label in the order in which they first come."""
+    """List the charts' figures, a line for each label in the order in which they first come."""
     labels = dict.fromkeys(label for chart in charts for label, _ in chart.figures)
     known = [dict(chart.figures) for chart in charts]
     return [Figure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]

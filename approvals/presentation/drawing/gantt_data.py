@@ -71,7 +71,7 @@ class _Malformed(Exception):
 
 
 def read(data: Any) -> Schedule | str:
-    """The data as a schedule, or the sentence that says why it is none."""
+    """Read the data as a schedule, or return the sentence that says why it is none."""
     try:
         return _read(data)
     except _Malformed as wrong:
@@ -150,5 +150,5 @@ def _is_moment(value: Any) -> bool:
 
 
 def said(value: Number) -> str:
-    """`1,634`, `12.5`."""
+    """Write a number: `1,634`, `12.5`."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"

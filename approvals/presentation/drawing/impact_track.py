@@ -14,7 +14,7 @@ GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 
 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
-    """The track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
+    """Draw the track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
     held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
     shown = [*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]]
     gap = 322 / max(len(shown) - 1, 1)

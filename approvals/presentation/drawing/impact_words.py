@@ -76,7 +76,7 @@ class People:
 def drawn(
     told: foretold.Impact, heading: str, *, people: Row | None = None, later: bool = False, at_gate: bool = True
 ) -> Impact:
-    """An impact as a page shows it: run, reuse, undo, cannot undo, people.
+    """Return an impact as a page shows it: run, reuse, undo, cannot undo, people.
 
     `people` is the last row; `later`: nothing runs before others have agreed. Where the run does not go on from
     `at_gate`, the hold line is drawn where it will stand next.
@@ -108,7 +108,7 @@ def edit(told: foretold.Impact, now: People) -> Impact:
 
 
 def mix(told: foretold.Impact, now: People, *, standing: bool) -> Impact:
-    """What was chosen action by action. `standing`: it is what stands already, to which others may have agreed."""
+    """Draw what was chosen action by action. `standing`: it is the current proposal, which others may have approved."""
     left = now.quorum - (now.agreed + 1 if standing else 1)
     people = _agreeing(now, left=left, edited=not standing)
     return drawn(told, "If you send these verdicts", people=people, later=left > 0)
@@ -125,7 +125,7 @@ def _changed(told: foretold.Impact, now: People, heading: str) -> Impact:
 
 
 def answer(told: foretold.Impact, now: People, *, standing: bool = True) -> Impact:
-    """One answer to a question. `standing`: it is the one to which others may have agreed."""
+    """Draw one answer to a question. `standing`: it is the one that others may have approved."""
     left = now.quorum - (now.agreed + 1 if standing else 1)
     people = _agreeing(now, left=left, edited=not standing, what="answer")
     return drawn(told, "If you send this answer", people=people, later=left > 0)
@@ -151,7 +151,7 @@ def back(told: foretold.Impact, step: str) -> Impact:
 
 
 def expiry(told: foretold.Impact) -> str:
-    """What follows where nobody answers in time, in one sentence."""
+    """Say in one sentence what follows where nobody answers in time."""
     said = [
         _which(told.called(told.will), "runs", "run"),
         _which(told.called(_may_run(told)), "may run", "may run"),
@@ -171,7 +171,7 @@ def _which(steps: Sequence[str], one: str, more: str) -> str:
 
 
 def _run(told: foretold.Impact, *, later: bool) -> Row:
-    """What certainly runs, how long that took last, and who is asked then."""
+    """Say what certainly runs, how long that took last, and who is asked then."""
     then = f"then {_asks(told)}" if told.asks else "then the run ends" if told.ends else ""
     if not told.will:
         nothing = f"{_asks(told)} first" if told.asks else "The run ends" if told.ends else "Nothing runs for certain"
@@ -191,7 +191,7 @@ def _skipped(told: foretold.Impact) -> list[Row]:
 
 
 def _asks(told: foretold.Impact) -> str:
-    """Who is certainly asked, or of a fork's effect, what."""
+    """Say who is certainly asked; for a fork's effect, what is asked."""
     origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
     if origin:
         return f"you are asked whether to reuse what R-{origin} already did in “{told.title_of(told.asks)}”"
@@ -199,17 +199,17 @@ def _asks(told: foretold.Impact) -> str:
 
 
 def _may_run(told: foretold.Impact) -> list[foretold.Row]:
-    """What may run by itself: not what a fork asks about first."""
+    """List what may run by itself: not what a fork asks about first."""
     return [row for row in told.may if row.why != "takeover"]
 
 
 def _may_ask(told: foretold.Impact) -> list[foretold.Row]:
-    """What may ask a person, and does not run here."""
+    """List what may ask a person, and does not run here."""
     return [row for row in told.asking if row.verdict is Verdict.MAY and row.asks_alone]
 
 
 def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row | None:
-    """What may run, or ask."""
+    """Say what may run, or ask."""
     if not rows:
         return None
     said = ", ".join(filter(None, [_depends(rows), _about(rows)]))
@@ -217,13 +217,13 @@ def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Row
 
 
 def _about(rows: Sequence[foretold.Row]) -> str:
-    """How long these steps took when they ran last."""
+    """Say how long these steps took when they ran last."""
     took = sum((row.took for row in rows if row.took), timedelta())
     return f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
 
 
 def _keep(told: foretold.Impact, *, at_gate: bool) -> Row | None:
-    """What stands: at a gate all that was done so far, else step by step."""
+    """Say what is kept: at a gate all that was done so far, else step by step."""
     if not told.stands:
         return None
     titles = told.called(told.stands)
@@ -245,7 +245,7 @@ def _undo(told: foretold.Impact, title: str, rows: Sequence[foretold.Row]) -> Ro
 
 
 def _oneway(told: foretold.Impact) -> Row | None:
-    """What was done and stays done, and what runs now and is final then."""
+    """Say what was done and stays done, and what runs now and is final then."""
     left = told.called(told.cannot)
     found = tuple(dict.fromkeys([*left, *told.called(told.final)]))
     if not found:
@@ -261,7 +261,7 @@ def _depends(rows: Sequence[foretold.Row]) -> str:
 
 
 def _agreeing(now: People, *, left: int, edited: bool, what: str = "edit") -> Row:
-    """What this vote is among those that are needed."""
+    """Say which of the needed votes this one is."""
     title = f"{now.quorum - max(left, 0)} of {now.quorum}"
     said = "Yours is the last approval needed: it takes effect immediately"
     if left > 0:
@@ -279,7 +279,7 @@ def _cancels(names: Sequence[str], what: str) -> str:
 
 
 def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
-    """The track: what is kept, what was left and is undone, the hold line, and what comes."""
+    """Return the track: what is kept, what was left and is undone, the hold line, and what comes."""
     words = {Verdict.WILL: "ahead" if later else "run", Verdict.STANDS: "reused"}
     past = [*["reused"] * len(told.kept), *["undone"] * len(told.undone)]
     coming = [row for row in told.ahead if row.why != "left"]

@@ -29,7 +29,7 @@ class Tick:
 def ticks(
     repeats: Sequence[Repeat], *, run: int, doing: str, ticked: Collection[int] = (), missing: Collection[int] = ()
 ) -> list[Tick]:
-    """By action, in the order in which they come. `ticked` and `missing` are numbers of effects."""
+    """List the boxes by action, in the actions' order. `ticked` and `missing` are numbers of effects."""
     return [
         Tick(
             value=",".join(str(each.effect) for each in same),
@@ -43,7 +43,7 @@ def ticks(
 
 
 def moment(at: datetime | None) -> str:
-    """`at 16:18`, or `on 21 Nov, 16:18` where that was another day, in the reader's zone."""
+    """Write `at 16:18`, or `on 21 Nov, 16:18` where that was another day, in the reader's zone."""
     if at is None:
         return ""
     today = timezone.localtime(at).date() == timezone.localtime().date()

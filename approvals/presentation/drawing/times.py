@@ -8,7 +8,7 @@ from django.utils import timezone
 
 
 def lasting(span: timedelta) -> str:
-    """`9 s`, `25 min`, `1 h 8 min`, `3 days`."""
+    """Write a duration: `9 s`, `25 min`, `1 h 8 min`, `3 days`."""
     seconds = max(int(span.total_seconds()), 0)
     if seconds < 60:
         return f"{seconds} s"
@@ -22,7 +22,7 @@ def lasting(span: timedelta) -> str:
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
-    """`moment` in a style: clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min)."""
+    """Write `moment` as: clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min)."""
     now = now or timezone.now()
     if style == "ago":
         return lasting(now - moment)

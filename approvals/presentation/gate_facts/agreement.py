@@ -60,7 +60,7 @@ def name_of(user: User) -> str:
 
 
 def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
-    """Reads the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
+    """Read the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
     decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
     policy = gate.policy
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
@@ -102,7 +102,7 @@ def _lapse(decision: Decision, current: int) -> str:
 
 
 def _words(decision: Decision) -> str:
-    """What was said, in a word; of several actions, how many of each."""
+    """Say in a word what was decided; of several actions, how many of each."""
     if decision.verdict == Decision.Verdict.ANSWER:
         return f"Answered “{decision.proposal.card.label_of(decision.proposal.content['answer'])}”"
     if decision.verdict != Decision.Verdict.MIXED:
@@ -111,7 +111,7 @@ def _words(decision: Decision) -> str:
 
 
 def reviewers(policy: Policy) -> str:
-    """`anyone who may decide in Finance; not the person who started it; password required`."""
+    """Write `anyone who may decide in Finance; not the person who started it; password required`."""
     groups = [group.name for group in policy.reviewers]
     apart = "; not the person who started it or owns its token" if policy.separation else ""
     again = "; password required" if policy.step_up else ""

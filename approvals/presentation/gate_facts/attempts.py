@@ -26,12 +26,12 @@ class Attempt:
 
     @property
     def reason(self) -> str:
-        """What they said, as far as it fits on a line."""
+        """Return why it was rejected, as far as it fits on a line."""
         return self.gate.outcome.words if self.gate and self.heard else ""
 
 
 def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
-    """None at the first attempt."""
+    """Return the attempt that this gate is; None at the first."""
     rejected = gate.attempt - 1
     if not rejected:
         return None

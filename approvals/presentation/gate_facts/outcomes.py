@@ -84,7 +84,7 @@ class Ended:
 
 
 def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
-    """How a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
+    """Say how a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
     return Ended(
@@ -100,7 +100,7 @@ def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
 
 
 def judged(outcome: Outcome) -> list[Judged]:
-    """What became of each action, in the card's order; [] where nobody decided, or a question was answered."""
+    """List what became of each action, in the card's order; [] where nobody decided, or a question was answered."""
     verdicts = outcome.by_action
     if not verdicts:
         return []
@@ -125,23 +125,23 @@ def _told(outcome: Outcome) -> list[Judged]:
 
 
 def counted(verdicts: Sequence[str]) -> str:
-    """`approved 1, edited 1, rejected 2`: how many of each, in one order."""
+    """Say how many there are of each verdict, in one order: `approved 1, edited 1, rejected 2`."""
     return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
 
 
 def chosen(gate: Gate, outcome: Outcome) -> str:
-    """The label of the answer to a gate's question; empty where there was no question."""
+    """Return the label of the answer to a gate's question; "" where there was no question."""
     return gate.asked.label_of(outcome.answered)
 
 
 def deciders(outcome: Outcome) -> str:
-    """The people whose decisions counted, by name."""
+    """Name the people whose decisions counted."""
     people = [decision.user for decision in outcome.decisions.all()]
     return listed(person.get_full_name() or person.get_username() for person in people)
 
 
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:
-    """What the run does now."""
+    """Say what the run does now."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
     held = ", if its preconditions still hold" if outcome.counted else ""
     times = "once each" if len(effects) == outcome.grants.count() else "once for each action"

@@ -27,17 +27,17 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """Of its check box."""
+        """Return the name of its check box in the form."""
         return FIELD + self.id
 
     @property
     def beside(self) -> str:
-        """The name of the field that says that the box was there."""
+        """Return the name of the field that says that the box was there."""
         return OFFERED + self.id
 
 
 def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[Shown]:
-    """All that the card offers; `ticked` None: as the agent suggests."""
+    """List all that the card offers; `ticked` None: as the agent suggests."""
     return [
         Shown(
             id=each.id,
@@ -54,12 +54,12 @@ def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str
 
 
 def added(card: Card, ids: Collection[str]) -> list[Shown]:
-    """Those of the card's that somebody added."""
+    """List those of the card's preconditions that somebody added."""
     return [each for each in shown(card, ticked=ids) if each.id in ids]
 
 
 def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
-    """The ids whose boxes a posted form says are ticked, whether or not the card offers them.
+    """List the ids whose boxes a posted form says are ticked, whether or not the card offers them.
 
     What is preselected is unticked only where its box was in the form.
     """
@@ -69,12 +69,12 @@ def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
 
 
 def dropped(card: Card, ticked: Collection[str]) -> list[str]:
-    """The ids of the preselected ones that somebody unticked."""
+    """List the ids of the preselected ones that somebody unticked."""
     offered = [each for each in card.preconditions if each.preselected and not each.required]
     return [each.id for each in offered if each.id not in ticked]
 
 
 def world_rows(card: Card, *, of_world: bool) -> list[dict[str, Any]]:
-    """The rows of a card that is asked again: what changed in the world, or what changed in the run."""
+    """List the rows of a card that is asked again: what changed in the world, or what changed in the run."""
     rows = (card.reopened or {}).get("changes", [])
     return [row for row in rows if (row["of"] == "world") is of_world]

@@ -27,24 +27,24 @@ class Provenance:
 
     @classmethod
     def of(cls, gate: Gate) -> Self:
-        """Needs the gate's run with its plan."""
+        """Return whose words the gate's are. Needs the gate's run with its plan."""
         plan = gate.run.plan
         return cls(agent=plan.agent, outside=plan.external)
 
     def quotes(self, action: Action) -> bool:
-        """Whether an action's title and labels are the program's own words."""
+        """Tell whether an action's title and labels are the program's own words."""
         return action.in_own_words(external=self.outside)
 
     def named(self, action: Action) -> str:
-        """What our own sentences call an action: never what a program elsewhere says of it."""
+        """Name an action in our own sentences: never by what a program elsewhere says of it."""
         return action.tool if self.quotes(action) else action.title
 
     def amount(self, card: Card) -> str:
-        """The amount that our own sentences name: of a program elsewhere, the one that its arguments say."""
+        """Return the amount for our own sentences: for a program elsewhere, the one that its arguments say."""
         return exact_call.amount(card) if self.outside else card.amount
 
     def unsupported(self, card: Card) -> list[str]:
-        """Sentences for the amounts and names in a program's titles that no argument bears out."""
+        """List sentences for the amounts and names in a program's titles that no argument bears out."""
         return unsupported.found(card) if self.outside else []
 
 

@@ -21,7 +21,7 @@ class Quoted:
 
 
 def quoted(card: Card, state: Mapping[str, Any]) -> list[Quoted]:
-    """The card's quotes in its order."""
+    """List the card's quotes in its order."""
     return [
         Quoted(who=each.label, how=each.role, text=str(json_pointer.find(state, each.pointer)), pointer=each.pointer)
         for each in card.quotes

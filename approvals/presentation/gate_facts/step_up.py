@@ -23,12 +23,12 @@ class StepUp:
 
 
 def step_up(policy: Policy, user: User, confirmed: Confirmed | None) -> StepUp | None:
-    """None where the policy asks for no password."""
+    """Return what the page says of the password; None where the policy asks for none."""
     return asked(user, confirmed) if policy.step_up else None
 
 
 def asked(user: User, confirmed: Confirmed | None) -> StepUp:
-    """Whether this person has given it lately, and whether they can."""
+    """Say whether this person has given it lately, and whether they can."""
     lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
     return StepUp(
         until=lately.at + within() if lately else None,

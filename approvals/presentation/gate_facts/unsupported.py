@@ -60,7 +60,7 @@ class _Said:
 
 
 def found(card: Card) -> list[str]:
-    """A sentence for each amount and name in the card's words that no argument bears out, in their order."""
+    """List a sentence for each amount and name in the card's words that no argument bears out, in their order."""
     running = [action for action in card.actions if action.settled is None]
     if not running:
         return []
@@ -98,7 +98,7 @@ def _amounts(text: str) -> list[str]:
 
 
 def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """(a name, whether any argument may bear it out): who gets something, and what it is about."""
+    """Yield (a name, whether any argument may bear it out): who gets something, and what it is about."""
     for pattern, whole in ((NAMED, False), (ABOUT, True)):
         for match in islice(pattern.finditer(text), MOST):
             name = match[1].strip(" .,'\u2019-")
@@ -138,7 +138,7 @@ def _of_name(said: _Said, quote: str, who: Sequence[Leaf], known: Sequence[Leaf]
 
 
 def _sentence(said: _Said, quote: str, instead: Sequence[Leaf], elsewhere: Sequence[Leaf]) -> str:
-    """`“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
+    """Write `“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
     first = f"“{short(quote)}” in the {said.where}" if said.where else f"“{short(quote)}”"
     if not instead:
         return f"{first} is in no argument that runs."
@@ -148,7 +148,7 @@ def _sentence(said: _Said, quote: str, instead: Sequence[Leaf], elsewhere: Seque
 
 
 def _sums(paid: Sequence[Leaf]) -> set[Decimal]:
-    """What the amounts of one name come to together, where several actions or lines have one."""
+    """Return the sums of the amounts of one name, where several actions or lines have one."""
     by_name: dict[str, list[Decimal]] = {}
     for leaf in paid:
         if is_number(leaf.value):

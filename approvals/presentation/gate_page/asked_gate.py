@@ -67,39 +67,39 @@ class AskedGate:
 
     @cached_property
     def card(self) -> Card:
-        """What is asked now, with any edit that stands."""
+        """Return what is asked now, with any edit in the current proposal."""
         return self.proposal.card
 
     @cached_property
     def first(self) -> Card:
-        """What the agent proposed."""
+        """Return what the agent proposed."""
         return self.gate.asked
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Whose words the card's titles and labels are."""
+        """Tell whose words the card's titles and labels are."""
         return Provenance.of(self.gate)
 
     @cached_property
     def unsupported(self) -> list[str]:
-        """What of those words no argument bears out, a sentence each."""
+        """List what in those words no argument bears out, a sentence each."""
         return self.provenance.unsupported(self.card)
 
     @property
     def registered_risk(self) -> str:
-        """The highest risk that people gave the tools that are asked about; "" where one is not registered."""
+        """Return the highest risk that people gave the tools asked about; "" where one is not registered."""
         given = [action.registered.risk if action.registered else "" for action in self.card.actions]
         return "" if "" in given else max(given, key=RISKS.index, default="")
 
     @cached_property
     def calls(self) -> list[exact_call.Call]:
-        """What would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
+        """List what would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
         running = [action for action in self.card.actions if action.settled is None]
         return [exact_call.call(action) for action in running] if self.provenance.outside else []
 
     @property
     def answered(self) -> str:
-        """The answer to which others have agreed so far, as the question puts it."""
+        """Return the answer to which others have agreed so far, as the question puts it."""
         return self.card.label_of(self.proposal.content["answer"])
 
     @cached_property
@@ -108,17 +108,17 @@ class AskedGate:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The saved state that the gate shows. Raises NotVerified."""
+        """Return the saved state that the gate shows. Raises NotVerified."""
         return store.load_checkpoint(self.gate.checkpoint)
 
     @cached_property
     def veil(self) -> redact.Veil:
-        """What of the state is secret."""
+        """Return what is secret in the state."""
         return redact.veil(self.plan.state_schema)
 
     @cached_property
     def step(self) -> str:
-        """What people call the step that asks."""
+        """Return what people call the step that asks."""
         return spec_of(self.gate.run.plan).title_of(self.gate.step)
 
     @cached_property
@@ -127,7 +127,7 @@ class AskedGate:
 
     @cached_property
     def why_not(self) -> str:
-        """Why the reader may not decide; empty where they may."""
+        """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return "This gate is closed."
         if self.read:
@@ -140,22 +140,22 @@ class AskedGate:
 
     @cached_property
     def preflight(self) -> Preflight | None:
-        """Whether the run can go on from here; asked only where that is still to be decided."""
+        """Tell whether the run can go on from here; asked only where that is still to be decided."""
         return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
 
     @property
     def may_send(self) -> bool:
-        """Whether a decision of the reader's would be taken now."""
+        """Tell whether a decision of the reader's would be taken now."""
         return self.may_decide and not (self.preflight and self.preflight.red)
 
     @cached_property
     def step_up(self) -> StepUp | None:
-        """What the policy asks of the reader's password; None where it asks nothing."""
+        """Return what the policy asks of the reader's password; None where it asks nothing."""
         return step_up.step_up(self.gate.policy, self.user, self.confirmed)
 
     @cached_property
     def second_look(self) -> Streak | None:
-        """The streak of approvals after which the reader's next one needs a second look."""
+        """Return the streak of approvals after which the reader's next one needs a second look."""
         if not self.may_send:
             return None
         now = timezone.now()
@@ -163,12 +163,12 @@ class AskedGate:
 
     @cached_property
     def attempt(self) -> attempts.Attempt | None:
-        """That the same was rejected before; None where it was not."""
+        """Return the attempt where the same was rejected before; None where it was not."""
         return attempts.of_gate(self.gate, reader=self.user, heard=self.sees_run)
 
     @property
     def may_approve(self) -> bool:
-        """Whether an approval would say anything new: whoever agreed already can still edit or reject."""
+        """Tell whether an approval would say anything new: whoever agreed already can still edit or reject."""
         return self.agreement.mine is None
 
     @cached_property
@@ -177,13 +177,13 @@ class AskedGate:
 
     @property
     def unsent_words(self) -> str:
-        """What the draft says to the record, or to the agent."""
+        """Return what the draft says to the record, or to the agent."""
         fields = self.draft.fields if self.draft else {}
         return fields.get("comment") or fields.get("feedback") or ""
 
     @cached_property
     def looking(self) -> list[User]:
-        """The others who have this page in sight."""
+        """List the others who have this page in sight."""
         if self.read:
             return self.read.looking
         return Looking.objects.people([self.gate.pk], but=self.user).get(self.gate.pk, [])
@@ -198,30 +198,30 @@ class AskedGate:
 
     @cached_property
     def replacement(self) -> Gate | None:
-        """The gate that asks in the place of this one. Whoever may see this one may see that one."""
+        """Return the gate that replaces this one. Whoever may see this one may see that one."""
         return self.gate.replacement()
 
     @cached_property
     def replaced(self) -> list[int]:
-        """The withdrawn gates in whose place this one asks, the newest first, those that the reader may see."""
+        """List the withdrawn gates that this one replaces, the newest first, those that the reader may see."""
         return self.read.replaced if self.read else self.gate.replaced(to=self.user)
 
     @cached_property
     def sees_run(self) -> bool:
-        """A reviewer from elsewhere sees the gate and what it shows, nothing else."""
+        """Tell whether the reader sees the run: a reviewer from elsewhere sees only the gate and what it shows."""
         if self.read:
             return self.read.sees_run
         return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
 
     @cached_property
     def standing_state(self) -> dict[str, Any] | None:
-        """The saved state with any edit that stands; None where the whole of it is not to be edited."""
+        """Return the saved state with any edit in the current proposal; None where whole-state edits are off."""
         allowed = whole_state.allowed(self.gate, self.card)
         return patch.apply(self.proposal.state_patch, self.snapshot.state) if allowed else None
 
     @cached_property
     def whole(self) -> whole_state.Whole | None:
-        """The whole state, where the reader may edit it here."""
+        """Return the whole state, where the reader may edit it here."""
         if not self.may_send or self.several or self.standing_state is None:
             return None
         return whole_state.drawn(self.standing_state, self.typed, self.veil)
@@ -237,24 +237,24 @@ class AskedGate:
 
     @cached_property
     def preconditions(self) -> list[preconditions.Shown]:
-        """What must still be so when an effect is done: all that is offered, and what of it counts."""
+        """List what must still be so when an effect is done: all that is offered, and what of it counts."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         counted = outcome.counted if outcome else ()
         return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
 
     @cached_property
     def ballots(self) -> dict[str, verdict_choice.Ballot]:
-        """By action, its own choice; {} where the gate asks about one thing, or the reader decides nothing."""
+        """Return each action's own choice; {} where the gate asks about one thing, or the reader decides nothing."""
         return verdict_choice.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
 
     @property
     def several(self) -> bool:
-        """Whether the actions are decided one by one."""
+        """Tell whether the actions are decided one by one."""
         return bool(self.ballots)
 
     @cached_property
     def judged(self) -> dict[str, outcomes.Judged]:
-        """By action, what became of it; {} while the gate is open."""
+        """Return, by action, what became of it; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
 
@@ -264,7 +264,7 @@ class AskedGate:
 
     @property
     def first_input(self) -> str:
-        """The id of the first field that can be edited."""
+        """Return the id of the first field that can be edited."""
         return next(
             (each.id for sheet in self.sheets for each in sheet.fields if each.open),
             "whole-state" if self.whole else "decide",
@@ -272,13 +272,13 @@ class AskedGate:
 
     @cached_property
     def missing(self) -> list[str]:
-        """The labels of what the agent cannot go on without, and nobody has filled in yet."""
+        """List the labels of what the agent cannot go on without, and nobody has filled in yet."""
         sheets = {sheet.action.id: sheet for sheet in self.sheets}
         return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
 
     @property
     def offers_approve(self) -> bool:
-        """Whether all of it may be approved as it stands."""
+        """Tell whether all of it may be approved unchanged."""
         return self.may_approve and not self.missing
 
     @property
@@ -287,14 +287,14 @@ class AskedGate:
 
     @cached_property
     def loose_errors(self) -> list[str]:
-        """Errors that belong to no action, and stand beside no field."""
+        """List errors that belong to no action, and are shown beside no field."""
         known = {action.id for action in self.card.actions}
         loose = [each for each in self.typed.errors if each["action"] not in known]
         return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
 
     @property
     def rejection_errors(self) -> dict[str, str]:
-        """What is missing of a rejection: of its `comment`, of what happens `then`."""
+        """Return what is missing of a rejection: of its `comment`, of what happens `then`."""
         if self.verdict != "reject":
             return {}
         mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
@@ -302,7 +302,7 @@ class AskedGate:
 
     @cached_property
     def faults(self) -> list[faults.Fault]:
-        """What does not hold in what was typed."""
+        """List what does not hold in what was typed."""
         rejects = self.verdict == "reject"
         return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
@@ -326,7 +326,7 @@ class AskedGate:
 
     @property
     def seen(self) -> str:
-        """What a decision must carry: the digest of what this page shows as asked-for, in hex."""
+        """Return what a decision must carry: the digest of what this page shows as asked-for, in hex."""
         return bytes(self.proposal.digest).hex()
 
     @cached_property

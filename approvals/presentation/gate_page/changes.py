@@ -23,12 +23,12 @@ class Changed:
 
     @cached_property
     def edits(self) -> Sequence[dict[str, Any]]:
-        """What people changed in the agent's proposal."""
+        """List what people changed in the agent's proposal."""
         return actions.changes_between(self.page.first, self.page.card) if self.page.proposal.number > 1 else []
 
     @cached_property
     def beyond(self) -> Sequence[dict[str, Any]]:
-        """What people changed in the state that no action shows."""
+        """List what people changed in the state that no action shows."""
         page = self.page
         if not edit_state.beyond(page.card, page.proposal.state_patch):
             return []
@@ -37,7 +37,7 @@ class Changed:
 
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:
-        """The effects that read what was changed there: (name, fields)."""
+        """List the effects that read what was changed there: (name, fields)."""
         names = {json_pointer.tokens(row["pointer"])[0] for row in self.beyond}
         effects = [step for step in self.page.plan.steps if step.kind == "effect"]
         reads = {step.name: sorted(names.intersection(step.reads)) for step in effects}
@@ -45,11 +45,11 @@ class Changed:
 
     @property
     def in_world(self) -> list[dict[str, Any]]:
-        """Where it is asked again: what changed in the world since it was approved."""
+        """List what changed in the world since the approval, where it is asked again."""
         return preconditions.world_rows(self.page.card, of_world=True)
 
     @property
     def in_run(self) -> list[dict[str, Any]]:
-        """Where it is asked again: what changed in the run since it was approved."""
+        """List what changed in the run since the approval, where it is asked again."""
         rows = preconditions.world_rows(self.page.card, of_world=False)
         return edit_state.hidden(rows, self.page.card, self.page.veil)

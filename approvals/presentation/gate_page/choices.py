@@ -37,7 +37,7 @@ class Choices:
 
     @cached_property
     def told(self) -> dict[str, Impact]:
-        """What each choice would do, by its name."""
+        """Return what each choice would do, by its name."""
         future, made = self.page.future, self.mix
         approved = future.approve()
         edited, put = (
@@ -70,7 +70,7 @@ class Choices:
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.Impact:
-        """The same with what its form sends: what was shown, and what is confirmed."""
+        """Return the same with what its form sends: what was shown, and what is confirmed."""
         told = told or self.told.get(choice)
         made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
         ticks = repeats.ticks(
@@ -82,7 +82,7 @@ class Choices:
 
     @cached_property
     def backs(self) -> list[tuple[str, str, impact_words.Impact]]:
-        """The steps the run can be sent back to, the nearest first, each with its title and what that does."""
+        """List the steps the run can be sent back to, the nearest first, each with its title and what that does."""
         ran = {step.name for step in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
@@ -98,12 +98,12 @@ class Choices:
 
     @property
     def chosen_then(self) -> str:
-        """What is chosen before anybody chose: never what ends the run."""
+        """Return what is chosen before anybody chose: never what ends the run."""
         return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
     def asked(self) -> list[tuple[actions.Answer, impact_words.Impact]]:
-        """Each answer with what it does."""
+        """List each answer with what it does."""
         return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
     def _answered(self, answer: actions.Answer, place: str) -> impact_words.Impact:
@@ -119,7 +119,7 @@ class Choices:
 
     @property
     def expiry(self) -> str:
-        """What follows where nobody answers in time."""
+        """Say what follows where nobody answers in time."""
         if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what is done once more
             return impact_words.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
@@ -127,14 +127,14 @@ class Choices:
 
     @cached_property
     def summary(self) -> str:
-        """What a yes does: `Pays a refund €5.25 and sends an e-mail, each once`."""
+        """Say what an approval does: `Pays a refund €5.25 and sends an e-mail, each once`."""
         if not self.page.card.allows:
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
             return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 
     def _stands(self, choice: str) -> frozenset[str]:
-        """The effects that it would not do: they were done with this input, and what they gave is taken."""
+        """Return the effects that it would not do: they were done with this input, and their results are taken."""
         if not self.page.open:
             return frozenset()
         ahead = self.told[choice]
@@ -143,7 +143,7 @@ class Choices:
 
     @cached_property
     def undo(self) -> str:
-        """Whether what a yes does can be taken back."""
+        """Say whether what an approval does can be taken back."""
         allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
         final = tuple(step.title for step in allowed if step.irreversible)
         if self.page.open:
@@ -158,23 +158,23 @@ class Choices:
 
     @property
     def votes(self) -> str:
-        """Which approval this would be, where one is not enough."""
+        """Say which approval this would be, where one is not enough."""
         return self._votes(standing=True)
 
     def _votes(self, *, standing: bool) -> str:
-        """An edit makes what others agreed to something else: it is the first again."""
+        """Say the same; an edit counts as the first again, since others agreed to something else."""
         now = self.people
         return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
 
     @cached_property
     def commit(self) -> str:
-        """The large button's words: what an approval of what stands does."""
+        """Write the large button's words: what an approval of the current proposal does."""
         stands = self._stands("approve")
         return send_button.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=self.votes)
 
     @property
     def edit_commit(self) -> str:
-        """The same with what is typed; in general where that does not hold, or nothing is typed."""
+        """Write the same with what is typed; in general where that does not hold, or nothing is typed."""
         typed, page = self.page.typed, self.page
         if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
             return "Approve with edit"
@@ -188,7 +188,7 @@ class Choices:
 
     @property
     def answer_commit(self) -> str:
-        """The same where an answer is sent, until one is chosen."""
+        """Write the same where an answer is sent, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return "Send this answer"
         runs = self._called(self.page.card.allows)
@@ -199,7 +199,7 @@ class Choices:
 
     @cached_property
     def mix(self) -> Mixed | None:
-        """What the choices so far would ask for; None where that is nothing else than what stands, or all rejected."""
+        """Return what the choices so far ask for; None where that is just the current proposal, or all are rejected."""
         if not (self.page.several and self.page.each):
             return None
         return per_action.foreseen(
@@ -208,7 +208,7 @@ class Choices:
 
     @property
     def mix_commit(self) -> str:
-        """The large button's words, where each action is decided by itself."""
+        """Write the large button's words, where each action is decided by itself."""
         verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
         made, typed = self.mix, self.page.typed
         if made is None and typed.arguments:

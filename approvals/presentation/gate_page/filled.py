@@ -31,7 +31,7 @@ def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> N
 
 
 def blamed(page: GatePage, said: Typed) -> Typed:
-    """`said` with what does not hold in what would be sent."""
+    """Return `said` with what does not hold in what would be sent."""
     if page.verdict == REJECT:
         return replace(said, errors=())
     unsent = {name for name, one in page.each.items() if not one.sends_fields}
@@ -39,7 +39,7 @@ def blamed(page: GatePage, said: Typed) -> Typed:
 
 
 def drafted(read: Shown, user: User) -> GatePage:
-    """The page as this person left it: with their draft, where they keep one; read against what stands now."""
+    """Return the page as this person left it: with their draft, if any, read against the current proposal."""
     gate, draft = read.gate, read.draft
     page = GatePage(gate=gate, user=user, read=read)
     if draft is None or draft.sent:
@@ -64,7 +64,7 @@ def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
 
 
 def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> bool:
-    """Whether a form says no more than it said when it was drawn."""
+    """Tell whether a form says no more than it said when it was drawn."""
     sent = posted.read(fields, card, state, veil)
     suggested = {each.id for each in card.preconditions if each.preselected or each.required}
     ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
@@ -74,5 +74,5 @@ def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None
 
 
 def looked_at_by(draft: Draft) -> Proposal:
-    """The version that was on the screen."""
+    """Return the proposal that was on the screen."""
     return draft.gate.proposals.filter(number=draft.proposal).first() or draft.gate.standing()

@@ -17,15 +17,15 @@ class GatePage(AskedGate):
 
     @cached_property
     def saved(self) -> Saved:
-        """What the page says of the state that was asked over."""
+        """Return what the page says of the state that was asked over."""
         return Saved(self)
 
     @cached_property
     def changed(self) -> Changed:
-        """What changed in what is asked."""
+        """Return what changed in what is asked."""
         return Changed(self)
 
     @cached_property
     def choices(self) -> Choices:
-        """What each choice does."""
+        """Return what each choice does."""
         return Choices(self, self.saved)

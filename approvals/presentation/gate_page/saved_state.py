@@ -45,13 +45,13 @@ class Saved:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """The state as it is shown: what is secret is masked."""
+        """Return the state as it is shown: what is secret is masked."""
         shown: dict[str, Any] = self.page.veil.masked(self.page.snapshot.state)
         return shown
 
     @cached_property
     def secrets(self) -> list[str]:
-        """Where secrets are in the state that is asked for, by JSON Pointer."""
+        """List where secrets are in the state that is asked for, by JSON Pointer."""
         if not self.page.veil:
             return []
         state = reveal_secret.at_gate(self.page.gate, self.page.proposal)
@@ -67,7 +67,7 @@ class Saved:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps on the path that led here, oldest first. A run's first checkpoint is its input."""
+        """List the steps on the path that led here, oldest first. A run's first checkpoint is its input."""
         path = self.page.future.history.places if self.page.open else ()
         if not path or path[-1].id != self.page.gate.checkpoint:
             path = executions.path(self.page.gate.checkpoint)
@@ -88,29 +88,29 @@ class Saved:
 
     @property
     def sources(self) -> dict[str, str]:
-        """By field, which step wrote it: the last one on the path whose plan says that it does."""
+        """Say, by field, which step wrote it: the last one on the path whose plan says that it does."""
         known = {step.name: step for step in self.page.plan.steps}
         ran = [known[step.name] for step in self.steps if step.name in known]
         return {name: f"from “{step.title}”" for step in ran for name in step.writes}
 
     @property
     def unfolded(self) -> list[str]:
-        """The fields that the actions speak of."""
+        """List the fields that the actions concern."""
         return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
 
     @property
     def quotes(self) -> list[quotes.Quoted]:
-        """What people said, from the state that the gate shows."""
+        """List what people said, from the state that the gate shows."""
         return quotes.quoted(self.page.card, self.state)
 
     @cached_property
     def charts(self) -> gantt.Charts:
-        """The card's drawings, from the state that the gate shows."""
+        """Return the card's drawings, from the state that the gate shows."""
         return gantt.charts(self.page.card, self.state)
 
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
-        """(icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
+        """List (icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
         asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
         return hidden.within({**self.state, "what is asked": asked, "what must still be so": conditions})

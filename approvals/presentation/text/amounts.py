@@ -18,7 +18,7 @@ PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?", re.ASCII)
 
 
 def in_words(value: Any, currency: str) -> str:
-    """`1264.10` of "EUR" as "one thousand, two hundred and sixty-four euro, ten cents".
+    """Write `1264.10` of "EUR" as "one thousand, two hundred and sixty-four euro, ten cents".
 
     A currency that has no name here is said by its code, and a part that it has no coin for digit by digit, so that
     nothing is rounded away. Empty for what is no amount.
@@ -44,7 +44,7 @@ def in_words(value: Any, currency: str) -> str:
 
 
 def written(value: Any, currency: str) -> str:
-    """`1264.1` of "EUR" as "€1,264.10", of "SEK" as "1,264.10 SEK"; empty for what is no amount. Nothing is rounded."""
+    """Write `1264.1` of "EUR" as "€1,264.10", of "SEK" as "1,264.10 SEK"; "" if no amount. Nothing is rounded."""
     try:
         amount = Decimal(str(value))
     except InvalidOperation:
@@ -59,7 +59,7 @@ def written(value: Any, currency: str) -> str:
 
 
 def grouped(value: Any) -> SafeString | None:
-    """`1264.10` with a gap before each three digits; None for what is short, or no plain number.
+    """Render `1264.10` with a gap before each three digits; None for what is short, or no plain number.
 
     The gap is drawn and no character: what is copied is the value as it is, and an amount that really has a space, a
     comma or an apostrophe in it looks like none.

@@ -52,7 +52,7 @@ class Call:
 
 
 def call(action: Action) -> Call:
-    """What is pinned of an action, then its first plain arguments."""
+    """Return the call: what is pinned of an action, then its first plain arguments."""
     shown = redact.veil(action.schema).masked(action.arguments)
     places = [place for place in action.pinned if json_pointer.has(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
@@ -65,7 +65,7 @@ def call(action: Action) -> Call:
 
 
 def dotted(pointer: str) -> str:
-    """`/lines/0/amount` as `lines.0.amount`."""
+    """Write `/lines/0/amount` as `lines.0.amount`."""
     return ".".join(json_pointer.tokens(pointer))
 
 
@@ -84,22 +84,22 @@ class Leaf:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from others."""
+        """Return what tells it from others."""
         return self.action.id, self.pointer
 
     @cached_property
     def text(self) -> str:
-        """Its value as text, as far as it is read."""
+        """Return its value as text, as far as it is read."""
         return written(self.value, READ)
 
     @cached_property
     def plain(self) -> str:
-        """Its text as it is compared."""
+        """Return its text as it is compared."""
         return alike(self.text)
 
     @cached_property
     def numbers(self) -> set[Decimal]:
-        """The numbers that it says; of a text that is no number, those in it."""
+        """Return the number that it is; of a text that is no number, those in it."""
         if isinstance(self.value, bool):
             return set()
         if not is_number(self.value):
@@ -112,7 +112,7 @@ class Leaf:
 
     @cached_property
     def words(self) -> set[str]:
-        """The words of its name and of the names on the way to it, in lower case."""
+        """Return the words of its name and of the names on the way to it, in lower case."""
         return {word.lower() for token in json_pointer.tokens(self.pointer) for word in _WORDS.findall(token)}
 
 
@@ -121,7 +121,7 @@ class TooMany(Exception):
 
 
 def leaves(*actions: Action) -> list[Leaf]:
-    """The plain values of the actions' arguments, secrets left out. Raises TooMany beyond `LEAVES` values."""
+    """List the plain values of the actions' arguments, secrets left out. Raises TooMany beyond `LEAVES` values."""
     found: list[Leaf] = []
     seen = 0
     for action in actions:
@@ -140,25 +140,25 @@ def leaves(*actions: Action) -> list[Leaf]:
 
 
 def _members(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
-    """No more of them than are looked at."""
+    """Yield no more members than are looked at."""
     named = value.items() if isinstance(value, dict) else ((str(at), each) for at, each in enumerate(value))
     return islice(named, LEAVES + 1)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number, or a text that is one."""
+    """Tell whether a value is a number, or a text that is one."""
     return not isinstance(value, bool) and (
         isinstance(value, (int, float)) or (isinstance(value, str) and bool(NUMBER.fullmatch(value.strip())))
     )
 
 
 def money(known: Iterable[Leaf]) -> list[Leaf]:
-    """The values of one action that speak of money by their real names, and the numbers that are pinned."""
+    """List the values of one action that speak of money by their real names, and the numbers that are pinned."""
     return [leaf for leaf in known if leaf.numbers and _paid(leaf)]
 
 
 def _paid(leaf: Leaf) -> bool:
-    """Whether a value says an amount. In a text there are other numbers too: it has to be called one itself."""
+    """Tell whether a value is an amount. A text holds other numbers too: its own name has to say so."""
     if is_number(leaf.value):
         return leaf.pinned or bool(leaf.words & MONEY)
     own = leaf.pointer.rpartition("/")[2]
@@ -166,7 +166,7 @@ def _paid(leaf: Leaf) -> bool:
 
 
 def amount(card: Card) -> str:
-    """The one amount that the arguments say, with the currency beside it; "" where there are several, or words."""
+    """Return the one amount that the arguments say, with its currency; "" where there are several, or words."""
     try:
         paid = [leaf for action in card.actions if action.settled is None for leaf in money(leaves(action))]
     except TooMany:
@@ -186,13 +186,13 @@ def _with_currency(leaf: Leaf) -> str:
 
 
 def short(value: Any) -> str:
-    """A value in a sentence, cut where nobody would read on."""
+    """Write a value in a sentence, cut where nobody would read on."""
     text = written(value, LONGEST + 1)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def readings(text: str) -> set[Decimal]:
-    """The numbers that an amount in a text may mean: "1.284" is 1284 or 1.284, according to who writes."""
+    """Return the numbers that an amount in a text may mean: "1.284" is 1284 or 1.284, according to who writes."""
     figures = re.search(FIGURES, text)
     if figures is None:
         return set()
@@ -212,12 +212,12 @@ def readings(text: str) -> set[Decimal]:
 
 
 def alike(text: str) -> str:
-    """A text in the form in which two that read alike are the same."""
+    """Return a text in the form in which two that read alike are the same."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def written(value: Any, most: int) -> str:
-    """The beginning of a value as text."""
+    """Return the beginning of a value as text."""
     try:
         return value[:most] if isinstance(value, str) else str(value)[:most]
     except ValueError:  # past Python's limit for decimal digits

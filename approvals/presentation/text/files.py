@@ -20,7 +20,7 @@ KNOWN = frozenset({MARK, "size", "media_type", "name"})
 
 
 def is_plain(value: Any) -> bool:
-    """Whether the words for a file say all that this value holds."""
+    """Tell whether the words for a file say all that this value holds."""
     return (
         artifacts.is_reference(value)
         and value.keys() <= KNOWN
@@ -29,7 +29,7 @@ def is_plain(value: Any) -> bool:
 
 
 def render(value: artifacts.Reference, *, artifacts: str = "", folded: bool = False) -> SafeString:
-    """A file in one line. The whole digest, or its beginning with the rest folded behind it."""
+    """Render a file in one line. The whole digest, or its beginning with the rest folded behind it."""
     name = untrusted.line(value.get("name") or "File", limit=120)
     if artifacts:
         name = format_html('<a href="{}{}/" download>{}</a>', artifacts, value[MARK], name)
@@ -43,7 +43,7 @@ def render(value: artifacts.Reference, *, artifacts: str = "", folded: bool = Fa
 
 
 def words(text: str) -> str:
-    """The same in plain words, of the JSON that a field carries; "" where that is no reference."""
+    """Write the same in plain words, of the JSON that a field carries; "" where that is no JSON."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -55,5 +55,5 @@ def words(text: str) -> str:
 
 
 def address(gate_id: int) -> str:
-    """The address that a gate's files are at."""
+    """Return the address of a gate's files."""
     return reverse("gate_artifact", args=[gate_id, "0"]).removesuffix("0/")

@@ -13,7 +13,7 @@ LINES = 30
 
 
 def render(text: str, address: str) -> SafeString:
-    """`text`, which is shown in full at `address`; what was unfolded stays so as long as that is the same."""
+    """Render `text`, shown in full at `address`; what was unfolded stays so as long as that is the same."""
     lines = text.split("\n")
     if len(lines) <= LINES:
         return untrusted.render(text, whole=address)

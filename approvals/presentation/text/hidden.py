@@ -9,7 +9,7 @@ from . import invisible, untrusted
 
 
 def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
+    """Say what the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
     said = []
     counts = {name: counted(value) for name, value in values.items()}
     deserts = {name: blank for name, (_, blank) in counts.items() if blank}
@@ -25,13 +25,13 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def counted(value: Any) -> tuple[int, int]:
-    """(characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
+    """Return (characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
     found = [invisible.badge_count(text) for text in texts(value)]
     return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
 
 
 def texts(value: Any) -> list[str]:
-    """Every text in a JSON value, keys included."""
+    """List every text in a JSON value, keys included."""
     found, left = [], [value]
     while left:
         each = left.pop()

@@ -71,7 +71,7 @@ class Piece:
 
 
 def hidden_name(char: str) -> str:
-    """`U+202E right-to-left override`."""
+    """Name a hidden character: `U+202E right-to-left override`."""
     name = NAMES.get(char) or unicodedata.name(char, "").lower()
     if not name:
         name = {"Cc": "control character", "Co": "private character"}.get(unicodedata.category(char), "no character")
@@ -79,7 +79,7 @@ def hidden_name(char: str) -> str:
 
 
 def is_hidden(char: str) -> bool:
-    """Whether `char` draws nothing, or changes how its neighbours are drawn."""
+    """Tell whether `char` draws nothing, or changes how its neighbours are drawn."""
     if char in "\n\t" or " " <= char <= "~":
         return False
     category = unicodedata.category(char)
@@ -89,17 +89,17 @@ def is_hidden(char: str) -> bool:
 
 
 def is_mark(char: str) -> bool:
-    """Whether it is drawn on the character before it."""
+    """Tell whether it is drawn on the character before it."""
     return bool(unicodedata.combining(char)) or (unicodedata.category(char) == "Me" and char != KEYCAP)
 
 
 def is_overlay(char: str) -> bool:
-    """Whether it is drawn over the character before it, or around it."""
+    """Tell whether it is drawn over the character before it, or around it."""
     return unicodedata.combining(char) == OVERLAY or (unicodedata.category(char) == "Me" and char != KEYCAP)
 
 
 def marks_name(marks: str) -> str:
-    """`30 combining marks`; of a single one its name."""
+    """Name combining marks: `30 combining marks`; a single one by its own name."""
     return f"{len(marks):,} combining marks" if len(marks) > 1 else hidden_name(marks)
 
 
@@ -131,7 +131,7 @@ def noted(found: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
-    """The pieces in the order of the text."""
+    """Yield the pieces in the order of the text."""
     text = text.replace("\r\n", "\n")
     budget = HEAD if clamp else sys.maxsize
     at = 0
@@ -156,13 +156,13 @@ def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
 
 
 def next_gap(text: str, at: int, stop: int) -> re.Match[str] | None:
-    """The next empty stretch that begins before `stop`: a text of 10 MB is not searched for what is not shown."""
+    """Find the next empty stretch that begins before `stop`: a text of 10 MB is not searched for what is not shown."""
     gap = GAP.search(text, at, stop) if stop < len(text) else GAP.search(text, at)
     return GAP.match(text, gap.start()) if gap and gap.end() == stop else gap
 
 
 def measured(blank: str, *, rest: str | None, first: bool) -> Piece:
-    """An empty stretch by its count, with how much follows it (`rest` None: too much to be worth saying)."""
+    """Describe an empty stretch: its count, and how much follows it (`rest` None: too much to be worth saying)."""
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
     what = f"{lines - (not first):,} blank lines collapsed" if lines else f"{len(blank):,} spaces collapsed"
@@ -202,7 +202,7 @@ def readable(text: str) -> Iterator[Piece]:
 
 
 def host_in(word: str) -> tuple[int, int, str] | None:
-    """(start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
+    """Return (start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
 
     By hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile word. Letters
     of any alphabet make one, but not a sentence that goes on without a space (`schön.Wir`).
@@ -261,7 +261,7 @@ def visible(text: str) -> Iterator[Piece]:
 
 
 def unnormal(text: str) -> Iterator[Piece]:
-    """How many letters are written as a letter and its marks where one character says the same (UAX 15, form C)."""
+    """Count letters written as a letter and its marks where one character says the same (UAX 15, form C)."""
     text = text[:SCANNED]
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return
@@ -276,7 +276,7 @@ def unnormal(text: str) -> Iterator[Piece]:
 
 
 def in_emoji(text: str, at: int) -> bool:
-    """Whether a joiner or a style selector sits where emoji use it."""
+    """Tell whether a joiner or a style selector sits where emoji use it."""
     if text[at] not in (JOINER, EMOJI_STYLE) or at == 0:
         return False
     before = unicodedata.category(text[at - 1]) in ("So", "Sk", "Po", "Nd") or text[at - 1] == EMOJI_STYLE
@@ -286,7 +286,7 @@ def in_emoji(text: str, at: int) -> bool:
 
 
 def badge_count(text: str) -> tuple[int, int]:
-    """(characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
+    """Count (characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
 
     Counted by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
     """

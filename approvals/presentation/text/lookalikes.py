@@ -30,12 +30,12 @@ _EUROPEAN = 0x17F  # up to there stand letters of European languages, a Turkish 
 
 
 def scripts(word: str) -> set[str]:
-    """The alphabets that `word` is written in, by the first word of each letter's name."""
+    """Return the alphabets that `word` is written in, by the first word of each letter's name."""
     return {unicodedata.name(char, "unknown").split()[0].lower() for char in word if char.isalpha()}
 
 
 def in_host(host: str) -> str:
-    """What is wrong with a host name's letters; empty where nothing is."""
+    """Say what is wrong with a host name's letters; "" where nothing is."""
     labels = host.split(".")
     if any(label.lower().startswith("xn--") for label in labels):
         return "an encoded name (punycode)"
@@ -51,7 +51,7 @@ def in_host(host: str) -> str:
 
 
 def in_word(word: str, beside: str = "") -> str:
-    """What is wrong with the letters of a word that is no host, `beside` its neighbours; empty where nothing is."""
+    """Say what is wrong with the letters of a word that is no host, `beside` its neighbours; "" where nothing is."""
     if word.isascii():
         return ""
     for letters in _LETTERS.findall(word):
@@ -62,18 +62,18 @@ def in_word(word: str, beside: str = "") -> str:
 
 
 def in_exact(text: str) -> str:
-    """The first character that is not ASCII in what has to be exact, by its code point; empty where there is none."""
+    """Name the first character that is not ASCII in what has to be exact, by its code point; "" where there is none."""
     odd = [] if text.isascii() else [char for char in text if not (char.isascii() or _usual(char))]
     return f"not plain ASCII: {_named(odd[0])}" if odd else ""
 
 
 def is_exact(text: str) -> bool:
-    """Whether a value looks like an identifier: one word with a digit or an @ in it."""
+    """Tell whether a value looks like an identifier: one word with a digit or an @ in it."""
     return len(text) <= LONGEST and not any(map(str.isspace, text)) and ("@" in text or any(map(str.isdigit, text)))
 
 
 def latin_alike(letters: str, beside: str = "") -> str:
-    """Whether letters of one foreign alphabet read as a Latin word, where their neighbours do not say otherwise."""
+    """Say which foreign alphabet's letters read as a Latin word; "" where none do, or a neighbour does not."""
     used = scripts(letters) & CONFUSABLE
     if len(used) != 1 or used == {"latin"} or not (read := flat(letters)).isascii():
         return ""
@@ -82,7 +82,7 @@ def latin_alike(letters: str, beside: str = "") -> str:
 
 
 def digits(word: str) -> str:
-    """Whether digits that are not ASCII stand beside characters that are."""
+    """Say which digit is not ASCII beside characters that are; "" where none is."""
     odd = [char for char in word if char.isdecimal() and not char.isascii()]
     return (
         f"not plain ASCII: {_named(odd[0])}" if odd and any(char.isascii() and char.isalnum() for char in word) else ""
@@ -90,7 +90,7 @@ def digits(word: str) -> str:
 
 
 def disguised(word: str) -> str:
-    """Whether a character that only reads as an ASCII one stands in a word with ASCII letters."""
+    """Say which character only reads as an ASCII one in a word with ASCII letters; "" where none does."""
     if not any(char.isascii() and char.isalpha() for char in word):
         return ""
     odd = [char for char in word if ord(char) > _EUROPEAN and _reads_as_letter(char)]
@@ -98,18 +98,18 @@ def disguised(word: str) -> str:
 
 
 def _reads_as_letter(char: str) -> bool:
-    """Whether a letter, a digit or one of two signs reads as an ASCII letter or digit; operators do not count."""
+    """Tell whether a letter, a digit or one of two signs reads as an ASCII letter or digit; operators do not count."""
     return char in _SIGNS or (_table().get(char, "").isalnum() and unicodedata.category(char)[0] in "LN")
 
 
 def flat(text: str) -> str:
-    """What a text reads as, character for character: a plain ASCII one for each that only looks like it."""
+    """Return what a text reads as, character for character: a plain ASCII one for each that only looks like it."""
     return text if text.isascii() else "".join(map(_read_as, text))
 
 
 @cache
 def _table() -> dict[str, str]:
-    """What each foreign character reads as, of those that read as one of ASCII: from Unicode's table."""
+    """Return what each foreign character reads as, of those that read as one of ASCII: from Unicode's table."""
     from confusable_homoglyphs import confusables  # noqa: PLC0415 - reads half a megabyte, which workers do without
 
     found: dict[str, str] = {}
@@ -136,7 +136,7 @@ def _named(char: str) -> str:
 
 
 def mixed(word: str) -> str:
-    """Whether Latin letters and such that look like them stand in one word."""
+    """Say which letter is mixed with Latin ones that it looks like in one word; "" where none is."""
     used = scripts(word) & CONFUSABLE
     if "latin" in used and len(used) > 1:
         odd = next(char for char in word if scripts(char) & CONFUSABLE - {"latin"})
@@ -148,7 +148,7 @@ def mixed(word: str) -> str:
 
 
 def styled(word: str) -> str:
-    """Whether letters are drawn as styled ones that read as plain ASCII, as in a bold or circled alphabet."""
+    """Name the first styled letter that reads as plain ASCII, as in a bold or circled alphabet; "" where none is."""
     odd = [char for char in word if not char.isascii() and char not in _ORDINALS and _reads_plain(char)]
     if not odd:
         return ""

@@ -20,7 +20,7 @@ COLUMNS = 6
 
 
 def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
-    """Any JSON value as HTML, for a place that takes blocks."""
+    """Render any JSON value as HTML, for a place that takes blocks."""
     if files.is_plain(value):
         return files.render(value)
     if not is_container(value):
@@ -42,24 +42,24 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
 
 
 def scalar(value: Any, whole: str = "") -> SafeString:
-    """One text, number or word. What holds nothing says so: beside other values a blank would be passed over."""
+    """Render one text, number or word. What holds nothing says so: beside other values a blank would be passed over."""
     return state_tree.scalar(value, whole, clamp=False) if value != "" else hint("empty")
 
 
 def hint(words: str) -> SafeString:
-    """Words of ours where there is no value, which no value can look like."""
+    """Render words of ours where there is no value, in a way that no value can look like."""
     return format_html('<span class="hint">{}</span>', words)
 
 
 def named(value: Mapping[str, Any], whole: str, depth: int) -> SafeString:
-    """An object, a line a name."""
+    """Render an object, a line a name."""
     rows = ((untrusted.exact(name, limit=80), out(each, whole=whole, depth=depth + 1)) for name, each in value.items())
     lines = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td></tr>', rows)
     return format_html('<table class="values">{}</table>', lines)
 
 
 def columns_of(items: Sequence[Any]) -> list[str]:
-    """The names that a table of these has; [] where they are not things of one kind, each of a few plain values."""
+    """List the columns of a table of these; [] where they are not things of one kind, each of a few plain values."""
     if len(items) < 2 or not all(isinstance(each, dict) and each and not files.is_plain(each) for each in items):
         return []
     if any(is_container(inner) for each in items for inner in each.values()):
@@ -69,7 +69,7 @@ def columns_of(items: Sequence[Any]) -> list[str]:
 
 
 def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
-    """Things of one kind, a line each."""
+    """Render things of one kind, a line each."""
     head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.exact(name, limit=80),) for name in columns))
     lines = ([scalar(each[name], whole) if name in each else hint("not there") for name in columns] for each in items)
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)

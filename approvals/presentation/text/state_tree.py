@@ -59,7 +59,7 @@ class Tree:
         )
 
     def fits(self, value: Any, depth: int) -> bool:
-        """Whether a closed branch is drawn at once; what it costs is then taken from the page's room."""
+        """Tell whether a closed branch is drawn at once; what it costs is then taken from the page's room."""
         if depth >= DEPTH or self.left <= 0:
             return False
         most = min(CLOSED, self.room)
@@ -68,7 +68,7 @@ class Tree:
         return cost <= most
 
     def unfetched(self, head: SafeString, pointer: str) -> SafeString:
-        """A branch that is fetched when it is opened; without script, a link leads to the same value."""
+        """Render a branch that is fetched when it is opened; without script, a link leads to the same value."""
         return format_html(
             '<details hx-get="{}&amp;tree=1" hx-trigger="toggle once" hx-target="find ul" hx-swap="outerHTML">'
             '<summary>{}</summary><ul><li class="leaf"><a href="{}">Show it</a></li></ul></details>',
@@ -100,7 +100,7 @@ class Tree:
 
 
 def weight(value: Any, most: int) -> int:
-    """About how many characters a branch takes on the page; it stops counting above `most`."""
+    """Estimate how many characters a branch takes on the page; it stops counting above `most`."""
     total, rest = 0, [value]
     while rest and total <= most:
         node = rest.pop()
@@ -118,7 +118,7 @@ def kind(value: Any) -> str:
 
 
 def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
-    """One value as text: numbers and booleans as JSON writes them, strings without quotes."""
+    """Render one value as text: numbers and booleans as JSON writes them, strings without quotes."""
     if isinstance(value, str) and lookalikes.is_exact(value) and lookalikes.in_exact(value):
         return untrusted.exact(value)
     if isinstance(value, str):
@@ -131,19 +131,19 @@ def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
 
 
 def measure(value: dict[str, Any] | list[Any]) -> str:
-    """`5 fields`, `list of 23`."""
+    """Write the size: `5 fields`, `list of 23`."""
     if isinstance(value, list):
         return f"list of {len(value):,}"
     return f"{len(value):,} field{'' if len(value) == 1 else 's'}"
 
 
 def escaped(key: str) -> str:
-    """A key as a JSON Pointer's token (RFC 6901)."""
+    """Escape a key as a JSON Pointer's token (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:
-    """What is inside of the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
+    """Render what is inside the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
     if not isinstance(value, (dict, list)):
         raise LookupError(pointer)
     return Tree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)
@@ -159,7 +159,7 @@ def render(
     files_at: str = "",
     lazy: bool = False,
 ) -> SafeString:
-    """`state` as a tree, one top-level node a field. `base` is where it stands in what `whole` shows."""
+    """Render `state` as a tree, one top-level node a field. `base` is its place in what `whole` shows."""
     if not isinstance(state, Mapping):
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
     tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)

@@ -13,14 +13,14 @@ DRAWN = 300  # stretches of one text; past it, they are counted
 
 
 def is_long(*values: object) -> bool:
-    """Whether these are texts, and one of them is better compared word by word than shown twice."""
+    """Tell whether these are texts, and one of them is better compared word by word than shown twice."""
     if not all(isinstance(value, str) for value in values):
         return False
     return any(len(value) > texts.LONG or "\n" in value for value in values if isinstance(value, str))
 
 
 def render(before: str, after: str) -> SafeString:
-    """The new text with what went and what came marked in it."""
+    """Render the new text with what went and what came marked in it."""
     found = words.stretches(before, after)
     drawn = format_html_join("", "{}", ((_html(each),) for each in found[:DRAWN]))
     more = len(found) - DRAWN

@@ -18,7 +18,7 @@ FOLDED = 100_000  # a middle longer than this is not carried along in the page, 
 
 
 def html_of(piece: Piece, *, whole: str) -> SafeString:
-    """One piece as HTML."""
+    """Render one piece as HTML."""
     if piece.kind == "text":
         return escape(piece.text)
     if piece.kind == "host":
@@ -40,7 +40,7 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
 
 
 def middle(piece: Piece, *, whole: str) -> SafeString:
-    """The folded middle of a long text: counted, and one step away."""
+    """Render the folded middle of a long text: counted, and one step away."""
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
     carried = piece.count <= FOLDED and bool(piece.text) and size_limit.takes(piece.count)
     if not carried:
@@ -51,7 +51,7 @@ def middle(piece: Piece, *, whole: str) -> SafeString:
 
 
 def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
-    """`text` as HTML that is safe and honest. `whole` is the address that shows all of it, where there is one."""
+    """Render `text` as safe and honest HTML. `whole` is the address that shows all of it, where there is one."""
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
         more = middle(Piece("more", count=len(text) - size_limit.SHORT), whole=whole)
@@ -61,7 +61,7 @@ def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
 
 
 def line(text: str, *, limit: int = 300) -> SafeString:
-    """`text` on one line, isolated from its surroundings: titles, names, keys."""
+    """Render `text` on one line, isolated from its surroundings: titles, names, keys."""
     if len(text) <= limit and SIMPLE.fullmatch(text):
         return SafeString(f"<bdi>{escape(text)}</bdi>")
     flat = " ".join(text[: limit * 4].split(" "))
@@ -73,18 +73,18 @@ def line(text: str, *, limit: int = 300) -> SafeString:
 
 
 def exact(text: str, *, limit: int = 300) -> SafeString:
-    """`text` on one line, of which every character matters: an amount, a name that a program knows, an identifier."""
+    """Render on one line a `text` of which every character matters: an amount, a program's name, an identifier."""
     wrong = lookalikes.in_exact(text[:limit])
     return format_html("{}{}", line(text, limit=limit), letters(wrong)) if wrong else line(text, limit=limit)
 
 
 def letters(wrong: str) -> SafeString:
-    """The badge of a character that only looks like another."""
+    """Render the badge of a character that only looks like another."""
     return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), wrong)
 
 
 def plain(text: str, *, limit: int = 200) -> str:
-    """`text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
+    """Write `text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
     shown = "".join(
         f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
     )
