@@ -1,4 +1,4 @@
-"""Counts and lists in English, said one way everywhere: "1 customer", "2 customers", "Ann, Bob and Mira"."""
+"""Counts and lists in English, written one way everywhere: "1 customer", "2 customers", "Ann, Bob and Mira"."""
 
 from __future__ import annotations
 

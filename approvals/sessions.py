@@ -3,7 +3,7 @@
 The key is what a cookie holds: whoever read one from a table or a backup would be signed in by it. A digest of it is of
 no use to them. Keys are random, so that a plain one cannot be guessed from its digest.
 
-A cookie is a stranger's to write. One with a NUL in it, which PostgreSQL takes in no text, would be an error of ours.
+Strangers can write any cookie. One with a NUL in it, which PostgreSQL takes in no text, would be an error of ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Celery's side of verifications and webhooks: a message says "look at this one", PostgreSQL what there is to do."""
+"""Celery's side of verifications and webhooks: a message names one, and PostgreSQL says what there is to do."""
 
 from __future__ import annotations
 

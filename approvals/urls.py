@@ -1,4 +1,4 @@
-"""The addresses of the inbox and the gates. Verbs are nouns that are POSTed to."""
+"""The addresses of the inbox and the gates. An action is a POST to a noun."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `build` walks a value, its JSON Schema and what was posted at once, and gives a tree of nodes: a `Field` is one
 input, a `Group` an object, `Rows` a list, `Entries` an object of free keys, a `Choice` a union or a nullable value.
-Every node holds what to show and the value that it now stands for; there is no second walk that reads.
+Every node holds what to show and the value that it now gives; no second walk reads the form.
 
 Names say where a value is: `args.refund/lines/2/amount`. The number is the item's place in the value as it was
 rendered and stays with it wherever it is moved, new items are `~new1`; so an item keeps what was typed into it, and

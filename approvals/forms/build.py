@@ -23,7 +23,7 @@ KINDS: dict[str, Build] = {
 
 @dataclass(frozen=True)
 class Form:
-    """A whole form. `value` is what it now says; where something could not be read, the old value stands."""
+    """A whole form. `value` is what it now says; where something could not be read, the old value is kept."""
 
     root: Node
 
@@ -38,7 +38,7 @@ class Form:
 
     @cached_property
     def touched(self) -> dict[str, str]:
-        """Name -> text of everything that says something else than was rendered."""
+        """Return name -> text of everything that differs from what was rendered."""
         return dict(self.root.touched())
 
     @cached_property
@@ -68,7 +68,7 @@ def build(
     """Build the form of `value`, with what was `posted` for it.
 
     `errors` go by JSON Pointer into the value that the form says. With `inputs` 0 nothing is drawn that nobody typed
-    into: for reading alone. `quoted`: the schema's words are somebody else's. `label`: the whole's name.
+    into: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name.
     """
     root = sound(schema)
     found = Builder(

@@ -45,7 +45,7 @@ class Builder:
     def node(self, part: Schema, value: Any, place: Place) -> Node:
         """Build the node of one place."""
         what = self.shape(part, value, place)
-        if not place.depth and value is not None:  # the whole is not taken away by a form
+        if not place.depth and value is not None:  # a form cannot remove the whole value
             what = replace(what, nullable=False)
         optional = what.kind in CONTAINERS and (what.nullable or what.kind == "union")
         if what.kind in CONTAINERS and not self.opens(what, place):

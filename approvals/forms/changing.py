@@ -1,7 +1,7 @@
 """What a button of a form asks for, without JavaScript too: add, remove, restore, move, open, turn a page. Pure.
 
 A button posts `change` with the name of a place and what is to be done there: `args.refund/lines/2:remove`. The form
-comes back with everything that was typed, and the marks that say where items stand.
+comes back with everything that was typed, and the marks that give the items' order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bounds of a value in words, from its schema. Pure: patterns are named, never run."""
+"""The bounds of a value in words, from its schema. Pure: patterns are shown, never run."""
 
 from __future__ import annotations
 

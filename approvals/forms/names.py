@@ -3,7 +3,7 @@
 A path is a JSON Pointer in plain ASCII: whatever HTML or a browser would alter, and whatever cannot be seen or only
 looks like something else, is percent-encoded. Marks stand between the prefix and the path:
 `args.refund!order/lines`. No action's id holds a `!` or a `/`, and no escaped token begins with `~n`, so none of
-these can be taken for another.
+these can be confused.
 """
 
 from __future__ import annotations

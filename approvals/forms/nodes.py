@@ -1,4 +1,4 @@
-"""What a form is made of. Every node knows what to show and the value that it stands for."""
+"""What a form is made of. Every node knows what to show and which value it gives."""
 
 from __future__ import annotations
 

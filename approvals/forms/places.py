@@ -1,4 +1,4 @@
-"""Where a node of a form stands: among the form's names, in the value as it is typed, and in the one as it was."""
+"""The place of a form's node: among the form's names, in the value as it is typed, and in the one as it was."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import names
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a node stands."""
+    """The place of one node."""
 
     path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
     pointer: str = ""  # in the value as it is typed
@@ -21,7 +21,7 @@ class Place:
     depth: int = 0
     shown: bool = True
     unit: str = ""  # the currency beside an amount
-    quoted: bool = False  # the schema's words are somebody else's, so `label` is the real name
+    quoted: bool = False  # somebody else wrote the schema's words, so `label` is the real name
     said: str = ""  # what they call it
 
     def into(self, token: str, **changes: Any) -> Place:

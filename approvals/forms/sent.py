@@ -1,4 +1,4 @@
-"""What was posted under one prefix, and which places it speaks of. Pure."""
+"""What was posted under one prefix, and which places it concerns. Pure."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def shape(part: Schema, root: Schema) -> Shape:
 def members(what: Shape) -> dict[str, Schema]:
     """Return an object's declared members in the order of their declaration.
 
-    A card is stored with its keys sorted; the order of the declaration lives on in the list of required names.
+    A card is stored with its keys sorted; the order of the declaration is kept in the list of required names.
     """
     needed = [str(name) for name in what.schema.get("required", ())]
     declared = {member: at for at, member in enumerate(needed)}
@@ -128,7 +128,7 @@ def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
 def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
     """Name a branch as it is offered: the value that it means beside what the schema calls it.
 
-    `quoted`: the schema's words are somebody else's, so the value or the kind stands first and the words are quoted.
+    `quoted`: somebody else wrote the schema's words, so the value or the kind comes first and the words are quoted.
     """
     what = shape(part, root)
     title = what.schema.get("title")

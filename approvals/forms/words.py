@@ -15,7 +15,7 @@ from typing import Literal
 
 WORDS = 600  # a side that are compared with each other at once
 LINES = 5_000
-EFFORT = 2_000_000  # pairs of words that are compared in all; what is left is told line by line
+EFFORT = 2_000_000  # pairs of words that are compared in all; the rest is compared line by line
 AROUND = 60  # characters of what stayed that are kept on either side of a change
 _TOKEN = re.compile(r"\n|[^\S\n]+|\w+|[^\w\s]")
 

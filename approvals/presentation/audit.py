@@ -31,7 +31,7 @@ class Subject:
     name: str
     title: str = ""
     address: str = ""
-    quoted: bool = False  # the title is the word of a program elsewhere
+    quoted: bool = False  # a program elsewhere wrote the title
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ class Row:
     looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
     provenance: Provenance = HERE
-    before: Sequence[str] = ()  # what was done already and a yes would do once more: with the agent's own titles
+    before: Sequence[str] = ()  # what was done already and an approval would repeat: with the agent's own titles
 
     @property
     def state(self) -> str:
@@ -136,7 +136,7 @@ def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
 def summary(groups: Sequence[Group], *, whole: Capped | None = None, filtered: bool = False) -> str:
     """Write `14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
 
-    `filtered`: what is shown was picked, so that none shown does not mean that none waits.
+    `filtered`: filters are set, so that none shown does not mean that none waits.
     """
     shown = sum(group.open for group in groups)
     soon = sum(group.open for group in groups if group.key == "hour")

@@ -37,7 +37,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 register = template.Library()
-# What goes back over nothing it has read: a text of backticks alone would take the square of its length.
+# Possessive, so it never backtracks: a text of backticks alone would take the square of its length.
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 
 
@@ -142,7 +142,7 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
     """Render a pinned value as people read it: a list as its values, an object by its names; whole while there is room.
 
-    With a link to all of it where the value is what the gate asks for now.
+    It links to all of it where the value is what the gate asks for now.
     """
     address = f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}" if gate else ""
     return spelled_out.out(value, whole=address)

@@ -1,4 +1,4 @@
-"""Who may open a gate's page. Whoever may not is told that there is no such gate."""
+"""Who may open a gate's page. Anybody else gets 404, as if there were no such gate."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def private(view: View[P]) -> View[P]:
 
 
 def signed_in(view: View[P]) -> View[P]:
-    """Send whoever is not signed in to do so, then back to what they asked for or the page they sent a form from."""
+    """Ask whoever is not signed in to do so, then lead back to the page they asked for or sent a form from."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""A file that a gate's saved state, or what stands there, refers to: handed out as a file, never shown.
+"""A file that a gate's saved state or its current proposal refers to: handed out as a file, never shown.
 
 It is somebody else's content on this site's origin, so no browser may take it for a page: it is only ever saved.
 """
@@ -51,7 +51,7 @@ def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpRespon
 
 
 class _Blocks:
-    """Read on a thread while it is sent, and closed with the response. Of a plain iterator Django would hold all."""
+    """Read on a thread while it is sent, and closed with the response. Django would hold all of a plain iterator."""
 
     def __init__(self, file: File[bytes], held: ExitStack) -> None:
         self.file, self.close = file, held.close

@@ -47,7 +47,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
-    """Take what the filters show elsewhere. 403 for those who may only look; 400 for what is no filter."""
+    """Export what the filters show. 403 for those who may only look; 400 for what is no filter."""
     reader = auditor_or_404(request)
     if not reader.may_audit:
         raise PermissionDenied

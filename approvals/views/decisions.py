@@ -1,4 +1,4 @@
-"""Deciding a gate: one POST, answered by the gate's page with what was decided, or with why it did not count."""
+"""Deciding a gate: one POST, answered by the gate's page with what was decided, or with why it was not recorded."""
 
 from __future__ import annotations
 

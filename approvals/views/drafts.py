@@ -1,4 +1,4 @@
-"""Drafts: what a reviewer has entered, kept by the server so that no reload and no sign-out costs it."""
+"""Drafts: what a reviewer has entered, kept by the server so that no reload and no sign-out loses it."""
 
 from __future__ import annotations
 

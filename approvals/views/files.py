@@ -16,7 +16,7 @@ from approvals.policy import authority
 def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, str]:
     """Return the posted form with the reference of each file that came with it, under the name of its field.
 
-    Nothing is kept of somebody who may not decide this gate. A file that is too large, or one too many, leaves the
+    No file is kept from somebody who may not decide this gate. A file that is too large, or one too many, leaves the
     field as it was, and says so under its own name, as no browser can.
     """
     form = {name: text for name, text in request.POST.dict().items() if not names.is_file(name)}

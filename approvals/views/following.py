@@ -1,6 +1,6 @@
-"""After a decision the next gate of the reader's queue follows by itself, unless they said not to.
+"""After a decision the next gate of the reader's queue follows by itself, unless they chose otherwise.
 
-The choice is the reader's, kept by their browser: a box beside the button that sends, ticked until they take it away.
+The choice is the reader's, kept by their browser: a box beside the button that sends, ticked until they untick it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Return the gate's place in the reader's own queue, and its neighbours there."""
     frame = page_frame.of(request)
     queue = frame.queue if frame else []
-    if frame is None or gate_id not in queue:  # decided just now: on from where it stood; far behind: from the start
+    if frame is None or gate_id not in queue:  # decided just now: go on from its place; far behind: from the start
         whole = frame is not None and not frame.waiting.more
         after = page_frame.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) if whole else []
         return {"next": (after or queue)[0]} if after or queue else {}
@@ -76,7 +76,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
-    # Most pages show what stands; a number that never was is no other version.
+    # Most pages show the current proposal; a number that never existed is no other version.
     before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
@@ -99,7 +99,7 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
 
-    With `&action=<id>` one of that action's arguments as they are asked for now; with `&tree=1` what is inside of it,
+    With `&action=<id>`, one of that action's arguments as they are asked for now; with `&tree=1`, what is inside it,
     for the branch of a tree that was opened.
     """
     page, at = page_or_404(request, gate_id), request.GET.get("at", "")

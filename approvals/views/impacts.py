@@ -44,7 +44,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     live = bool(request.headers.get("HX-Request"))
     if live and not (page.may_send and request.POST.get("proposal") == str(page.gate.proposal)):
-        return HttpResponse()  # the page is told by itself that it is closed, or that it shows an earlier version
+        return HttpResponse()  # the page hears by its status part that the gate closed or what it asks changed
     if page.open:
         form = form_with_files(request, page.gate, by=page.user)
         page.typed_at = form.get("typed", "") if live else ""

@@ -128,7 +128,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
 def counted(asked: Asked, reach: Reach, last: inbox.Group, now: datetime, total: Capped | None) -> Capped:
     """Count the gates of the last group, which goes on on the next page. `total`: all of an open queue.
 
-    Those that are due earlier are taken off: they are few, and along the index. Counting what is due later is not.
+    Gates due earlier are subtracted: they are few, and along the index. Those due later are neither.
     """
     if total is None:
         return reach.count(asked.queue, asked.wanted)
@@ -140,7 +140,7 @@ def counted(asked: Asked, reach: Reach, last: inbox.Group, now: datetime, total:
 
 
 def finish(gates: list[Gate]) -> None:
-    """Read how these ended, in sets."""
+    """Read how these gates ended, in a few statements."""
     prefetch_related_objects(gates, "outcome__decisions__user", "outcome__grants")
 
 

@@ -20,7 +20,7 @@ from .access import gate_or_404, private, reader_of, verified
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show the secret at the place `at`, which the audit then tells of."""
+    """Show the secret at the place `at`, and record that in the audit."""
     gate, at = gate_or_404(request, gate_id), request.POST.get("at", "")
     try:
         value = reveal_secret.of_gate(gate, at, by=reader_of(request))

@@ -1,7 +1,7 @@
 """One of several shapes, or none: a union, and whatever may be null and has inputs of its own. Pure.
 
 The chosen branch's fields show; a name that two branches share keeps what was typed into it, for its input has the
-same name in both. What only the old branch had goes.
+same name in both. What only the old branch had is dropped.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _shared(what: Shape, value: Any) -> Any:
 def _relocated(builder: Builder, place: Place, branches: Mapping[str, tuple[str, Schema]], chosen: str) -> Faults:
     """Take the branch's own name out of the faults' places.
 
-    A validator tries every branch and names each in its faults' places: those of branches that were not chosen go,
-    unless nothing is said of the chosen one.
+    A validator tries every branch and names each in its faults' places: those of branches that were not chosen are
+    dropped, unless the chosen one has none.
     """
     if len(branches) < 2:
         return builder.faults

@@ -21,7 +21,7 @@ CURRENCY = re.compile("[A-Z]{3}")
 def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: bool = False) -> Group:
     """Build the object's members as nodes; those that hold what is pinned come first.
 
-    `switched`: another branch of a union was chosen, so names that only the old one had go.
+    `switched`: another branch of a union was chosen, so names that only the old one had are dropped.
     """
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     parts = members(what) if "properties" in what.schema else {}

@@ -57,7 +57,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
 def _given(what: Shape, value: Any, place: Place) -> Any:
     """Return what an input starts from: the value, or the default of one that cannot be left out.
 
-    A default that stands nowhere is not drawn as if it did: what is not there does not run.
+    A default that was not saved is not drawn as if it were: what is not in the value does not run.
     """
     if not place.must:
         return value

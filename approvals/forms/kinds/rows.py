@@ -1,7 +1,7 @@
 """What lists and objects of free keys share: items that are added, removed and moved. Pure.
 
 An item is known by its id: its number (or key) in the value as it was rendered, wherever it is moved to; a new one
-is `~new1`. The order's mark holds the ids as they stand now, so what is removed is what it does not name.
+is `~new1`. The order's mark holds the current ids, so an item that it does not name was removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import windows
 
 @dataclass(frozen=True, kw_only=True)
 class Items:
-    """The items of one list or object: as they were (`old`, `kept`), and as they stand (`ids` and what goes along)."""
+    """The items of one list or object: as they were (`old`, `kept`), and as they are now (`ids` and the rest)."""
 
     builder: Builder
     place: Place
@@ -106,7 +106,7 @@ class Items:
         }
 
 
-MOST_NEW = 500  # items that are added to one list at once
+MOST_NEW = 500  # items that may be added to one list at once
 
 
 def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:

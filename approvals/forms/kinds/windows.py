@@ -1,4 +1,4 @@
-"""Pages of what is too much for one page, and the errors that belong to no part of it. Pure."""
+"""Paging of long containers, and the errors that belong to none of their parts. Pure."""
 
 from __future__ import annotations
 

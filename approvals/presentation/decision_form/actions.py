@@ -33,10 +33,10 @@ class Pinned:
     name: str = ""  # of the input that edits it
     parts: str = ""  # what the names of the inputs begin with that edit it part by part
     before: Any = None
-    changed: str = ""  # by whom: "you", "others", or nobody
+    changed: str = ""  # who changed it: "you", "others", or nobody
     editable: bool = False
     unit: str = ""  # the currency beside an amount
-    wrong: bool = False  # what was typed for it cannot be read, so that it has no words
+    wrong: bool = False  # what was typed for it cannot be read, so there is no amount in words
     quoted: bool = False  # `label` is its real name, and `said` what the program that asks calls it
     said: str = ""
 
@@ -61,7 +61,7 @@ class Sheet:
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
     ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
     judged: Judged | None = None  # what became of it
-    quoted: bool = False  # its title and labels are the words of the program that asks
+    quoted: bool = False  # the program that asks wrote its title and labels
 
     @property
     def prefix(self) -> str:

@@ -1,6 +1,6 @@
-"""What of a posted form a draft keeps: all but secrets that were typed, files, and what is about the form. Pure.
+"""What a draft keeps of a posted form: all but typed secrets, files, and fields about the form itself. Pure.
 
-In a secret's place a placeholder stays; a text that is no JSON goes.
+A placeholder replaces a secret; a text that is not JSON is dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does not hold in a form, as a list that leads to its fields. The errors stand beside the fields as well."""
+"""What does not hold in a form, as a list that leads to its fields. The errors are shown beside the fields as well."""
 
 from __future__ import annotations
 

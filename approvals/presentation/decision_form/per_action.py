@@ -1,4 +1,4 @@
-"""What is chosen for each action so far, as the word that it would be: so that what it does can be foretold."""
+"""What is chosen for each action so far, as a decision, so that its consequences can be shown in advance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .verdict_choice import Chosen
 def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Mixed | None:
     """Return what the choices ask for; None where they are no valid decision, or reject all of them.
 
-    Words that are still missing are no reason to foretell something else, and what is not chosen stands as it is.
+    Reasons that are still missing do not change the result, and an action without a choice stays as it is.
     """
     card = standing.card
     said = {action.id: _so_far(action, each.get(action.id, Chosen()), typed) for action in card.actions}

@@ -1,4 +1,4 @@
-"""A posted decision form, read: what was chosen, what was edited against the version that was on the screen."""
+"""Reading a posted decision form: what was chosen, what was edited against the version that was on the screen."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ RESTORE = "restore"
 EACH = "each"  # chosen where each action is decided by itself
 BACK = "back."  # before the step that the run is sent back to
 SHOWN = "shown."  # before a choice: what its page showed that it does
-CONFIRM = "confirm."  # before the numbers of effects that may be done once more, and a choice
-UNSHOWN = "0"  # the mark of nothing: what was not shown to do anything may do nothing
+CONFIRM = "confirm."  # before the numbers of effects that may be repeated, and a choice
+UNSHOWN = "0"  # the mark of no consequences: a choice shown with none may do nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +70,8 @@ class Posted:
 def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> Posted:
     """Read a posted form against the card that it was rendered from.
 
-    `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides what of it is
-    secret.
+    `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides its
+    secrets.
     """
     form = as_edit(form, card)
     sent = _read(form, card, state, veil)
@@ -134,7 +134,7 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
     if len(card.actions) < 2:
         return {**form, "verdict": EDIT} if wanted else form
     if form["verdict"] == "approve" and contradicted(card, verdict_choice.chosen_in(form, card)):
-        return form  # all and not all: nobody's rejection is turned into an approval
+        return form  # a contradiction: nobody's rejection is turned into an approval
     if not wanted and (form["verdict"] == EACH or all(form.get(f"verdict.{each.id}") != EDIT for each in card.actions)):
         return form
     said = {name: form.get(f"verdict.{name}", "") for name in changed_in(form, card)}
@@ -163,7 +163,7 @@ def reason_in(form: Mapping[str, str]) -> str:
 
 
 def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole_state.Sent) -> Posted:
-    """Approve, edit or reject, with whatever stands in the fields."""
+    """Read an approval, an edit or a rejection, with whatever is in the fields."""
     arguments, kept, problems = filled_in(form, card)
     problems += [*all_of_it.problems, *whole_state.both(all_of_it, arguments)]
     kept |= {whole_state.NAME: all_of_it.text} if all_of_it.text else {}
@@ -233,7 +233,7 @@ def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted
         problems += [*faults, *(wrong if chosen.verdict == "edit" else [])]
     decision: dict[str, Any] = {"verdicts": said, "comment": common["comment"]}
     all_rejected = all(one.verdict == "reject" for one in each.values()) and len(each) == len(card.actions)
-    for action in card.actions:  # all at once with what else is wrong, and not only when that is put right
+    for action in card.actions:  # reported with what else is wrong, not only once that is put right
         if said[action.id]:
             problems += wordless(action, Each(**said[action.id]), all_rejected=all_rejected)
     if all_rejected:

@@ -20,8 +20,8 @@ STANDS = "what was done stays done"
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
     """Name an approval of everything: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
 
-    The card's own amount is said where no action has it; an edit may have made it another. A program elsewhere has no
-    say in that: what its arguments say counts. `stands`: the effects that were done before, whose results are taken.
+    The card's own amount is named where no action has it; after an edit it is left out, as it may be wrong. For a
+    program elsewhere the amount in its arguments counts. `stands`: effects done before, whose results are reused.
     """
     running = [action for action in card.actions if action.settled is None]
     does = deeds(card, plan, running, stands=stands)
@@ -59,7 +59,7 @@ def answering(label: str, runs: str, *, votes: str = "") -> str:
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
     """Say what runs when these actions do, by the titles of the steps that do it; "" where nothing does.
 
-    Which amount it names is what the agent pinned: a program elsewhere might pin another one, so it is left out there.
+    It names the amount that the agent pinned; a program elsewhere might pin a wrong one, so there none is named.
     """
     said = []
     for effect, mine in _running(card, running, stands):
@@ -72,7 +72,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
 def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
     """Say what approving everything does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
 
-    A program elsewhere has no say in that either: its steps go by their names. `stands`: as `approving` has it.
+    The titles of a program elsewhere are not used: its steps go by their names. `stands`: as in `approving`.
     """
     said = []
     for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
@@ -90,7 +90,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
     """Yield each effect that runs with those actions, and which of them it does; none that `stands`.
 
-    An effect that belongs to no action runs whatever becomes of each.
+    An effect that belongs to no action runs whatever is decided about them.
     """
     own = {action.effect for action in card.actions}
     for effect in card.allows:

@@ -1,4 +1,4 @@
-"""Where a gate asks about several actions: the choice beside each, with what was said of it already."""
+"""Where a gate asks about several actions: the choice beside each, with what was already decided about it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Ballot:
     id: str
     choices: Sequence[Choice]
     chosen: Chosen
-    settled: Settled | None = None  # what others said of it, and still stands
+    settled: Settled | None = None  # what others decided about it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
 
     @property
@@ -109,7 +109,7 @@ def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
 
 
 def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) -> tuple[dict[str, Any], list[Problem]]:
-    """Read one action's word, as `Submission.of` takes it, and what is wrong with it; `arguments`: its fields."""
+    """Read one action's verdict, as `Submission.of` takes it, and what is wrong with it; `arguments`: its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:
         return {}, [problem(UNSAID, action=action.id, part="verdict")]

@@ -115,7 +115,7 @@ def carried(
 ) -> Typed:
     """Return `typed` with the text that was sent over the state `before`, put over the current one.
 
-    A field that the reader did not change is as it stands now. A text that is no state is kept as it is.
+    A field that the reader did not change has its current value. A text that is no state is kept as it is.
     """
     text = sent.posted.get(NAME, "")
     if not text or now is None:

@@ -4,12 +4,12 @@ The data at a chart's pointer is an object:
 
     machines    how many there are, or a list of their names
     operations  rows [job, index, machine, start, end, moved]: jobs, operations within a job and machines count
-                from 0; `moved` is 0 where it stands as it was, 1 where its time is another, 2 where also its place
+                from 0; `moved` is 0 where it is as it was, 1 where its time is another, 2 where also its place
                 in its machine's order is
     downtimes   rows [machine, from, until]; may be left out
     now         a moment: what begins before it is past; may be left out
 
-Other names are passed over. Data that has another shape gives a sentence, which stands in the place of the drawing.
+Other names are passed over. Data that has another shape gives a sentence, which is shown instead of the drawing.
 """
 
 from __future__ import annotations

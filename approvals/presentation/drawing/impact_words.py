@@ -20,7 +20,7 @@ from . import impact_track
 from .repeats import Tick
 from .times import lasting
 
-KEPT_NAMES = 6  # of what is kept, told one by one
+KEPT_NAMES = 6  # of what is kept, named one by one
 EARLIER = "decided by earlier steps"
 
 
@@ -52,8 +52,8 @@ class Impact:
     heading: str
     rows: tuple[Row, ...] = ()
     marks: tuple[str, ...] = ()  # of the track: reused, undone, run, ahead, and "held" once
-    sends: str = ""  # the words of the button that sends it, where they depend on what is chosen
-    choice: str = ""  # at a gate: by what name its form sends that this was shown, and what is confirmed
+    sends: str = ""  # the label of the button that sends it, where it depends on what is chosen
+    choice: str = ""  # at a gate: the name under which its form says that this was shown, and what is confirmed
     place: str = ""  # of it on the page, for its id
     shown: str = ""
     ticks: Sequence[Tick] = ()
@@ -79,7 +79,7 @@ def drawn(
     """Return an impact as a page shows it: run, reuse, undo, cannot undo, people.
 
     `people` is the last row; `later`: nothing runs before others have agreed. Where the run does not go on from
-    `at_gate`, the hold line is drawn where it will stand next.
+    `at_gate`, the hold line is drawn where the run will wait next.
     """
     rows = [
         _run(told, later=later),
@@ -97,13 +97,13 @@ def drawn(
 
 
 def approve(told: foretold.Impact, now: People) -> Impact:
-    """Approve as proposed."""
+    """Return what an approval as proposed would do."""
     left = now.quorum - (now.agreed + 1)
     return drawn(told, "If you approve as proposed", people=_agreeing(now, left=left, edited=False), later=left > 0)
 
 
 def edit(told: foretold.Impact, now: People) -> Impact:
-    """Approve with the reader's edit."""
+    """Return what an approval with the reader's edit would do."""
     return _changed(told, now, "If you approve with your edit")
 
 
@@ -115,7 +115,7 @@ def mix(told: foretold.Impact, now: People, *, standing: bool) -> Impact:
 
 
 def override(told: foretold.Impact, now: People) -> Impact:
-    """Put a value in the place of what was proposed: an edit too."""
+    """Return what a value in the place of what was proposed would do: an edit too."""
     return _changed(told, now, "If you replace the result with this")
 
 
@@ -132,7 +132,7 @@ def answer(told: foretold.Impact, now: People, *, standing: bool = True) -> Impa
 
 
 def stop(told: foretold.Impact) -> Impact:
-    """Reject, and the run ends."""
+    """Return what a rejection that ends the run would do."""
     made = drawn(told, "If you stop the run", people=Row(effect="people", title="Closes immediately"))
     first = Row(effect="run", title="Runs nothing", said="The run stops as rejected")
     done = [row for row in told.kept if row.kind == "effect"]
@@ -145,7 +145,7 @@ def stop(told: foretold.Impact) -> Impact:
 
 
 def back(told: foretold.Impact, step: str) -> Impact:
-    """Reject, and the run goes back to `step` with feedback."""
+    """Return what a rejection would do that sends the run back to `step` with feedback."""
     closes = Row(effect="people", title="Closes immediately", said="The agent gets your feedback")
     return drawn(told, f"If you send it back to “{told.title_of(step)}”", people=closes, at_gate=False)
 
@@ -181,7 +181,7 @@ def _run(told: foretold.Impact, *, later: bool) -> Row:
 
 
 def _skipped(told: foretold.Impact) -> list[Row]:
-    """Tell what is passed by, a row for each reason."""
+    """List what is skipped, a row for each reason."""
     words = {"reject": "rejected", "respond": "answered instead"}
     by_why = {row.why: [each for each in told.skipped if each.why == row.why] for row in told.skipped}
     return [

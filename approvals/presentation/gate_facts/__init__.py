@@ -1,1 +1,1 @@
-"""What a gate's page tells beside its actions: who agreed, who asks, what was said."""
+"""What a gate's page shows beside its actions: who agreed, who asks, what was said."""

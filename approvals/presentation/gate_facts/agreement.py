@@ -1,4 +1,4 @@
-"""Who must agree, who has, and whose word has lapsed."""
+"""Who must agree, who has, and whose decision has lapsed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from . import outcomes, preconditions
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
-    """One person's word, or a place that is still empty."""
+    """One person's decision, or a place that is still empty."""
 
     name: str  # empty for an empty place
     verdict: str = ""
-    by_action: Mapping[str, str] = field(default_factory=dict)  # what they said of each action, by id
+    by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
     at: datetime | None = None
     comment: str = ""
@@ -34,12 +34,12 @@ class Voice:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The agreement on what stands now."""
+    """The agreement on the current proposal."""
 
     quorum: int
     agreed: int
     voices: Sequence[Voice]
-    mine: Decision | None  # the reader's own word on what stands now
+    mine: Decision | None  # the reader's own decision on the current proposal
     who: str  # who may decide, in words
     lacking: str = ""  # why those who may decide now are too few
 

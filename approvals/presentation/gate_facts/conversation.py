@@ -43,7 +43,7 @@ class Conversation:
 
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
-    """Read it, in one statement. `earlier`: also what was said at other gates of the run, for those who may see it."""
+    """Read it in one statement. `earlier`: also what was said at the run's other gates, for those who may see it."""
     found = Event.objects.filter(run_id=gate.run_id, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
     if not earlier:
         found = found.filter(subject=gate.subject)

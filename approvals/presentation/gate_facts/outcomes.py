@@ -30,7 +30,7 @@ ICONS = {
 }
 
 
-# By verdict on one action: what became of it in a word, the state that colours it, its icon.
+# By verdict on one action: the result in a word, the state that colours it, its icon.
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "answered"}
 STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited"}
 SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"}

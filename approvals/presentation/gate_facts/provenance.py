@@ -23,7 +23,7 @@ class Provenance:
     """Whose words a card's titles, labels and risk are."""
 
     agent: str
-    outside: bool  # the agent's program is elsewhere: what it sends is its word and not ours
+    outside: bool  # the agent's program is elsewhere: its words are not ours
 
     @classmethod
     def of(cls, gate: Gate) -> Self:

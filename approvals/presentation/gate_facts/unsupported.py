@@ -1,8 +1,8 @@
 """Amounts and names in what a program says of its own request that no argument bears out. Pure.
 
 Arguments that speak of money, or of who gets something, by their real names are the ones that count where there are
-any: an attacker who writes "€10.00" puts 10.00 into another argument. It helps a reader to look; what runs stands
-beside the words in any case, so a form of words that is not known here misleads nobody who reads that.
+any: an attacker who writes "€10.00" puts 10.00 into another argument. It helps a reader to look; what runs is shown
+beside the words in any case, so a wording that is not known here misleads nobody who reads that.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def found(card: Card) -> list[str]:
     except TooMany:
         return ["There are too many arguments to compare the title with: read what would run."]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
-    told: dict[str, str] = {}  # by what is quoted: said twice, it is told of once
+    told: dict[str, str] = {}  # by what is quoted: a quote that comes twice is reported once
     for said in _said(card):
         for quote in _amounts(said.text):
             for sentence in _of_amount(said, quote, paid, known):

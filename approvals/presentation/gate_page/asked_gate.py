@@ -1,4 +1,4 @@
-"""One gate as a reader sees it: what is asked and was said, who may say what, what is typed so far."""
+"""One gate as a reader sees it: what is asked and was said, who may decide, what is typed so far."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AskedGate:
     typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were not taken
-    confirmed: Confirmed | None = None  # the reader's having given their password again
+    confirmed: Confirmed | None = None  # that the reader has given their password again
     unlooked: bool = False  # a second look was asked for, and the decision came without
 
     @cached_property

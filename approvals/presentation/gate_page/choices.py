@@ -70,7 +70,7 @@ class Choices:
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.Impact:
-        """Return the same with what its form sends: what was shown, and what is confirmed."""
+        """Add to an impact what its form sends: what was shown, and what is confirmed."""
         told = told or self.told.get(choice)
         made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
         ticks = repeats.ticks(
@@ -121,7 +121,7 @@ class Choices:
     def expiry(self) -> str:
         """Say what follows where nobody answers in time."""
         if closing.deadline_approves(self.page.gate, self.page.proposal):
-            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what is done once more
+            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what would be repeated
             return impact_words.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
         return impact_words.expiry(self.page.future.expire())
 
@@ -162,7 +162,7 @@ class Choices:
         return self._votes(standing=True)
 
     def _votes(self, *, standing: bool) -> str:
-        """Say the same; an edit counts as the first again, since others agreed to something else."""
+        """Say which approval this would be; an edit is the first again, since others agreed to something else."""
         now = self.people
         return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
 
@@ -174,7 +174,7 @@ class Choices:
 
     @property
     def edit_commit(self) -> str:
-        """Write the same with what is typed; in general where that does not hold, or nothing is typed."""
+        """Write the button's words for what is typed; in general where that does not hold, or nothing is typed."""
         typed, page = self.page.typed, self.page
         if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
             return "Approve with edit"
@@ -188,7 +188,7 @@ class Choices:
 
     @property
     def answer_commit(self) -> str:
-        """Write the same where an answer is sent, until one is chosen."""
+        """Write the button's words where an answer is sent, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return "Send this answer"
         runs = self._called(self.page.card.allows)

@@ -57,7 +57,7 @@ def drafted(read: Shown, user: User) -> GatePage:
 
 
 def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
-    """Put what was typed over an earlier version into a page that shows the one that stands: nothing typed is lost."""
+    """Put what was typed over an earlier version into a page that shows the current one: nothing typed is lost."""
     fields = posted.carried_over(sent, page.card)
     before, now = (whole_state.state_of(page.gate, each) for each in (looked_at, page.proposal))
     page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)

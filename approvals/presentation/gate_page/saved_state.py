@@ -110,7 +110,7 @@ class Saved:
 
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
-        """List (icon, sentence) for what the state's texts hide, found by looking and not by the agent's word."""
+        """List (icon, sentence) for what the state's texts hide, found by looking, without trusting the agent."""
         asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
         return hidden.within({**self.state, "what is asked": asked, "what must still be so": conditions})

@@ -20,8 +20,8 @@ PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?", re.ASCII)
 def in_words(value: Any, currency: str) -> str:
     """Write `1264.10` of "EUR" as "one thousand, two hundred and sixty-four euro, ten cents".
 
-    A currency that has no name here is said by its code, and a part that it has no coin for digit by digit, so that
-    nothing is rounded away. Empty for what is no amount.
+    A currency that has no name here is written by its code, and a part smaller than its coins digit by digit, so that
+    nothing is rounded away. "" for what is no amount.
     """
     try:
         amount = Decimal(str(value))
@@ -61,7 +61,7 @@ def written(value: Any, currency: str) -> str:
 def grouped(value: Any) -> SafeString | None:
     """Render `1264.10` with a gap before each three digits; None for what is short, or no plain number.
 
-    The gap is drawn and no character: what is copied is the value as it is, and an amount that really has a space, a
+    The gap is drawn and is no character: what is copied is the value as it is, and an amount that really has a space, a
     comma or an apostrophe in it looks like none.
     """
     found = PLAIN.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""What the texts of a state hide from whoever reads it, found by looking and not by the agent's word."""
+"""What the texts of a state hide from whoever reads it, found by looking, without trusting the agent."""
 
 from __future__ import annotations
 

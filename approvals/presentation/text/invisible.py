@@ -1,4 +1,4 @@
-"""What is in a text that a reader would not see: pure, text in, pieces out.
+"""What a reader would not see in a text: pure, text in, pieces out.
 
 Escaping stops markup, not deceit. A mail may push its one dangerous line below five thousand blank
 ones, reverse the order of letters, or hide whole sentences in characters that draw nothing. So:
@@ -9,8 +9,8 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 - letters written in two parts that have a character of their own are counted: such a text looks like another one;
 - a host name or a word that mixes alphabets, or reads as a Latin one and is none, is marked.
 
-Unicode Technical Reports 36 and 39 name
-the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51 (joiners inside emoji are kept).
+Unicode Technical Reports 36 and 39 name the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51
+(joiners inside emoji are kept).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
 
 
 def noted(found: Iterator[Piece]) -> Iterator[Piece]:
-    """Pass on the pieces; past `NOTED` marks only what can be read of them, and at the end how many that were."""
+    """Pass on the pieces; past `NOTED` marks only their readable text, and at the end how many they were."""
     marked = places = 0
     for piece in found:
         if piece.kind in ("text", "host", "more"):
@@ -204,8 +204,8 @@ def readable(text: str) -> Iterator[Piece]:
 def host_in(word: str) -> tuple[int, int, str] | None:
     """Return (start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
 
-    By hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile word. Letters
-    of any alphabet make one, but not a sentence that goes on without a space (`schön.Wir`).
+    It searches by hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile
+    word. Letters of any alphabet make a host, but not a sentence that goes on without a space (`schön.Wir`).
     """
     if "." not in word:
         return None
@@ -288,7 +288,7 @@ def in_emoji(text: str, at: int) -> bool:
 def badge_count(text: str) -> tuple[int, int]:
     """Count (characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
 
-    Counted by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
+    It counts by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
     """
     text = text[:SCANNED].replace("\r\n", "\n")
     blank = sum(gap[0].count("\n") - bool(gap.start()) for gap in GAP.finditer(text) if "\n" in gap[0])

@@ -2,8 +2,8 @@
 
 Unicode Technical Standard 39 names the attacks, and its table of confusables says what a character reads as. A word
 that mixes alphabets which have look-alikes is named, and one with a character of any alphabet that reads as an ASCII
-letter or digit beside such; so are letters that are drawn as styled ones (mathematical,
-fullwidth, circled) and read as plain ASCII, and a word all in one foreign alphabet that reads as a Latin one. There are
+letter or digit beside such; so are letters that are drawn as styled ones (mathematical, fullwidth,
+circled) and read as plain ASCII, and a word all in one foreign alphabet that reads as a Latin one. There are
 such words in honest prose too (the Russian for ear, the Greek for and): beside a word of the same alphabet that nobody
 would read as Latin they are left alone.
 
@@ -26,7 +26,7 @@ _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
 _PHONETIC = re.compile("[\u0237\u0250-\u02af\u1d00-\u1dbf]")  # letters of transcriptions, drawn as common ones
 _SIGNS = "\u2223\u212e"  # a bar that reads as an l, and the e on packets
-_EUROPEAN = 0x17F  # up to there stand letters of European languages, a Turkish i without a dot among them
+_EUROPEAN = 0x17F  # the last of the letters of European languages, a Turkish i without a dot among them
 
 
 def scripts(word: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Words that are not ours, as HTML that is safe and honest. What is said about a text is found in `unseen`."""
+"""Words that are not ours, as HTML that is safe and honest. What to say about a text is found in `invisible`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import lookalikes, size_limit
 from .icons import icon
 from .invisible import HEAD, TAIL, Piece, pieces, unnormal, visible
 
-# Words about which there is nothing to say, with no point in them that could make a host; most titles and names.
+# Words with nothing to mark, and no dot that could make a host name: most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
 STRANGE = 6  # what a character costs of a text in which each has to be looked at
 FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
