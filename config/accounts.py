@@ -1,7 +1,7 @@
 """Accounts are made by an administrator: people sign in, sign out and change their password, nothing else.
 
 Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
-could keep somebody out of theirs. An account that is guessed from very many addresses is shut all the same. A browser
+could keep somebody out of theirs. An account that is guessed from very many addresses is locked all the same. A browser
 in which its owner has signed in is counted by itself, whatever others try: a signed cookie says so (OWASP's device
 cookies).
 """
@@ -33,7 +33,7 @@ class Adapter(DefaultAccountAdapter):
     """Closes sign-up and counts wrong passwords."""
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Refuse another guess where there were too many; what a right password used is given back."""
+        """Refuse another guess after too many; an attempt with the right password is not counted."""
         name = str(credentials.get("username", "")).lower()
         device, address = device_of(request, name), ratelimit.get_ip(request)
         self._login_failed_rl_usage = ratelimit.RateLimitUsage([])
@@ -50,7 +50,7 @@ class Adapter(DefaultAccountAdapter):
         self._login_failed_rl_usage.usage += used.usage
 
     def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
-        """Let the browser say later that this person has signed in there."""
+        """Mark the browser as one in which this person has signed in."""
         response: HttpResponse = super().post_login(request, user, **more)
         name = user.get_username().lower()
         device = device_of(request, name) or f"{name}:{secrets.token_hex(16)}"
@@ -65,13 +65,13 @@ class Adapter(DefaultAccountAdapter):
         return False
 
     def is_safe_url(self, url: str) -> bool:
-        """Lead on within this very origin: another port of the host is somebody else's."""
+        """Tell whether a redirect stays within this very origin: another port of the host is another site."""
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
 
 def device_of(request: HttpRequest, name: str) -> str:
-    """Tell which of this person's browsers it is; "" where they have not signed in there."""
+    """Return which of this person's browsers it is; "" where they have not signed in there."""
     said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
     return said if said.rpartition(":")[0] == name else ""
 
@@ -80,17 +80,17 @@ class Reauthenticate(views.ReauthenticateView):
     """Asks a signed-in person for their password again."""
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Note it in the session, under a new key: whoever knew the old one has nothing of it."""
+        """Note it in the session, under a new key, so that it is of no use to somebody who knew the old one."""
         response: HttpResponse = super().form_valid(form)
         self.request.session.cycle_key()
         return response
 
 
 class ChangePassword(views.PasswordChangeView):
-    """Takes another password of somebody who knows their present one."""
+    """Changes the password of somebody who knows their present one."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        """Tell the audit where that one was wrong."""
+        """Record in the audit where the present password was wrong."""
         if "oldpassword" in form.errors:
             confirmation_failed(self.request)
         response: HttpResponse = super().form_invalid(form)
@@ -98,7 +98,7 @@ class ChangePassword(views.PasswordChangeView):
 
 
 def closed(request: HttpRequest, **_: str) -> NoReturn:
-    """Answer for allauth's other pages, whose names its own code looks up."""
+    """Answer 404 for allauth's other pages, whose names its own code looks up."""
     raise Http404
 
 

@@ -1,4 +1,4 @@
-"""The administration's site: its index goes by what somebody wants to do, not by where a table's code is."""
+"""The administration's site: its index is sorted by what somebody wants to do, not by where a table's code is."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Site(AdminSite):
     index_title = "Administration"
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Lead to the one sign-in, whose attempts are counted: Django's own would let passwords be guessed on."""
+        """Redirect to the one sign-in, whose attempts are counted: Django's own would let passwords be guessed."""
         answer: HttpResponse = secure_admin_login(super().login)(request, extra_context)
         return answer
 
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Lead to the one page for it, whose attempts are counted and told of."""
+        """Redirect to the one page for it, whose attempts are counted and recorded."""
         return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:

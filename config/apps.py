@@ -1,4 +1,4 @@
-"""Django's administration, with its own site: apart from that, since apps are named before they can be loaded."""
+"""Django's administration, with Holdpoint's site: a module of its own, since apps are named before models load."""
 
 from django.contrib.admin.apps import AdminConfig
 
@@ -9,7 +9,7 @@ class AdministrationConfig(AdminConfig):
     default_site = "config.administration.Site"
 
     def ready(self) -> None:
-        """Hear of failed sign-ins, besides what the administration does."""
+        """Connect to failed sign-ins, besides what Django's administration does."""
         from django.contrib.auth.signals import user_login_failed
 
         from .sign_ins import on_failure

@@ -1,6 +1,6 @@
 """The ASGI application: static files, Django's pages, the live socket, and the tailer that lives with the process.
 
-The socket takes full origins, letter by letter: a page on another port or over plain HTTP is another site. A request
+The socket compares full origins, letter by letter: a page on another port or over plain HTTP is another site. A request
 whose Origin is missing, `null` or cannot be read is refused.
 """
 
@@ -33,7 +33,7 @@ from config.wire import LEAVE  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
-    """Start the tailer with the web process and stop it with it; start nothing on a PostgreSQL that is unfit."""
+    """Start and stop the tailer with the web process; start nothing on a PostgreSQL that is unfit."""
     await receive()
     if unfit := await asyncio.to_thread(fitness.fault):
         await send({"type": "lifespan.startup.failed", "message": unfit})
@@ -48,10 +48,10 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class FullOrigins(OriginValidator):
-    """Channels' own fails on an origin that is no URL; a browser's is there to be compared, and not to be read."""
+    """Compares origins as text; Channels' own check fails on one that is no URL."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Hand on what comes from a page of this site."""
+        """Pass on connections from a page of this site."""
         said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
         ours = len(said) == 1 and said[0] in self.allowed_origins
         application: Any = self.application if ours else WebsocketDenier()
@@ -74,7 +74,7 @@ application = ProtocolTypeRouter(
             Bounded(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
             outside=Bounded(served, most=FORMS),
         ),
-        # Not channels' AuthMiddleware: whose session it is the socket itself asks, at its start and again and again.
+        # Not channels' AuthMiddleware: the socket itself asks whose session it is, at its start and again and again.
         "websocket": FullOrigins(
             SessionMiddlewareStack(URLRouter(consumer.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS
         ),

@@ -14,7 +14,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Told(NamedTuple):
-    """What whoever sends too much is answered."""
+    """The answer to somebody who sends too much."""
 
     media_type: str
     body: bytes
@@ -32,7 +32,7 @@ class Bounded:
         self.application, self.most, self.told = application, most, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, until more comes than is taken; the application then sees a client that went away."""
+        """Pass the request on; once more comes than is allowed, the application sees a client that went away."""
         if announced(scope) > self.most:
             await refuse(send, self.told(scope))
             return
@@ -61,7 +61,7 @@ class Under:
         self.prefix, self.inside, self.outside = prefix, inside, outside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand one request on."""
+        """Pass one request on."""
         await (self.inside if scope["path"].startswith(self.prefix) else self.outside)(scope, receive, send)
 
 

@@ -1,9 +1,9 @@
-"""Celery's messages, looked at before Celery has them: what no process of this project sent is discarded and logged.
+"""Celery's messages, looked at before Celery has them: one that no process of ours sent is discarded and logged.
 
 Redis may be written to by whoever reaches it, and Celery trusts what it finds there: a message that is not JSON ends
 the worker, a `timelimit` kills the child that works on another's run, `callbacks` and `chord` send further messages. A
-doorbell is none of that: the name of a task of ours, and at most its numbers. So everything else is dropped where it is
-read. Nothing is lost by that: the sweeper rings again for what is due.
+doorbell needs none of that: it is the name of a task of ours, and at most its numbers. Everything else is dropped when
+it is read. Nothing is lost by that: the sweeper rings again for what is due.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from celery import current_app
 from kombu.transport import redis
 from redis.exceptions import ResponseError
 
-# Set by nobody here: each lets a message do more than ring. `timelimit` comes as two empty ones.
+# Nobody here sets these: each lets a message do more than ring. `timelimit` comes as two empty ones.
 UNUSED = (
     "compression", "eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link",
     "callbacks",
@@ -30,10 +30,10 @@ log = structlog.get_logger()
 
 
 class Channel(redis.Channel):
-    """Reads a queue; what cannot be read is gone from it by then."""
+    """Reads a queue; a message that cannot be read is already gone from it."""
 
     def drop_other_types(self, error: ResponseError) -> None:
-        """Delete the keys of another type that stand in the place of queues. Raises `error` where it is not of that."""
+        """Delete keys of another type that are in the place of queues. Raises `error` where it has another cause."""
         if "WRONGTYPE" not in str(error):
             raise error
         name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Kombu's, which hands on doorbells alone."""
+    """Kombu's transport, which passes on doorbells alone."""
 
     Channel = Channel
 
@@ -79,7 +79,7 @@ class Transport(redis.Transport):
 
 
 def discarded(queue: str, why: str) -> None:
-    """Say that a message was dropped, in a line that an operator may alarm on."""
+    """Log that a message was dropped, in a line that an operator may alarm on."""
     log.error("broker.message_discarded", queue=queue, why=why[:300])
 
 

@@ -11,7 +11,7 @@ LIVES = 60  # seconds for which it is known
 
 
 def sing(url: str) -> None:
-    """Say that a worker took a message now."""
+    """Record that a worker took a message now."""
     with client(url) as connection:
         connection.set(KEY, f"{time.time():.3f}", ex=LIVES)
 

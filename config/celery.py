@@ -1,6 +1,6 @@
 """Celery carries doorbells: a message holds a run's id, and PostgreSQL decides whether there is anything to do.
 
-So nothing here needs to be reliable twice: results are ignored, a message may come late, twice or never. The
+So Celery need not be reliable: results are ignored, a message may come late, twice or never. The
 housekeeping queue is served by every worker besides its agents' queues; its canary tells /metrics how long ago a
 worker took a message, which a look at the process list could not.
 """
@@ -35,12 +35,12 @@ def keep_djangos_logging(**_: Any) -> None:
 
 
 class HealthFile(bootsteps.StartStopStep):
-    """Touches it in the loop in which a worker reads its queues: while that has no Redis, the loop stands still."""
+    """Touches the health file in the loop in which a worker reads its queues: without Redis that loop stands still."""
 
     requires = ("celery.worker.components:Timer",)
 
     def start(self, worker: Any) -> None:
-        """Touch it from now on."""
+        """Touch the file from now on."""
         worker.timer.call_repeatedly(health_file.EVERY, health_file.touch)
 
 
@@ -61,7 +61,7 @@ def serve_housekeeping(instance: Any, **_: Any) -> None:
 
 @task_prerun.connect
 def bind_request(task_id: str, **_: Any) -> None:
-    """Have the lines of a task say which request rang for it."""
+    """Bind the id of the request that rang for a task to its log lines."""
     structlog.contextvars.unbind_contextvars("request_id")
     if request_id := request_ids.of_message(task_id):
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -69,5 +69,5 @@ def bind_request(task_id: str, **_: Any) -> None:
 
 @beat_init.connect
 def say_ready(**_: Any) -> None:
-    """Say that beat is there: Celery's own lines of what it sends would be one every few seconds."""
+    """Log that beat is there: Celery's own lines about what it sends would come every few seconds."""
     log.info("beat.ready")

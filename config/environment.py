@@ -1,6 +1,6 @@
-"""Settings from the environment, read strictly: every value that is junk is said, all at once, in plain words.
+"""Settings from the environment, read strictly: every junk value is reported, all at once, in plain words.
 
-A reader never raises. It notes what is wrong and returns something harmless, so that one start tells of
+A reader never raises. It notes what is wrong and returns something harmless, so that one start reports
 every mistake; `refuse_junk` ends the process when there is any. Each name that was asked for is remembered,
 so that a misspelt HOLDPOINT_ variable is refused too, instead of being quietly without effect.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 PREFIX = "HOLDPOINT_"
-TEMPLATE = "change-me"  # stands where .env.example has a secret to be filled in
+TEMPLATE = "change-me"  # what .env.example has where a secret is to be filled in
 OF_CLIENTS = frozenset({"HOLDPOINT_URL", "HOLDPOINT_TOKEN"})  # read by clients/python, in the same shell maybe
 KEY_LENGTH, KEY_LETTERS = 32, 8  # characters of a key, and different ones among them, at least
 YES = frozenset({"1", "true", "yes", "on"})
@@ -51,7 +51,7 @@ class Environment:
         return values
 
     def _refuse_guessable(self, name: str, keys: Sequence[str]) -> None:
-        """Complain of a key that could be guessed, without saying it: complaints are logged."""
+        """Complain of a key that could be guessed, without repeating it: complaints are logged."""
         if any(len(key) < KEY_LENGTH or len(set(key)) < KEY_LETTERS or TEMPLATE in key for key in keys):
             self.complaints.append(
                 f"{name} holds a key that could be guessed; make one of at least {KEY_LENGTH} characters with "
@@ -146,7 +146,7 @@ class Environment:
         return values
 
     def proxies(self, name: str) -> None:
-        """Complain of what is no address or network of proxies: where all are named, a header makes anybody anyone."""
+        """Complain of what is no address or network of proxies: trusting all would let a header fake any address."""
         for value in self.words(name):
             try:
                 everybody = ip_network(value).prefixlen == 0
@@ -159,7 +159,7 @@ class Environment:
     def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:
         """Return a URL with one of `schemes`."""
         value = self.text(name, default, required=required)
-        if TEMPLATE in value:  # a password, mostly, which is not said
+        if TEMPLATE in value:  # a password, mostly, which is not repeated
             self.complaints.append(
                 f"{name} still holds the {TEMPLATE} of .env.example; put a password of your own there."
             )
@@ -192,15 +192,15 @@ class Environment:
 
     @staticmethod
     def broker(redis_url: str) -> str:
-        """Return how Celery writes the URL of a Redis: a unix socket has another scheme there."""
+        """Return the URL of a Redis as Celery writes it: a unix socket has another scheme there."""
         parts = urlsplit(redis_url)
         if parts.scheme != "unix":
             return redis_url
         return f"redis+socket://{unquote(parts.path)}?virtual_host={dict(parse_qsl(parts.query)).get('db', '0')}"
 
     def _of_services(self) -> tuple[str, ...]:
-        """Return how the variables begin by which Kubernetes tells a pod of each service: of one named holdpoint-web
-        HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR and such.
+        """Return the prefixes of the variables by which Kubernetes tells a pod of each service: for one named
+        holdpoint-web HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR and such.
         """
         ending = "_SERVICE_HOST"
         services = [name.removesuffix(ending) for name in self.variables if name.endswith(ending)]

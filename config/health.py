@@ -2,7 +2,7 @@
 
 Readiness says which part is missing to staff and to this machine only; others get the verdict. It answers in time,
 also while a part hangs. Readers of events that are held back make it "degraded", with 200: pages and workers work, only
-live pages and seals are late, and to stop asking this process would mend nothing.
+live pages and seals are late, and taking this process out of the balancer would mend nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def may_see_parts(request: HttpRequest, database: str) -> bool:
-    """Tell whether the details are for whoever asks. `database`: what is wrong with it, where no session is read."""
+    """Tell whether whoever asks may see the details. `database`: its fault, if any; then no session is read."""
     if proxies.is_local(request):
         return True
     try:
@@ -96,7 +96,7 @@ def sweeper() -> str:
 def worker() -> str:
     """Return what is wrong with the workers as a whole, or with one that took nothing; or "".
 
-    One that is busy with long steps is there: its processes say so, each for itself.
+    A worker that is busy with long steps counts as there: each of its processes reports itself.
     """
     try:
         if not Worker.objects.there().exists():

@@ -1,4 +1,4 @@
-"""What beat asks for: the canary that proves that workers work, and clearing at night what nobody needs any more."""
+"""The tasks that beat asks for: the canary that proves that workers work, and the nightly clearing of old rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERS_STAY = timedelta(days=7)  # for whoever sends a request again with its k
 
 @shared_task
 def sing() -> None:
-    """Say that a worker took a message."""
+    """Record that a worker took a message."""
     canary.sing(settings.REDIS_URL)
 
 

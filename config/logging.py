@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-LAST = ("run", "step", "attempt", "token")  # what ties a line to its run stands at its end
+LAST = ("run", "step", "attempt", "token")  # what ties a line to its run comes last
 log = structlog.get_logger(__name__)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -64,10 +64,10 @@ def configuration(style: str, level: str) -> dict[str, Any]:
             # Django's own handlers would print each line again, or mail it.
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.request": {"filters": ["readiness"]},
-            # Whoever asks for another host is refused by one rule, and any scanner does it all day.
+            # A request for another host is refused by one rule, and scanners send them all day.
             "django.security.DisallowedHost": {"filters": ["plain"]},
             "django.server": {"handlers": [], "propagate": True},
-            # uvicorn has set up its own by now, unless it was told not to.
+            # uvicorn has set up its own handlers by now, unless it was told not to.
             "uvicorn": {"handlers": [], "level": level, "propagate": True},
             "uvicorn.error": {"level": level},
             "uvicorn.access": {"handlers": [], "level": level, "propagate": _wants_access_log()},
@@ -81,7 +81,7 @@ def configuration(style: str, level: str) -> dict[str, Any]:
 
 
 def _wants_access_log() -> bool:
-    """Tell whether uvicorn logs requests: --no-access-log leaves its logger with no way out."""
+    """Tell whether uvicorn logs requests: --no-access-log leaves its logger without a handler."""
     access = logging.getLogger("uvicorn.access")
     return bool(access.handlers) or access.propagate
 
@@ -122,7 +122,7 @@ def escaped(text: str) -> str:
 
 
 class ExceptReadiness(logging.Filter):
-    """Drops the error that Django logs for each answer of /readyz that says no: the balancer asks every second."""
+    """Drops the error that Django logs for each failing answer of /readyz: the balancer asks every second."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether to keep the record."""
@@ -130,7 +130,7 @@ class ExceptReadiness(logging.Filter):
 
 
 class WithoutTraceback(logging.Filter):
-    """Makes one line, and a warning, of what strangers bring about: where in the code it is met tells nothing."""
+    """Turns errors that strangers cause into one line, a warning: their traceback would say nothing."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the record, without its exception."""

@@ -3,8 +3,8 @@
 DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where only DATABASE_URL is set the
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
 
-The application may go on meanwhile. Whoever waits for a table's lock keeps everybody waiting who comes after, so no
-statement waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is tried again, for longer
+The application may go on meanwhile. A statement that waits for a table's lock blocks all that come after it, so none
+waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is tried again, for longer
 than any transaction of the application lasts. What was done before stays: of a migration with `atomic = False` single
 statements, which can be sent again.
 """
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def say_again(state: RetryState) -> None:
-    """Say that a lock was not to be had, or not without a deadlock."""
+    """Say that a lock could not be taken, or not without a deadlock."""
     sys.stderr.write(
         f"A table is locked by others, or there was a deadlock; that was try {state.lock_timeouts_count}.\n"
     )

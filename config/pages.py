@@ -25,7 +25,7 @@ class Pages(ASGIHandler):
         self._idle: list[ThreadPoolExecutor] = []  # of one thread each
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer in a thread that has answered others: to begin and to end one for each takes longer than much else."""
+        """Answer in a thread that is reused: to start and end one for each request takes longer than most answers."""
         try:
             thread = self._idle.pop()
         except IndexError:
@@ -34,7 +34,7 @@ class Pages(ASGIHandler):
             async with ThreadSensitiveContext(executor=thread):
                 await self.handle(scope, receive, send)
         finally:
-            thread.submit(self._rest, thread)  # in the thread itself: who has gone away may have left it at work
+            thread.submit(self._rest, thread)  # in the thread itself: a client that went away may have left it at work
 
     def _rest(self, thread: ThreadPoolExecutor) -> None:
         if len(self._idle) < KEPT:
@@ -43,7 +43,7 @@ class Pages(ASGIHandler):
             thread.shutdown(wait=False)
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Make the chain for a thread, whatever the server is."""
+        """Build the middleware chain for a thread, also under ASGI."""
         super().load_middleware(is_async=False)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:

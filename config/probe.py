@@ -1,6 +1,6 @@
 """`python -IS config/probe.py web|worker|beat|sweeper|sandbox`: the services' health checks; exit code 0: healthy.
 
-It is asked every few seconds, so it is a script by itself on few modules of Python's: with Django, or with the package
+It is asked every few seconds, so it is a script by itself with few imports: with Django, or with the package
 that it lies in, one answer took a third of a second of a processor. The web process and the sandbox are asked by HTTP
 (an address may follow), the others by the age of the file that they touch (`agents/serving/health_file.py`).
 """

@@ -14,15 +14,15 @@ LOCAL = frozenset({"127.0.0.1", "::1"})
 
 
 def forwarded(request: HttpRequest) -> bool:
-    """Tell whether somebody says that the request was forwarded, be it true or not."""
+    """Tell whether the request claims to be forwarded, be it true or not."""
     return FORWARDED in request.headers
 
 
 def believed(request: HttpRequest) -> bool:
-    """Tell whether the client's address is the one that a proxy told.
+    """Tell whether the client's address comes from a trusted proxy's header.
 
     uvicorn sets port 0 beside the address that it takes from the header, and no connection comes from port 0. Where a
-    proxy tells a port, too, nothing of it is believed here.
+    proxy sends a port too, none of it is believed here.
     """
     return forwarded(request) and str(request.META.get("REMOTE_PORT", "")) == "0"
 
@@ -30,8 +30,8 @@ def believed(request: HttpRequest) -> bool:
 def trusted_address(request: HttpRequest) -> str:
     """Return the client's address where something may be allowed by it, else "".
 
-    What a proxy passes on that FORWARDED_ALLOW_IPS does not name has the proxy's address: that is anybody. And a page
-    of somebody else's in a browser on this machine has this machine's, once its name was made to lead here.
+    A request through a proxy that FORWARDED_ALLOW_IPS does not name has the proxy's address, so it may be anybody's.
+    And a stranger's page in a browser on this machine has this machine's address, once its name was made to lead here.
     """
     if (forwarded(request) and not believed(request)) or not _nobody_elses(request.META.get(SENT_HOST, "")):
         return ""
@@ -39,7 +39,7 @@ def trusted_address(request: HttpRequest) -> str:
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Tell whether this machine asks by itself."""
+    """Tell whether the request comes from this machine itself."""
     return trusted_address(request) in LOCAL
 
 

@@ -13,18 +13,18 @@ from agents.queries.access import Gone
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Say that a form was over its limit, which one, and what to do; else only that the request made no sense."""
+    """Say which limit a form exceeded, and what to do; else only that the request made no sense."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if isinstance(exception, RequestDataTooBig) else None
     most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}" if isinstance(exception, TooManyFieldsSent) else None
     return render(request, "400.html", {"limit": limit, "most": most}, status=413 if limit or most else 400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Say that there is nothing; of what was there and is gone, what became of it."""
+    """Say that nothing is here, or what became of something that was (410)."""
     gone = str(exception) if isinstance(exception, Gone) else ""
     return render(request, "404.html", {"gone": gone}, status=410 if gone else 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Say that the server met a fault of its own: to programs as a problem document."""
+    """Report a fault of the server's own: to programs as a problem document."""
     return problems.broken(request) if request.path.startswith("/api/") else defaults.server_error(request)

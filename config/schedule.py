@@ -1,4 +1,4 @@
-"""When beat asks for what; the tasks are in config.housekeeping and checkpoints.tasks."""
+"""When beat asks for each task; the tasks are in config.housekeeping and checkpoints.tasks."""
 
 from typing import Any
 

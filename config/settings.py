@@ -108,7 +108,7 @@ DATABASES["default"] |= {
         "pool": POOL,
         "prepare_threshold": 5,
         "connect_timeout": 5,
-        # A server whose host vanished says nothing any more: twenty-five seconds, not the kernel's two hours.
+        # A server whose host vanished sends nothing: give up after twenty-five seconds, not the kernel's two hours.
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
@@ -187,7 +187,7 @@ HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=
 HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)
 HOLDPOINT_STREAK_SECONDS = env.number("HOLDPOINT_STREAK_SECONDS", 5.0, most=3600)
 
-# What browsers are told
+# Security headers
 CONTENT_SECURITY_POLICY = csp.policy(https=HTTPS)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -216,7 +216,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = Path(env.text("HOLDPOINT_STATIC_ROOT", str(HOME / "static"))).resolve()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(HOME / "files")}},
-    # By their digest: what is written again is the same content.
+    # By their digest: writing the same name again writes the same content.
     "artifacts": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {
@@ -256,7 +256,7 @@ HOLDPOINT_LEASE = env.number("HOLDPOINT_LEASE", 10.0, least=0.1, most=3600)
 HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=3600)
 # The largest state, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
-# The largest body that the API takes, in bytes: the largest state fits in, with what is said of it.
+# The largest body that the API takes, in bytes: room for the largest state and what comes with it.
 HOLDPOINT_API_BODY_LIMIT = env.whole(
     "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
 )

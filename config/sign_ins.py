@@ -1,11 +1,11 @@
 """Failed sign-ins, failed confirmations and changed passwords as events of the audit, with the client's address.
 
 What was typed is not stored: somebody who types their password into the wrong field would leave it there for good. An
-account that there is is named by its number; of any other name stays a digest, keyed, which tells one name that is
-tried again and again from many.
+existing account is named by its number; any other name is kept as a keyed digest, which tells one name that is tried
+again and again from many.
 
-A flood of failures is no flood of events: of one account and address, and of all together, the first of a minute is
-written and then each tenth, hundredth and so on, with how many there were by then. Each web process counts by itself.
+A flood of failures is no flood of events: for one account and address, and for all together, the first of a minute is
+written and then the tenth, hundredth and so on, with the count so far. Each web process counts by itself.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from checkpoints import actors
 from checkpoints.events import event_log
 
 MINUTE = 60.0
-SINGLE = 200  # failed sign-ins of a minute that are told by account and address; beyond it all together
+SINGLE = 200  # failed sign-ins of a minute that are recorded by account and address; beyond it all together
 MANY = "many addresses"
 
 
 class Minute:
-    """How often each of some things happened in the minute at hand."""
+    """How often each key was counted in the current minute."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, ...]] = Counter()
@@ -48,10 +48,10 @@ minute = Minute()
 
 
 class PasswordTold:
-    """Tells the audit of every password that is set, on whatever page; Django asks it like a rule for passwords."""
+    """Records in the audit every password that is set, on whatever page; Django calls it like a password validator."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Take every password: the other rules say which are too weak."""
+        """Accept every password: the other rules say which are too weak."""
 
     def get_help_text(self) -> str:
         """Return "": there is nothing to say beside a field."""
@@ -70,7 +70,7 @@ class PasswordTold:
 
 
 def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
-    """Tell of credentials that Django refused: a confirmation where it is the person signed in, else a sign-in."""
+    """Record credentials that Django refused: a confirmation where it is the person signed in, else a sign-in."""
     if request is None:
         return
     typed = str(credentials.get("username", ""))
@@ -88,7 +88,7 @@ def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest
 
 
 def confirmation_failed(request: HttpRequest) -> None:
-    """Tell that somebody who is signed in gave a wrong password where theirs was asked for again."""
+    """Record that somebody who is signed in gave a wrong password where theirs was asked for again."""
     actor, address = actors.of_user(request.user), _address(request)
     count = minute.count("confirmation", actor.id, address)
     if _is_told(count):

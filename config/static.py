@@ -22,7 +22,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 SHEET = "css/main.css"
 IMPORT = re.compile(r'^@import url\("(?P<file>[^"]+)"\) layer\((?P<layer>\w+)\);$', re.MULTILINE)
-# Of a file whose name changes with its content nobody asks whether it changed, and a page loads dozens of them.
+# No browser asks whether a file changed whose name changes with its content, and a page loads dozens of them.
 REVALIDATION = ("etag", "last-modified")
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -42,7 +42,7 @@ class Storage(CompressedManifestStaticFilesStorage):
 
 
 def gathered(name: str, read: Callable[[str], str]) -> str:
-    """Return a style sheet with each that it imports into a layer in that layer."""
+    """Return a style sheet with the sheets that it imports into layers written into those layers."""
 
     def inside(found: re.Match[str]) -> str:
         return f"@layer {found['layer']} {{\n{read(posixpath.join(posixpath.dirname(name), found['file']))}}}"

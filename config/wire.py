@@ -2,7 +2,7 @@
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
 a request for as long as its sender likes. `--http config.wire:Bounded` puts this protocol in its place. The body's
-length is bounded by config.bodies, its content by whoever reads it.
+length is bounded by config.bodies, its content by the code that reads it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MOST_HEADERS = 100
 HEAD = 64 * 1024  # bytes of the address and all headers together
 PACE = 16 * 1024  # bytes a second of a body that is given more time
-LEAVE = "leave"  # in the server's state: what to call when it is asked to end
+LEAVE = "leave"  # in the server's state: the function to call when it is asked to end
 
 
 def patience(received: int, *, least: float) -> float:
@@ -56,14 +56,14 @@ class Bounded(HttpToolsProtocol):
         self._came += len(data)
         self._unread += len(data)
         super().data_received(data)
-        # What ends within the bound is measured when it ends, and told the bound.
+        # A head that ends within the bound is measured when it ends, and the answer names the bound.
         if self._unread > 2 * HEAD and not self.transport.is_closing():
             self._refuse(*_too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun = True
-        if self._late is None:  # it came in one piece with the end of the one before
+        if self._late is None:  # this request came in one piece with the end of the one before
             self._wait()
 
     def on_headers_complete(self) -> None:
@@ -84,7 +84,7 @@ class Bounded(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what the parser does not take, or what is refused in the middle of it."""
+        """Answer a request that the parser does not take, or that is refused in the middle of it."""
         self._refuse(*self._refusal)
 
     def _wait(self) -> None:
@@ -97,7 +97,7 @@ class Bounded(HttpToolsProtocol):
             self._late = None
 
     def _look(self, since: float) -> None:
-        """Close, unless enough came meanwhile to be given more time, or this side has not read what came."""
+        """Close, unless enough came to earn more time, or this side has not read what came."""
         least = settings.HOLDPOINT_REQUEST_TIMEOUT
         until = since + patience(self._came, least=least)
         if self.flow.read_paused:
@@ -109,7 +109,7 @@ class Bounded(HttpToolsProtocol):
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, told)
 
     def _refuse(self, status: HTTPStatus, told: str) -> None:
-        """Answer in the place of what would answer, and close; who waits for the rest sees a client that went away."""
+        """Answer in the application's place and close; where it waits for the rest, it sees that the client left."""
         cycle = self.cycle
         before = self.pipeline or (cycle and not cycle.response_complete and not cycle.more_body)
         if self._begun and not before and (cycle is None or cycle.response_complete or not cycle.response_started):

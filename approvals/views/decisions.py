@@ -133,7 +133,7 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: err
 
 
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
-    """Return what a person is told."""
+    """Return what a person is told about a refusal."""
     wrong = isinstance(refusal, errors.Rejected)
     said = "Correct what is listed here. Your input is kept." if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):

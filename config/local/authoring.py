@@ -1,8 +1,8 @@
 """Writing an agent beside a running stack: `make run AGENTS=my_agent`.
 
 The modules are served beside the others, and their folder is watched. When a file in it changes, the code is read by
-a process of its own first: where it cannot be used that is said in a sentence, and what runs goes on as it is; where
-it can, the processes that hold code are started anew, and everything else stays.
+a process of its own first: where it cannot be used, a sentence says why, and what runs goes on as it is; where it
+can, the processes that hold code are started anew, and everything else stays.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Author:
     looked: float = 0.0
 
     def begin(self) -> None:
-        """Remember how the files are when the processes start."""
+        """Remember the state of the files when the processes start."""
         self.taken = self.seen = dict(self.files())
 
     def look(self) -> None:
@@ -85,7 +85,7 @@ class Author:
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
 
     def read(self) -> tuple[int, str]:
-        """Return whether every module can be used (0), and what is to be said of them."""
+        """Return 0 where every module can be used, else the exit code, and what to say about them."""
         command = [sys.executable, "manage.py", "agents"]
         done = subprocess.run(command, cwd=ROOT, env=self.stack.environment, capture_output=True, text=True)
         said = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]

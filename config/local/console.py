@@ -1,4 +1,4 @@
-"""What the one who typed `make run` sees: each process's lines under its name, and waits that say so."""
+"""The output of `make run`: each process's lines under its name, and a line for each long wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLOURS = ("36", "32", "33", "35", "34", "96", "92", "95")
 WIDTH = 9
 QUIET = 2.0  # seconds before a wait starts to say that it goes on
 TELL_EVERY = 5.0
-LAST = 5  # lines of each process that are told again where it ends
+LAST = 5  # lines of each process that are repeated when it ends
 
 
 class Console:

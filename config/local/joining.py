@@ -1,7 +1,7 @@
 """How `manage.py` in another terminal finds the stack that `make run` started.
 
 The stack chooses its servers' addresses and keys by itself, so it writes down what it gave to its processes; a
-command that was told of no database reads that, as long as the stack runs. What the caller has set is kept.
+command without a database in its environment reads that, as long as the stack runs. What the caller has set is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of things: what starts after what, what stops before what, and what happens when something dies."""
+"""The order in which the stack's processes start and stop, and what happens when one dies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Stack:
             signal.signal(number, self.on_signal)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Stop, or hurry."""
+        """Stop at the first signal, hurry at the second."""
         now = time.monotonic()
         if not self.asked_at:
             self.asked_at = now

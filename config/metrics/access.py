@@ -12,7 +12,7 @@ from config import proxies
 
 
 def refusal(request: HttpRequest) -> HttpResponse | None:
-    """Return the refusal, 401, of somebody who may not; None for who may. Raises Http404 where no token would help."""
+    """Return a 401 for somebody who may not read, None for others. Raises Http404 where no token would help."""
     if _sends_token(request) or _asks_from_inside(request):
         return None
     if not settings.HOLDPOINT_METRICS_TOKEN:
@@ -29,7 +29,7 @@ def _sends_token(request: HttpRequest) -> bool:
 
 
 def _asks_from_inside(request: HttpRequest) -> bool:
-    """Tell whether the client's address is one of those that may."""
+    """Tell whether the client's address may read the metrics."""
     if settings.HOLDPOINT_METRICS_NETWORKS:
         return _within(proxies.trusted_address(request), settings.HOLDPOINT_METRICS_NETWORKS)
     return not settings.HOLDPOINT_METRICS_TOKEN and proxies.is_local(request)
@@ -38,6 +38,6 @@ def _asks_from_inside(request: HttpRequest) -> bool:
 def _within(address: str, networks: list[str]) -> bool:
     try:
         client = ip_address(address)
-    except ValueError:  # none that is trusted
+    except ValueError:  # no trusted address
         return False
     return any(client in ip_network(network) for network in networks)

@@ -22,7 +22,7 @@ class Broker(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the queues' lengths and the canary's age; that Redis is not there, where it is not."""
+        """Yield the queues' lengths and the canary's age, or only that Redis does not answer."""
         names = [*registry.queues(), settings.CELERY_TASK_DEFAULT_QUEUE]
         try:
             lengths = queues.waiting(names)

@@ -1,10 +1,10 @@
-"""What PostgreSQL holds, asked for at each scrape, and told of as not there where it does not answer in time.
+"""What PostgreSQL holds, asked for at each scrape, and reported as missing where it does not answer in time.
 
 The statements run in a thread of their own, so that neither a server that has stopped in the middle of an answer nor a
-pool that has run out keeps the scrape waiting: what the process itself counts is told all the same. Each statement
+pool that has run out keeps the scrape waiting: what the process itself counts is reported all the same. Each statement
 reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs. One
 that fails, or waits for a lock, costs its own figures alone: each has at most its share of the time that is left, and
-holdpoint_database_figures says which are missing, since an alert does not fire on what is not told.
+holdpoint_database_figures says which are missing, since an alert does not fire on a missing figure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 class Database(Collector):
-    """Asks PostgreSQL for all of it at once; who scrapes meanwhile gets the same answer."""
+    """Asks PostgreSQL for all of it at once; another scrape meanwhile gets the same answer."""
 
     def __init__(self) -> None:
         self._bounded = BoundedChecks[list[Metric]]()
@@ -75,7 +75,7 @@ def _family(read: Family, share: float) -> list[Metric]:
     if timeout < 1:  # 0 would be for ever
         log.warning("metrics.left_out", family=_name(read), error="no time was left")
         return []
-    run_sql(f"SET LOCAL statement_timeout = {timeout}", [], prepare=False)  # the first that it answers
+    run_sql(f"SET LOCAL statement_timeout = {timeout}", [], prepare=False)  # its first statement
     try:
         with transaction.atomic():
             return list(read())

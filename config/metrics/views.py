@@ -1,4 +1,4 @@
-"""`/metrics`: in the format that whoever scrapes asks for."""
+"""`/metrics`, in the format that the scraper asks for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ for collector in (Database(), Broker(), Pools()):
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Tell all figures."""
+    """Return all figures."""
     refused = refusal(request)
     if refused is not None:
         return refused

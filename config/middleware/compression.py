@@ -1,6 +1,6 @@
 """Pages compressed, streams not: under ASGI Django makes each piece of a stream a gzip member of its own.
 
-A browser decodes the first member and drops the rest without a word, so that an export would end after its first piece.
+A browser decodes the first member and silently drops the rest, so that an export would end after its first piece.
 """
 
 from __future__ import annotations

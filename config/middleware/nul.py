@@ -1,4 +1,4 @@
-"""A NUL in an address is refused before any view looks for it: PostgreSQL takes none in a text, and no page has one."""
+"""A NUL in an address is refused before any view looks for it: PostgreSQL takes none, and no page has one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Probes and scrapes reach a process by an address that nobody can list as a host: a pod's, a container's.
 
-So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and one of ours
-stands in its place: what a stranger writes there is neither refused nor ever part of an answer. What these pages tell
-by the client's address alone looks at the one that was sent (config.proxies).
+So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and replaced by
+one of ours: what a stranger writes there is neither refused nor ever part of an answer. A rule that goes by the
+client's address alone still looks at the Host that was sent (config.proxies).
 """
 
 from __future__ import annotations

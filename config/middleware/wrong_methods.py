@@ -1,7 +1,7 @@
 """A page for a person who opens an address that only takes what a form sends.
 
-A refused form stays at the address that it was sent to. Who then signs in again, or opens the address from the bar,
-comes there with a GET, and a 405 without a body is a browser's own error page, from which nothing leads on.
+A refused form stays at the address that it was sent to. Somebody who then signs in again, or opens the
+address from the bar, sends a GET, and a 405 without a body is a browser's own error page, which has no link onwards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks that answer in time, whatever they wait for.
 
-A server that hangs, or whose host is gone, keeps whoever asks it waiting, and a balancer asks every second. So each
-check runs in a thread of its own, of which there is one at a time: who asks meanwhile waits for the same answer.
+A server that hangs, or whose host is gone, keeps its clients waiting, and a balancer asks every second. So each check
+runs in a thread of its own, of which there is one at a time: another caller meanwhile waits for the same answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BoundedChecks(Generic[Answer]):
         self._under_way: dict[str, Future[Answer]] = {}
 
     def ask(self, checks: Mapping[str, Callable[[], Answer]], *, within: float, late: Answer) -> dict[str, Answer]:
-        """Return each check's answer; `late` of one without one after `within` seconds. Raises what a check raises."""
+        """Return each check's answer, or `late` if it has none within `within` seconds. Raises what a check raises."""
         until = time.monotonic() + within
         asked = {name: self._asked(name, check) for name, check in checks.items()}
         answers = {}

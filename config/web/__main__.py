@@ -1,7 +1,7 @@
-"""`python -m config.web`: the web process, with everything that uvicorn has to be told, wherever it is started.
+"""`python -m config.web`: the web process, with all of uvicorn's options, wherever it is started.
 
 At SIGTERM it takes no more connections, closes the sockets (1012: restart) and the requests that only wait, which
-come again to whoever listens then, gives the others GRACE seconds, and ends.
+clients send again to the next process, gives the others GRACE seconds, and ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> int:
         http="config.wire:Bounded",
         access_log=False,
         timeout_graceful_shutdown=GRACE,
-        # Unset is nobody's here; uvicorn would believe whoever speaks from this machine.
+        # Unset means no proxy is trusted; uvicorn would believe any client on this machine.
         forwarded_allow_ips=os.environ.get("FORWARDED_ALLOW_IPS", ""),
     )
     return 0

@@ -76,7 +76,7 @@ class Ballot:
 
 
 def ballots(card: Card, chosen: Mapping[str, Chosen], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
-    """Return ballots by action id for a card with several actions; {} for any other: one choice covers all of it."""
+    """Return ballots by action id for a card with several actions; {} for any other, which one choice covers."""
     if card.question is not None or len(card.actions) < 2:
         return {}
     return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}

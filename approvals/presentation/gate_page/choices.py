@@ -98,7 +98,7 @@ class Choices:
 
     @property
     def chosen_then(self) -> str:
-        """Return what is chosen before anybody chose: never what ends the run."""
+        """Return what is selected before anybody chooses: never what ends the run."""
         return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property

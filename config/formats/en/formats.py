@@ -1,6 +1,6 @@
 """How the administration writes dates and times: as the pages do, with seconds, 24 hours and the reader's zone.
 
-Django's own formats of a language overrule the settings, so these stand in their place. Pages of the product say
+Django's own formats of a language overrule the settings, so these replace them. Pages of the product write
 times by their own tag.
 """
 
