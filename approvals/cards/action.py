@@ -23,7 +23,7 @@ MOST_PINNED = 100_000  # bytes of one action's pinned values
 class Settled:
     """Why an action does not run as it was shown: somebody refused it, or answered in its place.
 
-    It stands in the proposal, so that whoever agrees to that agrees to this too.
+    It is part of the proposal, so that whoever agrees to that agrees to this too.
     """
 
     verdict: str  # reject or respond
@@ -32,7 +32,7 @@ class Settled:
     response: Any = None  # what the agent gets in the place of the effect's result
 
     def same(self, other: Settled | None) -> bool:
-        """Whether it says the same, whoever said it."""
+        """Tell whether both settle the same, whoever did it."""
         return other is not None and replace(self, by="") == replace(other, by="")
 
 
@@ -71,7 +71,7 @@ class Action:
         object.__setattr__(self, "verdicts", tuple(self.verdicts))
 
     def takes(self, verdict: str) -> bool:
-        """Whether this verdict is offered for it."""
+        """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts
 
     def in_own_words(self, *, external: bool) -> bool:
@@ -79,14 +79,14 @@ class Action:
         return external and self.registered is None
 
     def unfilled(self, asked: Action) -> list[str]:
-        """What of the missing is still as the agent `asked` it, or empty; nothing of an action that does not run."""
+        """List the missing places that are empty or as the agent `asked` them; none where the action does not run."""
         if self.settled is not None:
             return []
         values = [(place, _at(self.arguments, place), _at(asked.arguments, place)) for place in self.missing]
         return [place for place, now, was in values if is_empty(now) or same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field; `settled`, `registered` and `missing` only where something is."""
+        """Return a JSON object with every field; `settled`, `registered` and `missing` only where they are set."""
         apart = ("settled", "registered", "missing")
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
@@ -96,7 +96,7 @@ class Action:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Action:
-        """The action that `to_json` wrote."""
+        """Read the action that `to_json` wrote."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         settled, registered = known.get("settled"), known.get("registered")
         told = {
@@ -107,7 +107,7 @@ class Action:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether nothing was filled in: nothing there, null, blank text, or nothing in it."""
+    """Tell whether nothing was filled in: None, blank text, or an empty list or object."""
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
 
 
@@ -116,14 +116,14 @@ def _at(value: Any, place: str) -> Any:
 
 
 def editable(step: StepSpec) -> tuple[str, ...]:
-    """Pointers to the places of the state that a gate step lets people edit."""
+    """Return pointers to the places of the state that a gate step lets people edit."""
     return tuple(entry if entry.startswith("/") else json_pointer.join("", entry) for entry in step.edits)
 
 
 def completed(
     action: Action, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False
 ) -> Action:
-    """`action` with what the plan and the state know better than the agent's card. Raises CardRefused.
+    """Complete `action` with what the plan and the state know better than the agent's card. Raises CardRefused.
 
     Where the plan hides anything of what it is called with, the plan's schema is the one: a card's would show it.
     """
@@ -155,7 +155,7 @@ def completed(
 
 
 def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
-    """What is senseless about the verdicts that the actions take, and about who performs them."""
+    """List what is wrong with the verdicts that the actions take, and with who performs them."""
     faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
     faults += [fault for action in actions for fault in _missing_faults(action, step)]
     faults += [fault for action in actions for fault in pinned_faults(action)]
@@ -171,14 +171,14 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
 
 
 def pinned_faults(action: Action) -> Iterator[str]:
-    """A pinned value is never folded, so a page would carry all of it."""
+    """Yield a fault where the pinned values are too long: they are never folded, so a page would carry all of them."""
     long = sum(len(canonical(_at(action.arguments, place))) for place in action.pinned)
     if long > MOST_PINNED:
         yield f"action {action.id!r} pins more than {MOST_PINNED:,} bytes, which nobody reads; pin less, or quote it"
 
 
 def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
-    """What nobody could fill in would keep the gate from ever being approved."""
+    """Yield a fault for each missing value that nobody could fill in: the gate could never be approved."""
     for place in action.missing:
         where = f"action {action.id!r} lacks {place}"
         if not (json_pointer.has(action.arguments, place) or schema_at(action.schema, place)):
@@ -188,14 +188,14 @@ def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
 
 
 def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:
-    """What the plan says of a place. Where that cannot be told apart from what is secret there, all of it is."""
+    """Return the plan's schema of a place; all is secret where it cannot be told apart from what is secret there."""
     known = schema_at(plan.state_schema, pointer)
     hidden = redact.veil(plan.state_schema).at(pointer).hides and not redact.veil(known).hides
     return {"writeOnly": True} if hidden else known
 
 
 def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
-    """What the effect's own field takes, an item of it where it is a list; else, or where it says more, the card's."""
+    """Return the schema of a response: the effect's field or its items'; else, or where it says more, the card's."""
     if effect is None or not effect.responds:
         return dict(action.response)
     place = json_pointer.join("", effect.responds)

@@ -15,7 +15,7 @@ from .recovery_answers import GRANTING
 
 
 def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
+    """Return the answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
     if card.question is None:
         raise Invalid([problem("This gate asks no question; approve, edit or reject it.")])
     chosen = (answer or {}).get("choice")
@@ -30,7 +30,7 @@ def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
-    """Whether an answer lets the gate's effects run."""
+    """Tell whether an answer lets the gate's effects run."""
     if answer is None or card.question is None:
         return False
     if not card.rejects:

@@ -40,17 +40,17 @@ class Target:
 
 
 def body(target: Target, card: Card, *, answer: Any = None) -> dict[str, Any]:
-    """A proposal as a JSON object: everything that is shown as asked-for."""
+    """Return a proposal as a JSON object: everything that is shown as asked-for."""
     return {**card.to_json(), **asdict(target), "answer": answer}
 
 
 def seen(proposal_body: Mapping[str, Any]) -> bytes:
-    """The digest that a reviewer's decision carries."""
+    """Return the digest that a reviewer's decision carries."""
     return digests.of_value(dict(proposal_body))
 
 
 def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, str]]:
-    """(action id, effect) for every allowed effect: one grant each.
+    """Return (action id, effect) for every allowed effect: one grant each.
 
     What is refused or answered for gets none. An effect that no action names belongs to the first that runs, and to
     "" where there is none.
@@ -63,7 +63,7 @@ def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, s
 
 
 def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
-    """The fields that an effect reads and that nothing writes between the gate and the effect.
+    """List the fields that an effect reads and that nothing writes between the gate and the effect.
 
     The gate itself writes its feedback there. An effect that performs several actions, one after the other, reads
     what the steps on the way from one to the next write; which action it is the grant says.
@@ -80,13 +80,13 @@ def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
 
 
 def _round(plan: PlanSpec, effect: str) -> list[StepSpec]:
-    """The steps that may run between an effect and itself, that one included."""
+    """List the steps that may run between an effect and itself, that one included."""
     after = {name for way in plan.successors(effect) for name in plan.reachable(way)}
     return [step for step in plan.steps if step.name in {*after, effect} and effect in plan.reachable(step.name)]
 
 
 def loose_names(plan: PlanSpec, *, gate_step: str, effect: str) -> set[str]:
-    """The fields that an effect reads and an approval does not fix, and all that steps after the gate make them of.
+    """Return the fields an effect reads that an approval does not fix, and what steps after the gate make them of.
 
     The agent's steps may write them after the approval; a person who was not asked may not.
     """
@@ -99,7 +99,7 @@ def loose_names(plan: PlanSpec, *, gate_step: str, effect: str) -> set[str]:
 
 
 def bound_fields(plan: PlanSpec, *, gate_step: str, effects: Sequence[str], fields: Mapping[str, bytes]) -> Bound:
-    """Per effect, the digests of the fields that an approval fixes. `fields`: field -> digest."""
+    """Return, per effect, the digests of the fields that an approval fixes. `fields`: field -> digest."""
     return {
         effect: {name: _hex(fields, name) for name in bound_names(plan, gate_step=gate_step, effect=effect)}
         for effect in effects
@@ -133,7 +133,7 @@ class Approved:
         arguments: Mapping[str, Any],
         preconditions: Sequence[str] = (),
     ) -> Approved:
-        """What a proposal lets run, with the final arguments by action id, and the ids of its preconditions."""
+        """Build what a proposal lets run, with the final arguments by action id, and the ids of its preconditions."""
         card = Card.from_json(proposal_body).with_arguments(arguments)
         return cls(
             run=proposal_body["run"],
@@ -151,11 +151,11 @@ class Approved:
         )
 
     def guarding(self, effect: str) -> list[Precondition]:
-        """The preconditions that are checked before that effect is done."""
+        """List the preconditions that are checked before that effect is done."""
         return [each for each in self.preconditions if each.guards(effect)]
 
     def digest(self) -> bytes:
-        """The digest *to run*."""
+        """Return the digest *to run*."""
         actions = [
             {
                 "id": a.id, "tool": a.tool, "effect": a.effect, "pointer": a.pointer, "arguments": a.arguments,
@@ -196,7 +196,7 @@ def observed(
     state: Mapping[str, Any],
     fields: Mapping[str, bytes],
 ) -> Approved:
-    """`approved` as the world is now for `effect`: its arguments and bound fields read from `state`.
+    """Return `approved` as the world is now for `effect`: its arguments and bound fields read from `state`.
 
     `fields` holds the digest of each of the state's fields; `plan` is a hex digest; `action` is the one that is about
     to be performed, where the effect performs several, each by itself.
@@ -209,12 +209,12 @@ def observed(
 
 
 def recompute(approved: Approved, **world: Any) -> bytes:
-    """The digest to run, over what would run now. Takes what `observed` takes."""
+    """Compute the digest *to run* over what would run now. Takes what `observed` takes."""
     return observed(approved, **world).digest()
 
 
 def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None = None, **world: Any) -> list[Row]:
-    """What changed since the approval, as rows; takes what `observed` takes.
+    """List what changed since the approval, as rows; takes what `observed` takes.
 
     With `approved_state`, the state that was approved, a changed field is shown by its values, else by its digests.
     """
@@ -244,7 +244,7 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
 
 
 def body_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
-    """What changed between two versions of a proposal: the arguments of each action, then the answer."""
+    """List what changed between two versions of a proposal: the arguments of each action, then the answer."""
     old, new = Card.from_json(before), Card.from_json(after)
     rows = []
     for action in new.actions:
@@ -255,7 +255,7 @@ def body_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
 
 
 def _settled_rows(before: Action | None, after: Action) -> list[Row]:
-    """What is said of an action by itself, where that is another than before."""
+    """Return a row where an action's settled verdict has changed; else nothing."""
     was, now = (each.settled if each else None for each in (before, after))
     if was == now:
         return []
@@ -264,7 +264,7 @@ def _settled_rows(before: Action | None, after: Action) -> list[Row]:
 
 
 def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:
-    """The difference of two values as rows for a table."""
+    """List the differences of two values as rows for a table."""
     return [{"of": of, **row} for row in patch.changes(before, after)]
 
 

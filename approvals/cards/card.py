@@ -73,7 +73,7 @@ class Card:
 
     @property
     def rejects(self) -> bool:
-        """Whether what is asked may be rejected; the question of a recovery gate has to be answered."""
+        """Tell whether what is asked may be rejected; the question of a recovery gate has to be answered."""
         return self.question is None or self.question.get("rejects", False)
 
     def label_of(self, answer: Mapping[str, Any] | None) -> str:
@@ -84,25 +84,25 @@ class Card:
         return str(labels.get(answer["choice"], answer["choice"]))
 
     def action(self, action_id: str) -> Action | None:
-        """The action of that id."""
+        """Find the action of that id."""
         return next((action for action in self.actions if action.id == action_id), None)
 
     def with_arguments(self, arguments: Mapping[str, Any]) -> Card:
-        """The same card with other arguments, by action id."""
+        """Return the same card with other arguments, by action id."""
         return replace(self, actions=[replace(a, arguments=arguments.get(a.id, a.arguments)) for a in self.actions])
 
     def unfilled(self, asked: Card) -> list[tuple[Action, str]]:
-        """(action, pointer) of all that has to be filled in before this is approved; `asked` is the agent's card."""
+        """List (action, pointer) of all that must be filled in before approval; `asked` is the agent's card."""
         before = {action.id: action for action in asked.actions}
         return [(each, place) for each in self.actions if each.id in before for place in each.unfilled(before[each.id])]
 
     @property
     def settled(self) -> bool:
-        """Whether somebody refused one of the actions, or answered in its place."""
+        """Tell whether somebody refused one of the actions, or answered in its place."""
         return any(action.settled for action in self.actions)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
+        """Return a JSON object with every field."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
         lists_of = ("actions", "quotes", "charts", "preconditions")
@@ -111,7 +111,7 @@ class Card:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Card:
-        """The card that `to_json` wrote; names that are not a card's are passed over."""
+        """Read the card that `to_json` wrote; names that are not a card's are ignored."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         nested = {
             "actions": [Action.from_json(action) for action in data.get("actions", [])],
@@ -123,7 +123,7 @@ class Card:
 
 
 def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], recovery: bool = False) -> Card:
-    """`card` with what the plan and the state know better than the agent's card.
+    """Complete `card` with what the plan and the state know better than the agent's card.
 
     `recovery`: it asks about a step that failed. Raises CardRefused where the card cannot be asked about.
     """
@@ -166,7 +166,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
 
 
 def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
-    """The card without these texts in its words. Where arguments are from the state, its schema hides them."""
+    """Return the card without these texts in its words. Where arguments are from the state, its schema hides them."""
     if not secrets:
         return card
     plain = {
@@ -180,7 +180,7 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
 
 
 def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
-    """Arguments from the state are hidden by their schema; those that are at no place of it run nowhere."""
+    """Scrub an action's words, and its arguments where they are at no place of the state: no schema hides those."""
     words = {name: redact.scrubbed(getattr(action, name), secrets) for name in ("title", "undo")}
     if action.pointer or redact.veil(action.schema):
         return replace(action, **words)
@@ -194,12 +194,12 @@ def _secret_faults(card: Card, veil: redact.Veil) -> list[str]:
 
 
 def _asked(card: Card, action: Action) -> Action:
-    """Beside a question no action takes a verdict of its own."""
+    """Return the action as it is asked: beside a question it takes no verdict of its own."""
     return replace(action, verdicts=()) if card.question else action
 
 
 def _steps_before(plan: PlanSpec, name: str) -> list[str]:
-    """Where a rejection may send the run back to: not to what would be done twice, which a rewind has confirmed."""
+    """List the steps to which a rejection may send the run back: no irreversible ones; only a rewind confirms those."""
     names = [s.name for s in plan.steps]
     before = plan.steps[: names.index(name)] if name in names else ()
     return [s.name for s in before if not s.irreversible]
@@ -232,7 +232,7 @@ def _allow_faults(card: Card, step: StepSpec) -> list[str]:
 
 
 def _precondition_faults(card: Card, step: StepSpec, plan: PlanSpec) -> list[str]:
-    """A recovery's card repeats what a gate's card offered, so there any gate's observation will do."""
+    """List the faults of preconditions; a recovery card repeats a gate's, so there any gate's observation will do."""
     gates = [step] if step.kind == "gate" else plan.steps
     observable = [name for gate in gates for name in gate.observes]
     return precondition.faults_of(card.preconditions, observable=observable, allows=card.allows)
@@ -248,7 +248,7 @@ def _question_faults(card: Card) -> list[str]:
 
 
 def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
-    """What is wrong with the schemas that answers are held against; of a step that failed is asked all the same."""
+    """List what is wrong with the schemas of answers; a recovery gate asks all the same, with choices unchecked."""
     answering = [each for each in card.actions if each.response and each.takes(action.RESPOND)]
     asked = [(f"the response of action {each.id!r}", each.response) for each in answering]
     choices = card.question["choices"] if card.question and not recovery else []

@@ -25,12 +25,12 @@ class Chart:
         object.__setattr__(self, "figures", tuple((str(label), str(text)) for label, text in self.figures))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
+        """Return a JSON object with every field."""
         return {**asdict(self), "figures": [list(each) for each in self.figures]}
 
 
 def scrubbed(charts: Sequence[Chart], secrets: Sequence[str]) -> list[Chart]:
-    """The charts without these texts in the words about them."""
+    """Return the charts without these texts in the words about them."""
     return [
         replace(each, title=redact.scrubbed(each.title, secrets), figures=redact.scrubbed(each.figures, secrets))
         for each in charts
@@ -38,7 +38,7 @@ def scrubbed(charts: Sequence[Chart], secrets: Sequence[str]) -> list[Chart]:
 
 
 def faults_of(charts: Sequence[Chart], state: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a card's charts, a sentence each."""
+    """List what is wrong with a card's charts, a sentence each."""
     faults = []
     for chart in charts:
         if not chart.title.strip():

@@ -11,7 +11,7 @@ from .card import Card
 
 
 def refuse_unfit(card: Card, changed: Collection[str]) -> None:
-    """Raises Invalid where an edit of these actions does not fit the tools by which the gate drew them."""
+    """Raise Invalid where an edit of these actions does not fit the tools by which the gate drew them."""
     errors = [
         problem(message, action=action.id, pointer=place, at=action.pointer + place)
         for action in card.actions

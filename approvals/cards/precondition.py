@@ -36,26 +36,26 @@ class Precondition:
         object.__setattr__(self, "effects", tuple(self.effects))
 
     def guards(self, effect: str) -> bool:
-        """Whether it is checked before that effect is done."""
+        """Tell whether it is checked before that effect is done."""
         return not self.effects or effect in self.effects
 
     def around(self) -> tuple[str, str]:
-        """The label's words before the observed value, and those after it."""
+        """Return the label's words before the observed value, and those after it."""
         before, _, after = self.label.partition(VALUE)
         return before.strip(), after.strip()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
+        """Return a JSON object with every field."""
         return {**asdict(self), "effects": list(self.effects), "value": self.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Precondition:
-        """The precondition that `to_json` wrote."""
+        """Read the precondition that `to_json` wrote."""
         return cls(**{f.name: data[f.name] for f in fields(cls) if f.name in data})
 
 
 def faults_of(offered: Sequence[Precondition], *, observable: Iterable[str], allows: Sequence[str]) -> list[str]:
-    """What is wrong with a card's preconditions but for their ids, a sentence each."""
+    """List what is wrong with a card's preconditions but for their ids, a sentence each."""
     known, faults = set(observable), []
     for each in offered:
         if not each.label.strip() or len(each.label) > LABEL_LIMIT:
@@ -70,22 +70,22 @@ def faults_of(offered: Sequence[Precondition], *, observable: Iterable[str], all
 
 
 def agreed_to(offered: Sequence[Precondition], *, added: Iterable[str], dropped: Iterable[str]) -> list[str]:
-    """The ids that one person's word adds to the required ones, in the card's order.
+    """List the ids that one person's decision adds to the required ones, in the card's order.
 
-    A word that says nothing of a preselected one leaves it as the agent offered it.
+    A decision that does not name a preselected one leaves it as the agent offered it.
     """
     named, without = set(added), set(dropped)
     return [each.id for each in offered if each.id in named or (each.preselected and each.id not in without)]
 
 
 def counted(offered: Sequence[Precondition], added: Iterable[str]) -> list[str]:
-    """The ids of those that hold, in the card's order: the required ones and those that were added."""
+    """List the ids of the preconditions that hold, in the card's order: the required ones and those that were added."""
     chosen = set(added)
     return [each.id for each in offered if each.required or each.id in chosen]
 
 
 def drifts(fixed: Iterable[Precondition], now: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows: what is not as it was. `now`: by observation; one that is not there was not looked at.
+    """List as rows what is not as it was. `now`: by observation; one that is not there was not looked at.
 
     A row's `pointer` begins with the observation's name. No rows: the world is, to the byte, what was approved.
     """

@@ -19,12 +19,12 @@ class Quote:
     role: str = ""  # what they are here and how it came: "customer, by mail"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field."""
+        """Return a JSON object with every field."""
         return asdict(self)
 
 
 def scrubbed(quotes: Sequence[Quote], secrets: Sequence[str]) -> list[Quote]:
-    """The quotes without these texts in the words about them."""
+    """Return the quotes without these texts in the words about them."""
     return [
         replace(each, label=redact.scrubbed(each.label, secrets), role=redact.scrubbed(each.role, secrets))
         for each in quotes
@@ -32,7 +32,7 @@ def scrubbed(quotes: Sequence[Quote], secrets: Sequence[str]) -> list[Quote]:
 
 
 def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a card's quotes, a sentence each."""
+    """List what is wrong with a card's quotes, a sentence each."""
     faults = []
     for quote in quotes:
         if not quote.label.strip():

@@ -1,4 +1,4 @@
-"""A word that speaks of each action by itself, read and checked against what stands. Pure.
+"""A decision by action, read and checked against the current proposal. Pure.
 
 Whoever approves an action agrees to it as the gate asks it, edited by others or not. Where others have refused it, or
 answered in its place, that is said with the same verdict again: to approve it is to have it run after all.
@@ -38,7 +38,7 @@ class Each:
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
-    """One person's word on every action of a card, by id and in the card's order."""
+    """One person's decision on every action of a card, by id and in the card's order."""
 
     said: Mapping[str, Each]
 
@@ -48,7 +48,7 @@ class Word:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The new arguments of what is edited."""
+        """Return the new arguments of the actions that are edited."""
         return {name: each.arguments for name, each in self.said.items() if each.verdict == EDIT}
 
     @property
@@ -56,12 +56,12 @@ class Word:
         return {name: each.verdict for name, each in self.said.items()}
 
     def settles(self, card: Card, *, by: str) -> Card:
-        """The card with what this word settles; what is said again stays with whoever said it first."""
+        """Return the card with what this decision settles; what is repeated stays with whoever said it first."""
         return replace(card, actions=[_settled(action, self.said[action.id], by) for action in card.actions])
 
 
 def read(said: Mapping[str, Any], card: Card) -> Word:
-    """The word, with every action spoken of. Raises Invalid with every fault at once."""
+    """Read the decision, which has to cover every action. Raises Invalid with every fault at once."""
     if card.question is not None:
         raise Invalid([problem("The gate asks a question: answer it.", pointer="/actions")])
     faults = [problem("The gate has no such action.", action=name) for name in said if card.action(name) is None]
@@ -83,7 +83,7 @@ def read(said: Mapping[str, Any], card: Card) -> Word:
 
 
 def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
-    """What an answer in the place of an action's effect writes: an item, where the field that takes it is a list."""
+    """Return what an answer in place of an action's effect writes: an item, where the field that takes it is a list."""
     effect = next((step for step in plan.steps if step.name == action.effect), None)
     if action.settled is None or action.settled.verdict != RESPOND or effect is None or not effect.responds:
         return {}
@@ -92,7 +92,7 @@ def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
 
 
 def of_card(card: Card, asked: Card) -> dict[str, str]:
-    """Action id -> the verdict that a proposal stands for, beside the card that the agent asked with."""
+    """Return action id -> the verdict that a proposal implies, beside the card that the agent asked with."""
     return {action.id: _verdict_of(action, asked.action(action.id)) for action in card.actions}
 
 
@@ -111,13 +111,13 @@ def _settled(action: Action, each: Each, by: str) -> Action:
 
 
 def _repeats(action: Action, each: Each) -> bool:
-    """Whether this is the verdict that stands, said again without words of one's own."""
+    """Tell whether this repeats the current verdict without words of one's own."""
     silent = not each.reason and each.response in (None, "")
     return silent and action.settled is not None and action.settled.verdict == each.verdict
 
 
 def _form_faults(action: Action, each: Any) -> list[Problem]:
-    """What is no word about an action at all."""
+    """List the faults of form in what was said of an action."""
     if not isinstance(each, Mapping) or each.get("verdict") not in VERDICTS:
         return [problem(f"Choose one of {', '.join(action.verdicts)}.", action=action.id, part="verdict")]
     strange = sorted(set(each) - set(PARTS))
@@ -153,7 +153,7 @@ def _faults(word: Word, card: Card) -> list[Problem]:
 
 
 def wordless(action: Action, each: Each, *, all_rejected: bool) -> list[Problem]:
-    """What is missing where a verdict takes words: the agent goes on without the effect, so it has to be told."""
+    """List the words that a verdict lacks: the agent goes on without the effect, so it has to be told why."""
     if _repeats(action, each):
         return []
     if each.verdict == REJECT and not each.reason.strip() and not all_rejected:

@@ -1,4 +1,4 @@
-"""What each choice at an open gate would do: the gate as it stands, put into the facts that an impact is made of."""
+"""What each choice at an open gate would do: the gate as it is now, put into the facts that an impact is made of."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Foretold:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """What the gate shows. Raises NotVerified."""
+        """Return what the gate shows. Raises NotVerified."""
         return self._saved()
 
     @cached_property
@@ -54,15 +54,15 @@ class Foretold:
 
     @cached_property
     def saved(self) -> Saved:
-        """The state that the gate shows."""
+        """Return the state that the gate shows."""
         return Saved(self.snapshot.state, self.snapshot.fields)
 
     def approve(self) -> Impact:
-        """People agree to what stands, with any edit in it."""
+        """Foretell that people agree to the current proposal, with any edit in it."""
         return self.with_patch(self.standing)
 
     def with_patch(self, operations: Sequence[Op], card: Card | None = None) -> Impact:
-        """People agree to the gate's state after a JSON Patch, and to what `card` settles. Raises ValueRefused."""
+        """Foretell agreement to the state after a JSON Patch, and to what `card` settles. Raises ValueRefused."""
         card = card or self.card
         state = patch.apply(list(operations), self.snapshot.state)
         writes = {
@@ -83,7 +83,7 @@ class Foretold:
         return self._told(choices.asking_anew(self.history, self.fact, start, now, **said))
 
     def answering(self, choice: str) -> Impact | None:
-        """An answer to what the gate asks, a fault or not; None for one of which nothing is known."""
+        """Foretell an answer to the gate's question, a recovery gate's or another's; None where nothing is known."""
         if self.fact.recovery:
             return self.answer(choice)
         offered = self.card.question["choices"] if self.card.question else []
@@ -91,32 +91,32 @@ class Foretold:
         return None if found is None else self.answered(grants=found.get("grants", False))
 
     def answered(self, *, grants: bool) -> Impact:
-        """One answer among verdicts, which lets the gate's effects run or does not."""
+        """Foretell an answer at a gate that takes verdicts too; it lets the gate's effects run or does not."""
         given = self._grants(self.saved, self.card) if grants else []
         target = choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered")
         return self._told(target, self.card.actions)
 
     def stop(self) -> Impact:
-        """Reject, and the run ends."""
+        """Foretell a rejection that ends the run."""
         return self._told(choices.stopping(self.history, self.fact, self.saved))
 
     def expire(self) -> Impact:
-        """Nobody answers in time, and the policy does not approve by that."""
+        """Foretell that nobody answers in time, and the policy does not approve by that."""
         return self._told(choices.expiring(self.history, self.fact, self.saved))
 
     def back(self, step: str) -> Impact:
-        """Reject, and the run goes back to `step`."""
+        """Foretell a rejection that sends the run back to `step`."""
         start = choices.last_start(self.history, step)
         before = None if start is None else self._before(start)
         return self._told(choices.going_back(self.history, self.fact, step, self.saved, before=before))
 
     def answer(self, choice: str) -> Impact | None:
-        """One answer to a question; None for one of which nothing is known."""
+        """Foretell an answer to a recovery gate's question; None where nothing is known of it."""
         target = choices.answering(self.history, self.fact, choice, self.saved)
         return None if target is None else self._told(target)
 
     def _before(self, start: Execution) -> Saved | None:
-        """The state from which an execution started; None where retention removed it, as the runtime has it then."""
+        """Load the state from which an execution started; None where retention removed it: the runtime lacks it too."""
         if not start.parent:
             return None
         try:
@@ -126,12 +126,12 @@ class Foretold:
         return Saved(snapshot.state, snapshot.fields)
 
     def _told(self, target: Target, actions: Sequence[Action] = ()) -> Impact:
-        """The impact, with what it does once more; a question about a fault asks about that itself."""
+        """Compute the impact, with what it does once more; a recovery gate asks about that itself."""
         told = impact(self.history, target)
         return told if self.fact.recovery else replace(told, repeats=repeats(self.history, target, told, actions))
 
     def _grants(self, now: Saved, card: Card) -> list[GrantFact]:
-        """The rights that an agreement would give, with what it covers."""
+        """List the grants that an agreement would give, with what each covers."""
         allowed = binding.pairs(card.actions, card.allows)
         shown = {json_pointer.tokens(action.pointer)[0] for action in card.actions if action.pointer}
         return [

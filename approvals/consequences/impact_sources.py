@@ -25,17 +25,17 @@ def register(source: Source, stamp: Callable[[Run], str], beside: Beside) -> Non
 
 
 def history_of(run: Run) -> History:
-    """What is recorded of the run's lineage. Needs the run's plan."""
+    """Read what is recorded of the run's lineage. Needs the run's plan."""
     for source, *_ in _registered:
         return source(run)
     return History(run=run.pk, plan=spec_of(run.plan), next_step=run.next_step)
 
 
 def stamp_of(run: Run) -> str:
-    """A text that is another one where a run of the lineage has begun an effect, or one was settled."""
+    """Return a text that changes when a run of the lineage begins an effect, or one is settled."""
     return "".join(stamp(run) for _, stamp, _ in _registered)
 
 
 def beside(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
-    """By gate, for a list of them: what stands from before and a yes would do once more, as far as that is cheap."""
+    """List by gate the earlier effects that an approval would do once more, as far as that is cheap to find."""
     return {gate: rows for *_, look in _registered for gate, rows in look(gates).items()}

@@ -47,40 +47,40 @@ class Stood:
 
     @property
     def recovery(self) -> bool:
-        """Whether it asked how to go on after a fault."""
+        """Tell whether it asked how to go on after a fault."""
         return self.kind == Gate.Kind.RECOVERY
 
     @cached_property
     def card(self) -> Card:
-        """The card as the agent's step returned it."""
+        """Return the card as the agent's step returned it."""
         return Card.from_json(canonical_json.decode(self.body))
 
     @cached_property
     def settled(self) -> Card | None:
-        """The card as it was decided on, where that was action by action."""
+        """Return the card as it was decided on, where that was action by action; else None."""
         return Card.from_json(canonical_json.decode(self.told)) if self.told else None
 
     @cached_property
     def choice(self) -> str:
-        """What was answered, where it asked a question."""
+        """Return the id of the answer, where it asked a question; else ""."""
         answered = canonical_json.decode(self.answer) or {}
         return str(answered.get("choice", ""))
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
-        """Action id -> what was decided that it is to do."""
+        """Return action id -> the final arguments that were decided."""
         found: dict[str, Any] = canonical_json.decode(self.final)
         return found
 
     @cached_property
     def bound(self) -> dict[str, dict[str, str]]:
-        """Effect -> {field: hex digest} that the approval covers."""
+        """Return effect -> {field: hex digest} that the approval covers."""
         found: dict[str, dict[str, str]] = canonical_json.decode(self.binds)
         return found
 
 
 def of_lineage(lineage: int) -> list[Stood]:
-    """Every gate of a run and its forks, oldest first."""
+    """List every gate of a run and its forks, oldest first."""
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     given = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))
     found = Gate.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("pk").annotate(given=given, told=TOLD)

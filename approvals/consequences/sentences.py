@@ -8,7 +8,7 @@ from .verbs import phrase
 
 
 def told(repeat: Repeat, *, at: str, here: int, doing: str = "Approving") -> str:
-    """Two sentences, what was done and what does it again; see `done`. `doing` is the subject of the second."""
+    """Write two sentences: what was done (see `done`), and what does it again. `doing` is the second's subject."""
     verb, _ = phrase(repeat.titles)
     again = f"{verb.third} it again" if repeat.certain else f"may {verb.base} it again"
     again = again if repeat.done else f"could {verb.base} it twice"
@@ -16,14 +16,14 @@ def told(repeat: Repeat, *, at: str, here: int, doing: str = "Approving") -> str
 
 
 def done(repeat: Repeat, *, at: str, here: int) -> str:
-    """What was done, without an end. `at` is its moment in words, `here` the run that is decided about."""
+    """Say what was done, without a full stop. `at` is its moment in words, `here` the run that is decided about."""
     verb, what = phrase(repeat.titles)
     said = " ".join(filter(None, [f"{what} was already {verb.past}", at, _where(repeat, here)]))
     return f"{said[:1].upper()}{said[1:]}" if repeat.done else f"Nobody knows whether {said}"
 
 
 def again(repeat: Repeat) -> str:
-    """What is confirmed: `Send it again`."""
+    """Name what is confirmed: `Send it again`."""
     return f"{phrase(repeat.titles)[0].base.capitalize()} it again"
 
 

@@ -37,7 +37,7 @@ DO = Verb("do", "does", "done")
 
 
 def phrase(titles: Sequence[str]) -> tuple[Verb, str]:
-    """(what is done, to what), by the first title that can be taken apart: (send, "an e-mail").
+    """Return (what is done, to what), by the first title that can be taken apart: (send, "an e-mail").
 
     Where none can, the first is done as a whole, quoted.
     """
@@ -50,7 +50,7 @@ def phrase(titles: Sequence[str]) -> tuple[Verb, str]:
 
 
 def third(title: str) -> str:
-    """`sends an e-mail`; a title that is not taken apart in quotation marks."""
+    """Return `sends an e-mail`; a title that is not taken apart comes in quotation marks."""
     verb, _, rest = title.strip().partition(" ")
     known = VERBS.get(verb.lower())
     return " ".join(filter(None, [known.third, rest])) if known else f"“{title.strip()}”"

@@ -1,7 +1,7 @@
-"""How one reviewer's word is taken.
+"""Recording one reviewer's decision.
 
-Everything is read and checked, then one guarded UPDATE takes the gate's row where it is still open, in time
-by the database's clock, and asks what the reviewer saw. That update is the only judge of a race, and its
+Everything is read and checked, then one guarded UPDATE takes the gate's row where it is still open, in time by the
+database's clock, and asks for the proposal that the reviewer saw. That update is the only judge of a race, and its
 lock puts the rest of the deciders in a line until this transaction ends. A refusal rolls everything back
 and is then an event of its own.
 """
@@ -50,7 +50,7 @@ from .submission import Submission, Verdict, added, back_to, check_key
 
 
 class _SaidBefore(Exception):
-    """The same key again: roll back and hand out what it did the first time."""
+    """The same key again: roll back and return the decision that it made the first time."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
@@ -132,7 +132,7 @@ def _hand_out_same(voices: Iterable[Decision], by: User, said: Submission, reque
 
 
 def _spoken_once(voices: Sequence[Decision], by: User, said: Submission) -> list[Decision]:
-    """The words of the others for what stands. Raises AlreadySaid; a rejection takes one's own approval back."""
+    """List others' votes for the current proposal. Raises AlreadySaid; a rejection takes one's own approval back."""
     mine = [one.pk for one in voices if one.user_id == by.pk]
     if mine and said.verdict != Verdict.REJECT:
         raise AlreadySaid
@@ -142,7 +142,7 @@ def _spoken_once(voices: Sequence[Decision], by: User, said: Submission) -> list
 
 
 def _supersede(gate: Gate, standing: Proposal, following: Next, by: User) -> Proposal:
-    """Put the next proposal in the place of the one that stands; what was said about that one lapses."""
+    """Replace the current proposal with the next one; votes for the old one lapse."""
     body = {**standing.content, **following.card.to_json(), "answer": following.answer}
     body.pop("state", None)
     if edit_state.beyond(following.card, following.patch):
@@ -194,7 +194,7 @@ def _write(
 
 
 def _alike(card: Card, said: Submission, changed: Sequence[str]) -> dict[str, str]:
-    """By action, what one word about all of them says: whoever agrees also agrees to what others have refused."""
+    """Return the verdict by action of a decision on all of them: who agrees also agrees to what others have refused."""
     if said.verdict in (Verdict.REJECT, Verdict.ANSWER):
         return {action.id: str(said.verdict) for action in card.actions}
     plain = {action.id: action.settled.verdict if action.settled else str(Verdict.APPROVE) for action in card.actions}
@@ -253,7 +253,7 @@ def _close_when_due(
 
 
 def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
-    """Count who spoke for the proposal that stands, by everybody's authority as it is now.
+    """Tally the votes for the current proposal, by everybody's authority as it is now.
 
     Whoever agreed before something was done that this would do once more agreed to less than the last of them.
     """
@@ -270,7 +270,7 @@ def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
 
 
 def _lapse(gate: Gate, standing: Proposal, count: Tally) -> event_log.Entry:
-    """Take out the word of people who may no longer decide; they can speak again if they may again."""
+    """Drop the votes of people who may no longer decide; they can vote again if they may again."""
     standing.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in count.lapsed]
     data = {"users": users, "proposal": standing.number, **evidence.opened(gate, standing)}
@@ -278,7 +278,7 @@ def _lapse(gate: Gate, standing: Proposal, count: Tally) -> event_log.Entry:
 
 
 def _record_refusal(gate: Gate, by: User, said: Submission, refusal: DecisionRefused) -> None:
-    """Keep that somebody tried, in a transaction of its own: the attempt's own is rolled back by now."""
+    """Record the refusal as an event, in a transaction of its own: the attempt's own is rolled back by now."""
     known = said.verdict if said.verdict in Verdict.values else ""
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):

@@ -37,22 +37,22 @@ class DecisionImpact:
 
     @property
     def left(self) -> int:
-        """How many more have to agree after it."""
+        """Count how many more people have to agree after this decision."""
         return 0 if self.rejects else max(self.quorum - self.others - 1, 0)
 
     @property
     def closes(self) -> bool:
-        """Whether it ends the gate, so that what the impact says happens at once."""
+        """Tell whether the decision ends the gate, so that its impact happens at once."""
         return self.left == 0
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        """What was done before and would be done once more, which whoever sends it has to confirm."""
+        """List the effects that were done before and would be done once more, which the reviewer has to confirm."""
         return self.impact.repeats if self.impact else ()
 
     @property
     def mark(self) -> str:
-        """What a decision carries as `shown`, in hex."""
+        """Return what a decision carries as `shown`, in hex."""
         return "".join(sorted(map(_marked, self._acts)))
 
     @property
@@ -60,11 +60,11 @@ class DecisionImpact:
         return (self.impact.acts() if self.impact else set()) | {CLOSES if self.closes else WAITS}
 
     def beside(self, others: int) -> DecisionImpact:
-        """The same where so many others agree."""
+        """Return the same impact where so many others agree."""
         return replace(self, others=others)
 
     def check_shown(self, shown: str) -> None:
-        """Raises ConsequencesChanged. `shown` is the mark of what was shown; "" where nothing was."""
+        """Raise ConsequencesChanged where more would happen than was shown: `shown` is its mark, "" for none."""
         if not (shown and self.closes):
             return
         known = {shown[at : at + LENGTH] for at in range(0, len(shown), LENGTH)}
@@ -73,13 +73,13 @@ class DecisionImpact:
             raise ConsequencesChanged(self.impact, last=beyond == {CLOSES})
 
     def check_confirmed(self, effects: Set[int], *, run: int) -> None:
-        """Raises RepeatNotConfirmed. `effects` are the numbers of those that may be done once more."""
+        """Raise RepeatNotConfirmed unless `effects` has the number of each effect that is done once more."""
         if lacking := [each for each in self.repeats if each.effect not in effects]:
             raise RepeatNotConfirmed(lacking, run=run)
 
 
 def of_word(gate: Gate, standing: Proposal, said: Submission, following: Next | None) -> DecisionImpact:
-    """What a word does, see following.put; beside nobody yet. Reads what the run's lineage has recorded."""
+    """Compute a decision's impact, see next_proposal.put; no others agree yet. Reads the records of the lineage."""
     future = Foretold(gate, standing.card, standing.state_patch)
     rejects = said.verdict == Verdict.REJECT
     impact = _rejected(future, said) if rejects else _agreed(future, standing, said, following)

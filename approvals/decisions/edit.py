@@ -45,9 +45,9 @@ def edited(
     arguments: Mapping[str, Any],
     offered: Sequence[str],
 ) -> Edit:
-    """Apply new `arguments`, by action id, to the proposal that stands.
+    """Apply new `arguments`, by action id, to the current proposal.
 
-    `saved` is the gate's state, `standing` the JSON Patch of the proposal that stands, `offered` the pointers
+    `saved` is the gate's state, `standing` the JSON Patch of the current proposal, `offered` the pointers
     within the state that this gate lets people edit. Raises EditRefused or Invalid with every problem at once.
     """
     arguments = {name: _kept(card.action(name), new) for name, new in arguments.items()}
@@ -73,7 +73,7 @@ def edited(
 
 
 def _kept(action: Action | None, new: Any) -> Any:
-    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    """Return what was sent, with the secrets that its placeholders stand for. Raises Invalid."""
     if action is None:
         return new
     try:
@@ -83,7 +83,7 @@ def _kept(action: Action | None, new: Any) -> Any:
 
 
 def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) -> list[Action]:
-    """The actions that the edit changes. Raises EditRefused for everything that may not be touched."""
+    """List the actions that the edit changes. Raises EditRefused for everything that may not be edited."""
     refused: list[Problem] = []
     wanted: list[Action] = []
     for action_id, new in arguments.items():
@@ -109,7 +109,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
 
 
 def _reach(row: Mapping[str, Any], before: Any) -> str:
-    """The place that a change alters: all of a list where an item came, went or moved, for the others shift."""
+    """Return the place that a change alters: the whole list where an item came, went or moved, for the others shift."""
     outer = row["pointer"].rpartition("/")[0]
     shifts = (
         row["kind"] != "changed"
@@ -129,7 +129,7 @@ def _beyond(action: Action, pointer: str) -> Problem:
 
 
 def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
-    """The state as the agent's own model has it. Raises Invalid, each fault at the action that it is in."""
+    """Return the state in the agent's own model's form. Raises Invalid, each fault at the action that it is in."""
     try:
         valid, faults = validators.validated(plan, state)
     except validators.NoValidator as unknown:
@@ -140,7 +140,7 @@ def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _located(card: Card, fault: validators.Fault) -> Problem:
-    """A fault of the state, named by the innermost action whose arguments it is in."""
+    """Attribute a fault of the state to the innermost action whose arguments it is in."""
     place, message = fault["pointer"], fault["message"]
     owners = [a for a in card.actions if a.pointer and json_pointer.covers(a.pointer, place)]
     if not owners:
@@ -150,7 +150,7 @@ def _located(card: Card, fault: validators.Fault) -> Problem:
 
 
 def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
-    """A name that the agent's model passes over would vanish without a word: refuse it instead."""
+    """Refuse a name that the agent's model ignores, since it would vanish silently. Raises EditRefused."""
     there = json_pointer.has(state, action.pointer)
     places = dropped(sent, json_pointer.find(state, action.pointer)) if there else [""]
     refused = [_beyond(action, place) for place in places]
@@ -159,7 +159,7 @@ def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
 
 
 def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) -> None:
-    """Places may lie in one another: an edit of one action is none of another that takes no edit, or was refused."""
+    """Refuse an edit of one action that changes another, nested one that takes no edit or was refused."""
     refused: list[Problem] = []
     for other in card.actions:
         if not other.pointer or other in wanted:
@@ -178,7 +178,7 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
 
 
 def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
-    """The pointers of what was sent and its normal form does not have."""
+    """List the pointers that are in what was sent and not in its normal form."""
     if isinstance(sent, dict) and isinstance(normal, dict):
         gone = [json_pointer.join(pointer, name) for name in sent if name not in normal]
         kept = [name for name in sent if name in normal]
@@ -189,7 +189,7 @@ def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
 
 
 def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
-    """The card with words that speak of the edited state.
+    """Return the card with texts that describe the edited state.
 
     Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
     asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.

@@ -1,7 +1,7 @@
 """An edit of the whole saved state, where the gate's policy lets people make one. Reads no tables.
 
 What is asked about stays: an edit may change what an action would be called with, and not take it out. What the gate
-writes itself is not offered either. The rest is the agent's own validator's word, as with any edit.
+writes itself is not offered either. The agent's own validator judges the rest, as with any edit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def rewritten(
     standing: Sequence[dict[str, Any]],
     wanted: Mapping[str, Any],
 ) -> Edit:
-    """Put the state `wanted` in the place of what stands; else as editing.edited.
+    """Propose the state `wanted` instead of the current one; else as edit.edited.
 
     A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.
     Raises EditRefused or Invalid with every problem at once, each by its pointer within the state.
@@ -63,7 +63,7 @@ def rewritten(
 
 
 def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """What was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    """Return what was sent, with the secrets that its placeholders stand for. Raises Invalid."""
     try:
         state: dict[str, Any] = redact.veil(spec_of(plan).state_schema).kept(dict(wanted), before)
     except ValueRefused as refused:
@@ -72,12 +72,12 @@ def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> d
 
 
 def beyond(card: Card, operations: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a JSON Patch of the state changes anything that the actions do not show."""
+    """Tell whether a JSON Patch of the state changes anything that the actions do not show."""
     return any(not _shown(card, str(each["path"])) for each in operations)
 
 
 def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What differs between two states where no action shows it, as rows for a diff."""
+    """List the differences of two states that no action shows, as rows for a diff."""
     names = [name for name in {**before, **after} if before.get(name) is not after.get(name) or name not in before]
     old, new = ({name: state[name] for name in names if name in state} for state in (before, after))
     return [row for row in patch.changes(old, new) if not _shown(card, row["pointer"])]
@@ -86,7 +86,7 @@ def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any])
 def rows_of_versions(
     card: Card, saved: Callable[[], Mapping[str, Any]], before: list[dict[str, Any]], after: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The same between two versions of a proposal by their patches; `saved` gives the state that the gate shows."""
+    """List the same for two versions of a proposal by their patches; `saved` gives the state that the gate shows."""
     if not (beyond(card, before) or beyond(card, after)):
         return []
     old, new = (patch.apply(operations, dict(saved())) for operations in (before, after))
@@ -94,7 +94,7 @@ def rows_of_versions(
 
 
 def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Veil) -> list[dict[str, Any]]:
-    """Rows between two versions of what is asked, each of what its `of` says, without what is secret."""
+    """Return the rows between two versions of a proposal without secrets; each names its part in `of`."""
     found = []
     for row in rows:
         part, _, name = str(row.get("of", "")).partition(":")
@@ -110,7 +110,7 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Veil) -> 
 
 
 def fault(message: str, at: str = "") -> Problem:
-    """One fault, by its place within the state."""
+    """Return one fault, by its place within the state."""
     return problem(message, part=PART, pointer=at, at=at)
 
 
@@ -119,7 +119,7 @@ def _shown(card: Card, place: str) -> bool:
 
 
 def _refuse_kept(card: Card, step: StepSpec, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raises EditRefused where what is asked about is gone, or what the gate itself writes is another."""
+    """Raise EditRefused where the edit drops what is asked about, or changes what the gate itself writes."""
     asked = [
         action.pointer for action in card.actions if action.pointer and not json_pointer.has(wanted, action.pointer)
     ]

@@ -1,7 +1,7 @@
-"""What one reviewer's word puts in the place of what stands. Writes nothing.
+"""The proposal that a decision would create. Writes nothing.
 
-A decision asks it before it takes the gate's row, and so does whoever wants to know what a decision would do: the one
-is refused where the other would be.
+Recording a decision computes it before taking the gate's row, and so does the preview of what a decision would do: a
+preview is refused where the decision would be.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNCHANGED = "Change this value: the agent says that it cannot go on with it as i
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """The proposal that a word puts in the place of the one that stands."""
+    """The proposal that replaces the current one after a decision."""
 
     card: Card
     answer: Any
@@ -47,7 +47,7 @@ class Next:
 
 
 def put(reading: Reading, *, by: User, said: Submission) -> tuple[Submission, Word | None, Next | None]:
-    """(what was said, of each action where it was, what it asks instead of what stands: None where it speaks of that).
+    """Return (submission, decision by action or None, next proposal or None where the decision keeps the current one).
 
     Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
     """
@@ -73,7 +73,7 @@ def put(reading: Reading, *, by: User, said: Submission) -> tuple[Submission, Wo
 
 
 def _refuse_unfilled(asked: Card, card: Card) -> None:
-    """Raises Invalid where what would be agreed to lacks what the agent cannot go on without."""
+    """Raise Invalid where the proposal agreed to would lack what the agent cannot go on without."""
     faults = []
     for action, place in card.unfilled(asked):
         there = json_pointer.has(action.arguments, place) and not is_empty(json_pointer.find(action.arguments, place))
@@ -83,7 +83,7 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
 
 
 def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None, by: User) -> Next | None:
-    """What this word asks instead of what stands; None where it speaks of what stands."""
+    """Compute the proposal that replaces the current one; None where the decision is about the current one itself."""
     body, card = standing.content, standing.card
     if word is not None:
         made = per_action.mixed(
@@ -107,7 +107,7 @@ def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None
 
 
 def _edited(gate: Gate, standing: Proposal, said: Submission) -> Edit:
-    """What an edit makes of what stands: of its actions, or of the whole state where the policy allows that."""
+    """Apply an edit to the current proposal: to its actions, or to the whole state where the policy allows that."""
     over: dict[str, Any] = {
         "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,
     }  # fmt: skip
@@ -120,5 +120,5 @@ def _edited(gate: Gate, standing: Proposal, said: Submission) -> Edit:
 
 
 def _revived(card: Card, changed: Sequence[str]) -> Card:
-    """What others had refused runs after all where somebody edits it."""
+    """Clear the refusal of an action that somebody edits: it runs after all."""
     return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])

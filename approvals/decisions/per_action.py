@@ -1,4 +1,4 @@
-"""What a word that speaks of each action asks for, in the place of what stands. Reads no tables.
+"""The proposal that a decision by action asks for instead of the current one. Reads no tables.
 
 What it approves and edits is in the arguments, what it refuses and answers for is in the actions as settled: all of
 it is in the proposal's body, so that the digest covers it and others agree to the whole.
@@ -32,7 +32,7 @@ UNCHANGED = "Nothing of it is different from what is proposed; approve it, or ch
 
 @dataclass(frozen=True, kw_only=True)
 class Mixed:
-    """The card that a word asks for. `patch` leads from the gate's saved state to what it makes of that."""
+    """The card that a decision asks for. `patch` leads from the gate's saved state to what it makes of that."""
 
     card: Card
     patch: list[dict[str, Any]]
@@ -49,7 +49,7 @@ def mixed(
     standing: Sequence[dict[str, Any]],
     by: str,
 ) -> Mixed:
-    """What the word makes of the proposal that stands. Raises EditRefused and Invalid with every problem at once.
+    """Apply the decision to the current proposal. Raises EditRefused and Invalid with every problem at once.
 
     An action that is refused loses what others had edited in it: nothing of it is written.
     """
@@ -73,7 +73,7 @@ def mixed(
 
 
 def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
-    """What was said of each action, where it was; one that rejects them all is the gate's rejection."""
+    """Read the decision by action, where there is one; one that rejects them all becomes the gate's rejection."""
     if said.verdict != Verdict.MIXED:
         return said, None
     word = verdicts.read(said.verdicts, card)
@@ -81,13 +81,13 @@ def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
 
 
 def as_rejection(said: Submission, word: Word, card: Card) -> Submission:
-    """A word that rejects every action is the gate's rejection; the reasons go into the comment."""
+    """Turn a decision that rejects every action into the gate's rejection; the reasons go into the comment."""
     reasons = [(action, word.said[action.id].reason) for action in card.actions]
     return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=with_reasons(said.comment, card, reasons))
 
 
 def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
-    """A comment with what was said of each action, by its title where there are several.
+    """Return a comment with the reasons for each action, by its title where there are several.
 
     A title may be anybody's words: it stays one short line, in quotation marks.
     """
@@ -97,13 +97,13 @@ def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]
 
 
 def quoted(action: Action) -> str:
-    """An action's title, as a comment quotes it."""
+    """Quote an action's title for a comment."""
     line = " ".join(re.sub("[“”]", "", action.title).split()) or action.id
     return f"“{line if len(line) <= QUOTED else line[:QUOTED] + '…'}”"
 
 
 def named(word: Word) -> Verdict:
-    """The one word for what was said of them all."""
+    """Return the one verdict that sums up those of all actions."""
     said = set(word.verdicts.values())
     if said <= {Verdict.APPROVE, Verdict.EDIT}:
         return Verdict.EDIT if Verdict.EDIT in said else Verdict.APPROVE
@@ -122,7 +122,7 @@ def _refuse_unchanged(card: Card, word: Word) -> None:
 
 
 def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """The state that stands, less what people have edited in the actions that do not run."""
+    """Return the proposed state without what people have edited in the actions that do not run."""
     for action in sorted(card.actions, key=lambda each: len(each.pointer)):
         if action.settled is not None and action.pointer and json_pointer.has(saved, action.pointer):
             state = _put(state, action.pointer, json_pointer.find(saved, action.pointer))
@@ -137,7 +137,7 @@ def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
 
 
 def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
-    """The card where nothing is edited anew; what others edited and is refused now may be what the rest relied on."""
+    """Return the card where nothing is edited anew; what relied on an edit that is refused now is checked."""
     if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
         return asked
     editing.normal(asked, plan, state)
@@ -149,7 +149,7 @@ def _at(state: Mapping[str, Any], action: Action) -> Any:
 
 
 def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -> Card:
-    """The card with its responses in the form that the agent's own model gives them. Raises Invalid."""
+    """Return the card with its responses in the form that the agent's own model gives them. Raises Invalid."""
     known = {step.name: step.responds for step in spec.steps}
     actions: list[Action] = []
     faults: list[Problem] = []

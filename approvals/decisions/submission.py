@@ -1,4 +1,4 @@
-"""What a reviewer sends, and what no gate could take of it."""
+"""A submission: what a reviewer sends, and the checks that need no gate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from checkpoints.values import digests, json_pointer
 from .edit_state import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
-MOST_NAMED = 100  # preconditions that one word adds, and that it drops
+MOST_NAMED = 100  # preconditions that one decision adds, and that it drops
 NO_REASON = "Write why you reject this."
 NO_THEN = "Choose what happens after the rejection."
 Verdict = Decision.Verdict
@@ -30,7 +30,7 @@ class Submission:
     verdict: str
     seen: bytes
     key: str
-    verdicts: dict[str, Any] = field(default_factory=dict)  # of a mixed word, what is said of each action
+    verdicts: dict[str, Any] = field(default_factory=dict)  # of a mixed decision, what is said of each action
     arguments: dict[str, Any] = field(default_factory=dict)
     comment: str = ""
     then: str = ""  # of a rejection
@@ -89,7 +89,7 @@ class Submission:
         )
 
     def digest(self) -> bytes:
-        """Over all that is said, not the key nor what was shown. Raises Invalid for what cannot be written down."""
+        """Return the digest of all but the key and what was shown. Raises Invalid for what JSON cannot hold."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
         unsaid = [name for name in ("verdicts", "dropped", "confirm", "second_look") if not content[name]]
         unsaid += ["state"] if self.state is None else []
@@ -101,13 +101,13 @@ class Submission:
 
 
 def check_key(said: Submission) -> None:
-    """Before it is looked up: PostgreSQL's text takes no U+0000."""
+    """Check the key before it is looked up: PostgreSQL's text takes no U+0000. Raises Invalid."""
     if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
         raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:
-    """The fault by its action where it is in one."""
+    """Name the fault by its action where it is in one."""
     where = json_pointer.tokens(refused.pointer)
     if where[:1] == ["verdicts"] and len(where) > 2:
         part = "" if where[2] == "arguments" else where[2]
@@ -183,7 +183,7 @@ def _precondition_faults(said: Submission, card: Card) -> list[Problem]:
 
 
 def added(said: Submission, card: Card) -> list[str]:
-    """The ids of the preconditions that this word adds, in the card's order: those preselected and not dropped too."""
+    """List the preconditions that this decision adds, in the card's order: preselected and not dropped ones too."""
     if said.verdict == Verdict.REJECT:
         return []
     return precondition.agreed_to(card.preconditions, added=said.preconditions, dropped=said.dropped)

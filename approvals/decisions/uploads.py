@@ -36,7 +36,7 @@ def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wa
 
 
 def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
-    """The JSON Pointers of files in a value that are neither in what it is `to` replace nor uploaded in the lineage.
+    """List the pointers of files in a value that are not in `to`, which it replaces, nor uploaded in the lineage.
 
     Whatever people or programs outside write into a state is asked this. A run that is only about to start is None.
     """
@@ -48,16 +48,16 @@ def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
 
 
 def referenced(digest: str, *values: Any) -> Reference | None:
-    """The first well-formed reference to this content in any of these values."""
+    """Find the first well-formed reference to this content in any of these values."""
     found = (each for value in values for _, each in artifacts.references(value))
     return next((each for each in found if each[MARK] == digest and artifacts.is_reference(each)), None)
 
 
 def named_in() -> Iterator[Iterable[bytes]]:
-    """What a prune leaves alone because somebody uploaded it and it may still be written into a state."""
+    """Yield what a prune leaves alone because somebody uploaded it and it may still be written into a state."""
     yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:
-    """Which content a reference names, and how long it says that is."""
+    """Return the digest and the size that a reference names."""
     return str(reference[MARK]), repr(reference.get("size"))

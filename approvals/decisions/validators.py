@@ -58,13 +58,13 @@ def unregister(check: Check) -> None:
 
 
 def validated(plan: Plan, state: Mapping[str, Any]) -> tuple[State, list[Fault]]:
-    """(the state in its normal form, []) or (the state as it is, every fault). Raises NoValidator."""
+    """Return (the state in its normal form, []) or (the state as it is, every fault). Raises NoValidator."""
     validator, faults = _find(plan, dict(state))
     return (dict(state), faults) if faults else (validator.normalise(plan, dict(state)), [])
 
 
 def redrawn(plan: Plan, step: str, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Card | None:
-    """The gate's card for an edited state, where somebody can draw it."""
+    """Return the gate's card for an edited state, where somebody can draw it; else None."""
     for validator in _registered:
         card = validator.redraw(plan, step, dict(state), observed) if validator.redraw else None
         if card is not None:

@@ -43,7 +43,7 @@ class End:
 
 
 def agreed_kind(standing: Proposal) -> Outcome.Kind:
-    """What agreement on this proposal means."""
+    """Return the kind of outcome that agreement on this proposal gives."""
     if standing.content["answer"] is not None:
         return Kind.ANSWERED
     if standing.card.settled:
@@ -62,7 +62,7 @@ def close(
 ) -> Outcome:
     """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own.
 
-    Where its rows are not `sound` the event vouches for none of them, so that verifying goes on naming them.
+    Where its rows are not `sound`, the event holds no digests of them, so that verifying still reports them.
     """
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
@@ -75,7 +75,7 @@ def close(
 
 
 def _facts(outcome: Outcome, end: End, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
-    """What the event says of the end; by action where that is not the same for all."""
+    """Build the data of the event of the end; with verdicts by action where they differ."""
     verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
     rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
     return {"kind": end.kind, **verdicts, **rows}
@@ -87,7 +87,7 @@ _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.St
 def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
     """Close an open gate past its deadline; None where it is not one.
 
-    A deadline never agrees to what was done before and would be done once more: nobody is there to confirm that.
+    A deadline never approves what was done before and would be done once more: nobody is there to confirm that.
     """
     with transaction.atomic():
         reading = read(gate.pk)
@@ -104,7 +104,7 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
 
 
 def pass_deadline(gate: Gate) -> None:
-    """Let an open gate's deadline be a second ago, as a trial of an agent does, with the event that tells of it."""
+    """Set an open gate's deadline to a second ago, as a trial of an agent does, with the event that tells of it."""
     with transaction.atomic():
         gate.move()
         Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
@@ -113,9 +113,9 @@ def pass_deadline(gate: Gate) -> None:
 
 
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
-    """Whether the deadline approves what stands, where nobody agrees in time.
+    """Tell whether the deadline approves the current proposal, where nobody agrees in time.
 
-    Only where the policy says so in that word, and its newest version still does; only what the agent proposed first,
+    Only where the policy's `on_expiry` says so, in its newest version too; only what the agent proposed first,
     since what people changed is for people to agree to; never a question, nor what lacks something.
     """
     approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
@@ -136,7 +136,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
 
 
 def _added(gate: Gate, standing: Proposal) -> list[str]:
-    """What the agent preselected and people added who agreed in time and may still decide, where the deadline approved.
+    """List the preconditions added where the deadline approved: preselected, or by approvers who may still decide.
 
     A deadline drops nothing.
     """
@@ -182,7 +182,7 @@ def _outcome(gate: Gate, standing: Proposal, end: End) -> tuple[Outcome, list[Gr
 
 
 def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
-    """(action, effect) for every grant that this end gives."""
+    """Return (action, effect) for every grant that this end gives."""
     card = standing.card
     answer = standing.content["answer"]
     if kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED) or (kind == Kind.ANSWERED and answering.grants(card, answer)):
@@ -191,7 +191,7 @@ def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
 
 
 def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]) -> binding.Bound:
-    """The digests of what the effects will read, as it will be once the edit is in the state."""
+    """Return the digests of what the effects will read once the edit is in the state."""
     if not effects:
         return {}
     saved = gate.saved

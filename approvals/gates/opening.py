@@ -38,7 +38,7 @@ def open_gate(
 ) -> Gate:
     """Stop a run at a gate: the gate, its first proposal, the hold, the event, and the run let go to wait.
 
-    One transaction, or part of the caller's. The same run and checkpoint give the gate that is there; the run is
+    One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is
     let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
     `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, NoSuchPolicy,
     ToolRefused, ValueRefused, AskedTooOften and Fenced.
@@ -70,7 +70,7 @@ def open_gate(
         )
         body = binding.body(target, asked)
         first = Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
-        # A new gate holds nothing yet, so this needs no look for a hold that stands.
+        # A new gate holds nothing yet, so this need not look for an existing hold.
         Hold.objects.create(
             run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
         )
@@ -87,7 +87,7 @@ def open_gate(
 
 
 def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
-    """The withdrawn gate that this one asks in the place of: the run's last one of this step, or of one renamed since.
+    """Find the withdrawn gate that this one replaces: the run's last one of this step, or of one renamed since.
 
     None where people decided that one, or nobody did in time: this is another question then.
     """
@@ -98,7 +98,7 @@ def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
 
 
 def heading(text: str) -> str:
-    """A title as one line that a text column takes; the card keeps the whole."""
+    """Shorten a title to one line that a text column takes; the card keeps the whole."""
     line = " ".join(text.replace("\0", "\ufffd").split())
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 

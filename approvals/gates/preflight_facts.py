@@ -34,9 +34,9 @@ def register(source: Source) -> None:
 
 
 def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
-    """The preflight of a gate, from the state that it shows: whatever is decided, the run can go on from there.
+    """Return the preflight of a gate, from the state that it shows: after any decision the run can go on from there.
 
-    Who has loaded that state already saves a query. Needs the gate's run with its plan.
+    A caller that has loaded that state passes `snapshot` and saves a query. Needs the gate's run with its plan.
     """
     plan = plan_of(gate, snapshot)
     spec = spec_of(plan)
@@ -46,12 +46,12 @@ def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
 
 
 def of_run(run: Run) -> Preflight:
-    """The preflight of a run from its head. Needs the run's plan."""
+    """Return the preflight of a run from its head. Needs the run's plan."""
     return _preflight(run, run.plan, run.head, [run.next_step], None)
 
 
 def plan_of(gate: Gate, snapshot: Snapshot | None = None) -> Plan:
-    """The plan under which a gate was opened: its run may be of another version by now."""
+    """Return the plan under which a gate was opened: its run may be of another version by now."""
     if gate.status == Gate.Status.OPEN or (snapshot is not None and snapshot.plan_id == gate.run.plan_id):
         return gate.run.plan
     return Checkpoint.objects.select_related("plan").get(pk=gate.checkpoint).plan

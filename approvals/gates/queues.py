@@ -1,4 +1,4 @@
-"""Queues of gates: those that wait for somebody's word, those they may see, those that were decided.
+"""Queues of gates: those that wait for somebody's decision, those they may see, those that were decided.
 
 A queue may hold a handful out of a hundred thousand open gates, or half of them. Either way it is read along an
 index, a few rows of each policy or team that the reader has, which are then put in order: what it costs follows what
@@ -62,7 +62,7 @@ ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What of a queue is asked for."""
+    """The filters of a queue."""
 
     risk: str = ""
     agent: str = ""
@@ -72,7 +72,7 @@ class Wanted:
     due: datetime | None = None  # by then at the latest; None: no bound
 
     def condition(self, order: str) -> tuple[str, list[Any]]:
-        """As SQL on a gate `g`, with its parameters."""
+        """Return the filter as SQL on a gate `g`, with its parameters."""
         parts: list[str] = []
         values: list[Any] = []
         if self.risk:
@@ -112,7 +112,7 @@ _AFTER = {
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How far a person reaches: the teams whose gates they see, and the policies under which they decide."""
+    """A person's reach: the teams whose gates they see, and the policies under which they decide."""
 
     user: int
     teams: Mapping[int, str]  # their names by id
@@ -120,7 +120,7 @@ class Reach:
 
     @classmethod
     def of(cls, user: Any) -> Reach:
-        """As it is now; two statements, which every queue of one page shares."""
+        """Read a person's reach as it is now, in two statements; every queue of one page shares it."""
         return cls(
             user=user.pk,
             teams=dict(seen_by(user).values_list("pk", "name")),
@@ -128,14 +128,14 @@ class Reach:
         )
 
     def ids(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[int]:
-        """The ids of the first `most` gates of a queue: the most urgent first, or the latest where they are closed."""
+        """List the ids of the first `most` gates of a queue: the most urgent first, or the latest of closed ones."""
         sql, values = self._select(queue, most, wanted or Wanted())
         with connection.cursor() as cursor:
             cursor.execute(sql, values)
             return [row[0] for row in cursor.fetchall()]
 
     def counts(self, *queues: str) -> dict[str, Capped]:
-        """How many gates wait in each of the queues, counted no further than is said; in one statement."""
+        """Count the gates in each of the queues, up to `MOST`; in one statement."""
         selects = [self._select(queue, MOST + 1, Wanted()) for queue in queues]
         counted = ", ".join(f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects)  # noqa: S608 - values apart
         with connection.cursor() as cursor:
@@ -144,25 +144,25 @@ class Reach:
         return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
 
     def count(self, queue: str, wanted: Wanted) -> Capped:
-        """How many of a queue's gates are like that, counted no further than is said."""
+        """Count the gates of a queue that match `wanted`, up to `MOST`."""
         number = len(self.ids(queue, most=MOST + 1, wanted=wanted))
         return Capped(min(number, MOST), number > MOST)
 
     def agents(self, queue: str) -> list[str]:
-        """The names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
+        """List the names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
         sql, values = self._select(queue, NAMED, Wanted())
         with connection.cursor() as cursor:
             cursor.execute(_AGENTS.format(sql), values)
             return [row[0] for row in cursor.fetchall()]
 
     def gates(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[Gate]:
-        """The gates of `ids`, in its order, with the run and the policy that a row speaks of; two statements."""
+        """List the gates of `ids`, in its order, with the run and the policy that a row names; two statements."""
         order = self.ids(queue, most=most, wanted=wanted)
         found = Gate.objects.select_related("run__plan", "policy", "team").in_bulk(order) if order else {}
         return [found[each] for each in order if each in found]
 
     def _select(self, queue: str, most: int, wanted: Wanted) -> tuple[str, list[Any]]:
-        """The statement and its values."""
+        """Return the SQL statement that selects the ids of a queue, and its values."""
         closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
         order = _NEWEST if closed else _URGENT
         which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + (_WAITS if queue == MINE else "")
@@ -177,7 +177,7 @@ class Reach:
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 
     def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
-        """Along which column of the gates the queue is read, for which ids. No gate is in two of them."""
+        """Return (column, ids, separation) for each column along which the queue is read. No gate is in two of them."""
         mine = queue in (MINE, MINE_DECIDED)
         policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
         by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
@@ -185,12 +185,12 @@ class Reach:
 
 
 def seen_by(user: Any) -> QuerySet[Group]:
-    """The teams whose gates a person sees, by name."""
+    """Return the teams whose gates a person sees, by name."""
     return teams_where(user, "checkpoints.view_run").order_by("name", "pk")
 
 
 def decided_by(user: Any) -> QuerySet[Policy]:
-    """The policies under which a person decides."""
+    """Return the policies under which a person decides."""
     decides = teams_where(user, "approvals.decide_gate").values("pk")
     groups = Policy.groups.through.objects.filter(policy_id=OuterRef("pk"))
     mine = Exists(groups.filter(group_id__in=decides)) | (~Exists(groups) & Q(team__in=decides))
@@ -198,7 +198,7 @@ def decided_by(user: Any) -> QuerySet[Policy]:
 
 
 def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
-    """The ids of the gates that wait for a person, as `Reach.ids` has them, without the reach: as SQL."""
+    """Return SQL for the ids of the gates that wait for a person, in the order of `Reach.ids`, without the reach."""
     policies, values = decided_by(user).order_by().values_list("pk", "separation").query.sql_with_params()
     who = [user.pk] * (_MAY + _WAITS).count("%s")
     return _WAITING.format(policies), [*values, *who, most, most]

@@ -1,4 +1,4 @@
-"""A gate with what stands, its policy and its run, in few statements: before a decision, and for its page."""
+"""A gate with its current proposal, its policy and its run, in few statements: before a decision, and for its page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reading:
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
-    """Read a gate, and whether this person said something under this key already. One statement."""
+    """Read a gate, and whether this person used this key here already. One statement."""
     reviewers = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
     said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
@@ -85,7 +85,7 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
-# The withdrawn gates in whose place it asks, each with its policy.
+# The withdrawn gates that it replaces, each with its policy.
 _REPLACED = """
 SELECT json_build_array(replaced.id, replaced.policy_id) FROM approvals_gate_replaces link
 JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s ORDER BY replaced.id DESC
@@ -118,7 +118,7 @@ class Shown:
     decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
     looking: list[User]  # who else looks at it now, by name
-    replaced: list[int]  # the withdrawn gates in whose place it asks, the newest first, those that the reader may see
+    replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last, as second_look has them
     deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
 
@@ -164,7 +164,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
 
 @lru_cache(1024)
 def _beside(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
-    """What one person's page of a gate asks beside the gate."""
+    """Build the statement for what one person's page of a gate needs beside the gate."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     return batch_query.columns(
         teams=queues.seen_by(user).order_by().values("pk"),

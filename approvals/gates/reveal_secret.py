@@ -32,18 +32,18 @@ class NotAllowed(NotRevealed):
 
 
 def may(user: User, team_id: int) -> bool:
-    """Whether this person may see secrets of the team's runs."""
+    """Tell whether this person may see secrets of the team's runs."""
     return permissions.may(user, team_id, PERMISSION)
 
 
 def at_gate(gate: Gate, proposal: Proposal) -> dict[str, Any]:
-    """The state that a version of a gate asks for. Raises NotVerified, NoSuchCheckpoint."""
+    """Return the state that a version of a gate asks for. Raises NotVerified, NoSuchCheckpoint."""
     state: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
     return state
 
 
 def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
-    """The secret at a place of the state that the gate asks for, once its event is written. Raises NotRevealed."""
+    """Return a secret of the state that the gate asks for, once its event is written. Raises NotRevealed."""
     proposal = gate.standing()
     state = at_gate(gate, proposal)
     seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
@@ -52,7 +52,7 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
 
 
 def of_state(run: Run, *, by: User) -> None:
-    """Note that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
+    """Record that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
     if not may(by, run.team_id):
         raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
     data = {"pointer": "", "seq": run.seq}
@@ -61,7 +61,7 @@ def of_state(run: Run, *, by: User) -> None:
 
 
 def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -> Any:
-    """The secret at a place of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
+    """Return a secret of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
     state = store.load_checkpoint(checkpoint.id).state
     data = {"pointer": pointer, "seq": checkpoint.seq}
     return _revealed(state, checkpoint.plan, pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
@@ -80,7 +80,7 @@ def _revealed(
 
 
 def _places(state: dict[str, Any], plan: Plan, pointer: str) -> list[str]:
-    """The pointer, where it names a secret in this state."""
+    """Return the pointer in a list where it names a secret in this state; else []."""
     try:
         value = json_pointer.find(state, pointer)
         return [pointer] if value is not None and redact.veil(spec_of(plan).state_schema).at(pointer).secret else []

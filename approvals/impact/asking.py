@@ -1,4 +1,4 @@
-"""A gate on the walk: an earlier answer stands, it asks, or it may ask.
+"""A gate on the walk: an earlier answer still holds, it asks, or it may ask.
 
 A gate asks whether there is anything to ask by looking at what it reads. One that asked, or had nothing to ask, on
 this very input does the same again; of any other nothing is known, unless its plan says that it always asks.
@@ -19,7 +19,7 @@ WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
 
 
 def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of it; where the walk goes on, or None."""
+    """Name what becomes of the gate; return the step where the walk goes on, or None."""
     reading = walk.state.reading(spec)
     if reading.digest is None:
         return _of_unknown(walk, spec, reading, forced=forced)
@@ -38,7 +38,7 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str:
-    """It has nothing to ask, as it had nothing before where that is recorded."""
+    """Pass the gate: it has nothing to ask, as it had nothing before where that is recorded."""
     at = walk.occurrence(reading)
     found = [] if forced or walk.unbranched else matching(walk.records.every(spec), reading, walk.counts)
     twins = [each for each in found if at is None or each.occurrence == at]
@@ -49,13 +49,13 @@ def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> st
 
 
 def _draws(walk: Walk, spec: StepSpec) -> bool | None:
-    """Whether the gate's own method has something to ask of what is known here."""
+    """Tell whether the gate's own method has something to ask of what is known here; None where nobody can say."""
     known = {name: each.value for name in spec.reads if isinstance(each := walk.state.fields.get(name), Known)}
     return walk.records.history.draws(spec.name, known)
 
 
 def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
-    """The newest gate that people closed and that showed the same decides: where it still holds, nobody is asked."""
+    """Reuse the newest closed gate that showed the same: where its approval still holds, nobody is asked."""
     perhaps = unsure = False  # whether one that is newer, or as new, may show the same
     known = [] if walk.unbranched else asked
     closed = [each for each in known if each.execution and each.kind in (*AGREED, REJECTED)]
@@ -75,7 +75,7 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
-    """A gate whose input is not known asks certainly where nothing recorded could stand for it."""
+    """Judge a gate whose input is not known: it certainly asks where nothing recorded could replace asking."""
     asked = [] if forced or reading.novel or walk.unbranched else walk.records.asked(spec.name)
     earlier = [
         each
@@ -89,7 +89,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -
 
 
 def _may_have_read(gate: GateFact, reading: Reading) -> bool:
-    """Whether the gate may have asked over this very input."""
+    """Tell whether the gate may have asked over this very input."""
     read = gate.reads()
     return read is None or reading.matches(read)
 
@@ -111,7 +111,7 @@ def _may(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
 
 
 def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
-    """Whether it would show what that gate showed; None where that cannot be known."""
+    """Tell whether it would show what that gate showed; None where that cannot be known."""
     if not gate.current:
         return False
     if gate.code_hash != bytes.fromhex(spec.code_hash) or spec.observes or (shown := gate.fields()) is None:
@@ -123,7 +123,7 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
 
 
 def _holds(walk: Walk, gate: GateFact) -> bool | None:
-    """Whether people agreed and all that they allowed is done and wanted; None where that may change before."""
+    """Tell whether people agreed and all that they allowed is done and wanted; None where that may change before."""
     if not agreed(gate) or gate.kind == MIXED:
         return False
     unused = {grant.effect for grant in gate.grants if not grant.used_by}

@@ -1,6 +1,6 @@
-"""A person's word at a gate, as the target from which the run would go on.
+"""A person's decision at a gate, as the target from which the run would go on.
 
-The run waits at the gate, so its head is where the gate stands. What the agent is told of the decision, and in whose
+The run waits at the gate, so its head is the gate's checkpoint. What the agent is told of the decision, and in whose
 name, is not known before it is made.
 """
 
@@ -46,7 +46,7 @@ class Saved:
     fields: Fields
 
     def with_writes(self, writes: Writes) -> Saved:
-        """The state after `writes`. Raises ValueRefused."""
+        """Return the state after `writes`. Raises ValueRefused."""
         state, fields = dict(self.state), dict(self.fields)
         for name, write in writes.items():
             if write is DROP:
@@ -67,7 +67,7 @@ def approving(
     refused: Sequence[Refusal] = (),
     decision: str = "approved",
 ) -> Target:
-    """People agree, to all of it or to what they do not refuse. `now` is the gate's state with any edit in it.
+    """Return the target where people agree, to all of it or to what they do not refuse. `now`: the state, edited.
 
     A gate that was opened again for the sake of an effect goes on with that effect: what was done since stands.
     """
@@ -80,7 +80,7 @@ def approving(
 
 
 def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | None:
-    """Where a gate that was opened again last closed, if an edit of the fields `touched` sends the run back to there.
+    """Find where a reopened gate last closed, if an edit of the fields `touched` sends the run back to there.
 
     None where it goes on: nothing that was executed since reads what is edited.
     """
@@ -97,7 +97,7 @@ def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | 
 def asking_anew(
     history: History, gate: GateFact, start: Execution, now: Saved, *, touched: Set[str], before: Saved, decision: str
 ) -> Target:
-    """People agree with an edit that sends the run back to `start`, see `reached`: the gate asks again from `before`.
+    """Return the target of an edit that sends the run back to `start`, see `reached`; the gate asks from `before`.
 
     That is the state from which it asked then, to which the edit is made; `now` the one that it shows, edited.
     """
@@ -108,12 +108,12 @@ def asking_anew(
 
 
 def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "rejected") -> Target:
-    """The run ends there: after a rejection, or because nobody answered or it was cancelled."""
+    """Return the target where the run ends there: rejected, cancelled, or because nobody answered."""
     return replace(_at_head(history, gate, now), next_step="", decision=decision)
 
 
 def expiring(history: History, gate: GateFact, now: Saved) -> Target:
-    """Nobody answers in time. A question ends the run by that; one about what the run left behind leaves that so."""
+    """Return the target where nobody answers in time: a recovery gate ends the run, or leaves what was left behind."""
     if gate.recovery:
         stopped = answering(history, gate, RecoveryAnswer.STOP, now) or stopping(history, gate, now)
         return replace(stopped, decision="expired", leave=bool(gate.about))
@@ -124,12 +124,12 @@ def expiring(history: History, gate: GateFact, now: Saved) -> Target:
 
 
 def last_start(history: History, step: str) -> Execution | None:
-    """The execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
+    """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
     return next((each for each in reversed(history.head_path) if each.step == step and each.kind in EXECUTED), None)
 
 
 def going_back(history: History, gate: GateFact, step: str, now: Saved, *, before: Saved | None) -> Target:
-    """The run is sent back to `step`. `before` is the state from which that last started, None where it never ran."""
+    """Return the target of a rejection to `step`. `before`: the state from which that last started, None for never."""
     spec, start = _spec(history, gate), last_start(history, step)
     novel, unknown = words_in(history.plan, spec.feedback, said_at=gate.step)
     if start is None or before is None:
@@ -150,7 +150,7 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
 
 
 def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> Target:
-    """The run is sent back to where `start` started from, by a decision at the head."""
+    """Return the target where a decision at the head sends the run back to where `start` started from."""
     path = list(history.head_path[: history.head_path.index(start)])
     on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
     stood = [each for each in on_path if each.seq < start.seq - 1]
@@ -168,13 +168,13 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
 
 
 def _landed_since(gate: GateFact, path: Sequence[Execution]) -> bool:
-    """Whether the step that a gate asked about was executed after it."""
+    """Tell whether the step that a gate asked about was executed after it."""
     after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in EXECUTED]
     return any(each.step == gate.step for each in after)
 
 
 def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Target | None:
-    """One answer to a recovery gate's question; None for an answer of which nothing is known."""
+    """Return the target of an answer to a recovery gate's question; None for an answer of which nothing is known."""
     spec = _spec(history, gate)
     here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
     if choice in STATUS_BY_ANSWER:
@@ -205,19 +205,19 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
 
 
 def _asking(history: History, spec: StepSpec) -> str:
-    """The gate that is opened again for an effect: the one that asked last on the path."""
+    """Name the gate that is opened again for an effect: the one that asked last on the path."""
     asking = [step.name for step in history.plan.steps if spec.name in step.allows]
     asked = [each.step for each in history.head_path if each.kind in CLOSED and each.step in asking]
     return asked[-1] if asked else asking[-1]
 
 
 def now_covered(spec: StepSpec, now: Saved) -> Fields:
-    """What a permission covers that is given for exactly what the effect would do on this state."""
+    """Return what a permission covers that is given for exactly what the effect would do on this state."""
     return {name: now.fields.get(name, ABSENT) for name in spec.reads}
 
 
 def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target | None:
-    """The step counts as executed, with what a person says, or another run has done; None where that is not known."""
+    """Return the target where the step counts as executed, as a person says or another run did; None for unknown."""
     path = [*history.head_path, _execution(history, gate, spec, now, "step")]
     settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == RecoveryAnswer.HAPPENED else {}
     after = history.plan.next_after(spec.name)
@@ -250,7 +250,7 @@ def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
 
 
 def _landed(history: History, gate: GateFact, now: Saved, next_step: str) -> Target:
-    """The gate's outcome is saved on the path."""
+    """Return the target where the gate's outcome is saved on the path."""
     spec = _spec(history, gate)
     return replace(
         _at_head(history, gate, now),
@@ -271,7 +271,7 @@ def _execution(history: History, gate: GateFact, spec: StepSpec, now: Saved, kin
 
 
 def _doubtful(history: History, spec: StepSpec, now: Saved) -> list[int]:
-    """The run's effect at the head, where nobody knows what became of it."""
+    """List the run's effect at the head, where nobody knows what became of it; else []."""
     digest = input_digest(spec, now.fields, history.config)
     at = sum(each.step == spec.name and each.input_digest == digest for each in history.head_path)
     mine = [row for row in history.effects if row.run == history.run and row.step == spec.name]
@@ -293,7 +293,7 @@ def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> E
 
 
 def _told(history: History, gate: GateFact) -> dict[str, Steps]:
-    """What the agent is told of the decision, where its state has a place for it."""
+    """Name the field that tells the agent of the decision, where its state has a place for it."""
     schema = history.plan.state_schema.get("properties")
     return {DECISION: frozenset({gate.step})} if schema is None or DECISION in schema else {}
 

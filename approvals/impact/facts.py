@@ -1,6 +1,6 @@
 """What an impact is worked out from: a plan, what was recorded, and where the run would go on.
 
-Whoever has the tables fills these in. Lists are oldest first. What is dear to read is a function, called only
+Whoever has the tables fills these in. Lists are oldest first. What is expensive to read is a function, called only
 where it is needed; digests are raw bytes.
 """
 
@@ -26,12 +26,12 @@ Fields = Mapping[str, bytes]  # field -> digest
 
 
 def nothing() -> Writes:
-    """The writes of what wrote nothing."""
+    """Return the writes of what wrote nothing."""
     return {}
 
 
 def unknown() -> Fields | None:
-    """The digests of fields of which nothing is known."""
+    """Return None: nothing is known of the fields' digests."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""Where a run may go by its plan, without anybody's word.
+"""Where a run may go by its plan, without anybody's decision.
 
 A step whose output is not known may go any of the ways that its plan gives it. What is certain in spite of that is
 found where every one of those ways leads to the same step, and nothing on them could stop.
@@ -24,7 +24,7 @@ class Merge:
 
 
 class Flow:
-    """A plan, asked for its ways. Names that it does not have lead nowhere."""
+    """A plan's ways from step to step. Names that it does not have lead nowhere."""
 
     def __init__(self, plan: PlanSpec) -> None:
         self.plan = plan
@@ -32,7 +32,7 @@ class Flow:
 
     @cached_property
     def ways(self) -> dict[str, frozenset[str]]:
-        """Step -> where it may go, "" for the end.
+        """Return step -> where it may go, "" for the end.
 
         A judged step also goes back to whatever made what it reads, and an effect without a permission to a gate.
         """
@@ -43,11 +43,11 @@ class Flow:
 
     @cached_property
     def order(self) -> list[str]:
-        """The steps in the order of definition."""
+        """List the steps in the order of definition."""
         return [step.name for step in self.plan.steps]
 
     def suspects(self, name: str) -> set[str]:
-        """The steps to which a refused output of `name` may be taken back, itself left out."""
+        """Return the steps to which a refused output of `name` may be taken back, itself left out."""
         step = self.steps[name]
         found: set[str] = set()
         reading = {name}
@@ -58,7 +58,7 @@ class Flow:
         return found - {name}
 
     def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
-        """The steps that may run from `starts` on, these included; a step in `avoiding` is not gone through."""
+        """Return the steps that may run from `starts` on, these included; a step in `avoiding` is not gone through."""
         barred = set(avoiding)
         found: set[str] = set()
         left = [name for name in starts if name in self.steps]
@@ -71,12 +71,12 @@ class Flow:
         return found
 
     def ends(self, starts: Iterable[str], *, avoiding: str) -> bool:
-        """Whether the run may end, from `starts` on, without going through `avoiding`."""
+        """Tell whether the run may end, from `starts` on, without going through `avoiding`."""
         names = set(starts)
         return END in names or any(END in self.ways[name] for name in self.reach(names, avoiding=[avoiding]))
 
     def merge(self, starts: frozenset[str]) -> Merge | None:
-        """The first step to which every way from `starts` leads; None where there is none, or where a way may stop.
+        """Find the first step to which every way from `starts` leads; None without one, or where a way may stop.
 
         It takes for granted that no loop goes on for ever. What asks a person, or may need a permission, may stop.
         """
@@ -90,11 +90,11 @@ class Flow:
         return nearest
 
     def asks_at(self, name: str) -> set[str]:
-        """The gates to which the run goes back from a step that needs their permission."""
+        """Return the gates to which the run goes back from a step that needs their permission."""
         return set(self.gates_for(name)) if self.steps[name].guarded else set()
 
     def gates_for(self, effect: str) -> list[str]:
-        """The gates that can allow an effect."""
+        """List the gates that can allow an effect."""
         return [step.name for step in self.plan.steps if effect in step.allows]
 
     @staticmethod

@@ -15,14 +15,14 @@ from .walk import Walk, told_at, undoable
 
 
 def left(walk: Walk) -> list[Row]:
-    """A row for each effect that is off the path and not certainly adopted, newest first."""
+    """List a row for each effect that is off the path and not certainly adopted, newest first."""
     rows = [row for row in walk.records.own if _is_left(walk, row)]
     ahead = _ahead(walk)
     return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
 
 
 def questions(walk: Walk) -> list[Row]:
-    """A row for each step about which people may be asked before the run ends, since nobody knows what became of it."""
+    """List a row for each step with an unknown outcome that people may be asked about before the run ends."""
     if walk.asks or walk.target.leave:
         return []
     steps = walk.in_order(row.step for row in walk.unsettled() if unclear(row))
@@ -66,7 +66,7 @@ def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
 
 
 def _ahead(walk: Walk) -> State | None:
-    """The state after the walk, with all that may still be written unknown; None where the run ends with the walk."""
+    """Return the state after the walk, with what may still be written unknown; None where the run ends with it."""
     if walk.ahead is None:
         return None
     after = walk.state.copy()
@@ -78,7 +78,7 @@ def _ahead(walk: Walk) -> State | None:
 
 
 def _reachable(walk: Walk, row: EffectFact, ahead: State) -> bool:
-    """Whether a step after the walk may adopt the effect."""
+    """Tell whether a step after the walk may adopt the effect."""
     if row.step not in walk.flow.reach(walk.ahead or ()):
         return False
     reading = ahead.reading(walk.flow.steps[row.step])

@@ -30,7 +30,7 @@ class Permit(NamedTuple):
 
 
 def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of it; where the walk goes on, or None."""
+    """Name what becomes of the effect; return the step where the walk goes on, or None."""
     word = _refused(walk, spec)
     if isinstance(word, Refusal):
         return _pass_by(walk, spec, word)
@@ -61,7 +61,7 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _refused(walk: Walk, spec: StepSpec) -> Refusal | bool | None:
-    """What people refused of what it would do here; False where nothing, None where that cannot be known."""
+    """Find people's refusal of what it would do here; False for none, None where that cannot be known."""
     if not spec.guarded:
         return False
     last = _last_gate(walk, spec, walk.flow.gates_for(spec.name))
@@ -75,7 +75,7 @@ def _refused(walk: Walk, spec: StepSpec) -> Refusal | bool | None:
 
 
 def _acting(walk: Walk, spec: StepSpec) -> str | None:
-    """The id of the action that it would perform, of several; None where that is not known."""
+    """Return the id of the action that it would perform, of several; None where that is not known."""
     found = walk.state.fields.get(spec.action)
     if found is None:
         return ""
@@ -83,7 +83,7 @@ def _acting(walk: Walk, spec: StepSpec) -> str | None:
 
 
 def _pass_by(walk: Walk, spec: StepSpec, word: Refusal) -> str | None:
-    """It does not run: what it did before is off the path, and what it would have given is not there."""
+    """Skip the effect: what it did before is off the path, and what it would have given is not there."""
     try:
         walk.state.write(word.writes)
     except ValueRefused:
@@ -93,7 +93,7 @@ def _pass_by(walk: Walk, spec: StepSpec, word: Refusal) -> str | None:
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
-    """Of an effect whose input is not known: whether anything that was done could be what it does."""
+    """Judge an effect whose input is not known, by whether anything that was done could be what it does."""
     held = walk.held()
     done = [
         row
@@ -111,7 +111,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
 
 
 def _adopt(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
-    """It was done with this very input: its result is taken, and nothing is sent."""
+    """Adopt what was done with this very input: its result is taken, and nothing is sent."""
     if row.id in walk.shaky:
         on = walk.shaky[row.id]
         walk.name(spec, MAY, "reads", on, effect=row)
@@ -161,7 +161,7 @@ def _perform(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | No
 
 
 def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
-    """Another run has done this: whoever answers says whether it is done once more."""
+    """Ask about what another run has done: whoever answers says whether it is done once more."""
     here = frozenset({spec.name})
     walk.name(spec, MAY, "takeover", here, effect=row, asks=True)
     walk.state.blur(spec.writes, here)
@@ -170,14 +170,14 @@ def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) ->
 
 
 def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
-    """It may be performed, or a person asked: all that may follow either way is named."""
+    """Name all that may follow where the effect may be performed, or a person asked."""
     walk.state.blur(spec.writes, on)
     walk.settle(spec, on)
     return walk.over(walk.flow.ways[spec.name], on)
 
 
 def permit(walk: Walk, spec: StepSpec) -> Permit:
-    """Whether the effect has a permission for what it would do here."""
+    """Tell whether the effect has a permission for what it would do here."""
     if not spec.guarded:
         return Permit(True)
     asking = walk.flow.gates_for(spec.name)
@@ -200,16 +200,16 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
 
 
 def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
-    """The newest gate on the path that could allow it, or that asked about it."""
+    """Find the newest gate on the path that could allow it, or that asked about it."""
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
-    # An answer that lets nothing run is no word about permissions.
+    # An answer that lets nothing run gives or refuses no permission.
     given = [gate for gate in on_path if gate.grants or not gate.recovery]
     found = [gate for gate in given if (_asked_about(walk, spec, gate) if gate.recovery else gate.step in asking)]
     return max(found, key=lambda gate: gate.id, default=None)
 
 
 def _asked_about(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Whether a question was about this effect, and of several actions about the one that it would perform."""
+    """Tell whether a question was about this effect, and of several actions about the one that it would perform."""
     return gate.step == spec.name and (not spec.action or _acting(walk, spec) in gate.actions)
 
 
@@ -219,21 +219,21 @@ def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
 
 
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
-    """How often the effect landed on the path after that gate."""
+    """Count how often the effect landed on the path after that gate."""
     before = [each for each in walk.target.path if each.run == gate.run and each.seq > gate.seq]
     walked = walk.path[len(walk.target.path) :]
     return sum(each.step == spec.name for each in before) + sum(each.step == spec.name for each in walked)
 
 
 def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Whether somebody changed what that gate left to the steps after it to write, and on which the effect depends."""
+    """Tell whether somebody changed a field that later steps write, and on which the effect depends."""
     loose = binding.loose_names(walk.flow.plan, gate_step=gate.step, effect=spec.name)
     since = next((at for at, each in enumerate(walk.target.path) if each.id == gate.execution), -1)
     return any(each.fields & loose for each in walk.target.by_hand if each.at > since)
 
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:
-    """Whether what was approved is certainly what it would do."""
+    """Tell whether what was approved is certainly what it would do."""
     fields = grant.fields()
     return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
 

@@ -16,7 +16,7 @@ VISIT = {"step": steps.step, "gate": asking.gate, "effect": performing.effect}
 
 
 def impact(history: History, target: Target) -> Impact:
-    """What would happen if the run went on as `target` says."""
+    """Compute what would happen if the run went on as `target` says."""
     walk = Walk.begin(Records(history, target), target)
     at: str | None = target.next_step
     forced = target.forced
@@ -42,7 +42,7 @@ def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
 
 
 def _guarded(walk: Walk, spec: StepSpec) -> bool:
-    """Whether the step may have run as often on this path as its guard allows."""
+    """Tell whether the step may have run as often on this path as its guard allows."""
     if not spec.loop_guard:
         return False
     times = sum(entry.step == spec.name for entry in walk.path)

@@ -50,7 +50,7 @@ class Records:
         return replace(row, status=status, going=False, left_open=status == "kept" and row.status in IN_DOUBT)
 
     def _taken_up(self, rows: list[EffectFact]) -> list[EffectFact]:
-        """The effects as they are once a person has moved the run: what the path carries stands, and no order does."""
+        """Return the effects as after a person moves the run: those on the path are done, and no undo is ordered."""
         if not self.target.takes_up:
             return rows
         return [self._moved(row) if row.run == self.target.run else row for row in rows]
@@ -60,13 +60,13 @@ class Records:
         return replace(row, status="done" if stands else row.status, again=False)
 
     def carries(self, row: EffectFact) -> bool:
-        """Whether the path to the target carries the effect's result."""
+        """Tell whether the path to the target carries the effect's result."""
         if row.landings:
             return not row.landings.isdisjoint(self._on_path)
         return (row.step, row.input_digest, row.occurrence) in self._executed
 
     def landed(self, execution: str) -> EffectFact | None:
-        """This run's effect whose result an execution carries."""
+        """Find this run's effect whose result an execution carries."""
         return self._landed.get(execution)
 
     def _decided(self, gate: GateFact) -> GateFact:
@@ -78,42 +78,42 @@ class Records:
         return replace(gate, kind=self.target.decision, grants=given, refused=refused, execution=NOW, code_hash=code)
 
     def ran_before(self, step: str) -> bool:
-        """Whether the step was ever executed in this lineage."""
+        """Tell whether the step was ever executed in this lineage."""
         return bool(self._executions[step])
 
     def took(self, step: str) -> timedelta | None:
-        """How long the step took when it was last executed; None where it never was."""
+        """Return how long the step took when it was last executed; None where it never was."""
         ran = [each.took for each in self._executions[step] if each.kind == "step"]
         return ran[-1] if ran else None
 
     def twins(self, step: StepSpec) -> list[Execution]:
-        """The executions of this very code of a step that may be reused, oldest first."""
+        """List the executions of this very code of a step that may be reused, oldest first."""
         return [each for each in self.every(step) if each.kind in EXECUTED]
 
     def every(self, step: StepSpec) -> list[Execution]:
-        """The executions of this very code of a step, whatever came of them."""
+        """List the executions of this very code of a step, whatever came of them."""
         code = bytes.fromhex(step.code_hash)
         return [each for each in self._executions[step.name] if each.code_hash == code]
 
     def passes(self, step: StepSpec) -> list[Execution]:
-        """The executions of this very code of a gate that had nothing to ask."""
+        """List the executions of this very code of a gate that had nothing to ask."""
         return [each for each in self.every(step) if each.kind == "gate" and each.id not in self.ended_at]
 
     def asked(self, step: str) -> list[GateFact]:
-        """The times at which this run asked at a gate, newest first; not those that are open."""
+        """List the times at which this run asked at a gate, newest first; not those that are open."""
         found = [gate for gate in self.gates if gate.step == step and not gate.recovery]
         return [gate for gate in reversed(found) if gate.kind != OPEN]
 
     def newest(self, key: Key) -> EffectFact | None:
-        """This run's effect of an execution, in its latest generation."""
+        """Find this run's effect of an execution, in its latest generation."""
         return self._newest.get(key)
 
     def generations(self, step: str) -> list[EffectFact]:
-        """This run's effects of a step, each in its latest generation."""
+        """List this run's effects of a step, each in its latest generation."""
         return [row for row in self._newest.values() if row.step == step]
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """What other runs of the lineage have done at this step, or may have, about which a fork asks."""
+        """List what other runs of the lineage have done at this step, or may have, about which a fork asks."""
         if not self.target.fork:
             return []
         others = [row for row in self.effects if row.run != self.target.run and row.step == step and not row.taken]
@@ -121,22 +121,22 @@ class Records:
 
 
 def adoptable(row: EffectFact) -> bool:
-    """Whether an execution takes its result over: it is done, and nobody wants, or began, to have it undone."""
+    """Tell whether an execution takes its result over: it is done, and nobody wants, or began, to have it undone."""
     return row.status in LANDED and not (row.again or row.going or row.left_open)
 
 
 def doubted(row: EffectFact) -> bool:
-    """Whether the run, where it comes to it, asks what became of it, or finds that out."""
+    """Tell whether the run, where it comes to it, asks what became of it, or finds that out."""
     return not row.again and (row.status in IN_DOUBT or row.left_open)
 
 
 def unclear(row: EffectFact) -> bool:
-    """Whether a person may be asked before it is settled."""
+    """Tell whether a person may be asked before it is settled."""
     return row.status in IN_DOUBT or (row.going and row.status == "done")
 
 
 def may_match(record: Execution | EffectFact, reading: Reading) -> bool:
-    """Whether the input of a record may be this reading."""
+    """Tell whether the input of a record may be this reading."""
     if reading.novel:
         return False
     if reading.digest is not None:
@@ -145,7 +145,7 @@ def may_match(record: Execution | EffectFact, reading: Reading) -> bool:
 
 
 def matching(records: Iterable[Execution], reading: Reading, counts: Counter[tuple[str, bytes]]) -> list[Execution]:
-    """The executions that one on this reading may be, given how often each input was met on the path."""
+    """List the executions that one on this reading may be, given how often each input was met on the path."""
     found = [each for each in records if each.occurrence >= counts[each.step, each.input_digest]]
     if reading.digest is None and len(found) > READ_AT_MOST:
         return [] if reading.novel else found
@@ -153,5 +153,5 @@ def matching(records: Iterable[Execution], reading: Reading, counts: Counter[tup
 
 
 def agreed(gate: GateFact) -> bool:
-    """Whether people let the run go on there."""
+    """Tell whether people let the run go on there."""
     return gate.kind in AGREED

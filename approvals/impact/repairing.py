@@ -13,7 +13,7 @@ from .walk import Walk, undoable
 
 
 def finished(walk: Walk) -> list[Row]:
-    """The rows of a walk that is over, with what a repair may take back named as uncertain."""
+    """Return the rows of a finished walk, with what a repair may take back named as uncertain."""
     rows = list(walk.rows)
     for stretch, on in walk.losses:
         for entry in walk.path[stretch]:
@@ -23,7 +23,7 @@ def finished(walk: Walk) -> list[Row]:
 
 
 def _shaken(walk: Walk, row: Row, on: Steps) -> Row:
-    """What stood, where the run may go back to before it."""
+    """Mark a kept row as uncertain, where the run may go back to before it."""
     if row.verdict is not Verdict.STANDS:
         return row
     lost = Verdict.MAY
@@ -35,7 +35,7 @@ def _shaken(walk: Walk, row: Row, on: Steps) -> Row:
 
 
 def _taken_back(walk: Walk, rows: list[Row]) -> list[Row]:
-    """The effects that run, or may, and that a repair after them may leave behind again."""
+    """List the effects that run, or may, and that a repair after them may leave behind again."""
     named = {row.step: row for row in rows if row.verdict in (Verdict.WILL, Verdict.MAY) and row.kind == "effect"}
     found: dict[str, set[str]] = {}
     for judged in walk.judged:

@@ -22,7 +22,7 @@ ABANDONED = "abandoned"  # nobody knows whether it happened, and a person had it
 
 
 def repeats(history: History, target: Target, told: Impact, actions: Sequence[Action]) -> tuple[Repeat, ...]:
-    """By step, oldest first: what `told` would do once more. `actions` are the card's, as they would run."""
+    """List by step, oldest first, what `told` would do once more. `actions` are the card's, as they would run."""
     coming: dict[str, bool] = {}
     for row in told.having(Verdict.WILL, Verdict.MAY, kind="effect"):
         if row.why != "takeover" and not row.asks_alone:
@@ -42,13 +42,13 @@ def repeats(history: History, target: Target, told: Impact, actions: Sequence[Ac
 
 
 def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
-    """What our sentences call what was done: the step's title and the action's, where that is no program's own."""
+    """Return the titles for what was done: the step's and the action's, unless a program wrote that one itself."""
     said = action.title if action and not action.in_own_words(external=plan.external) else ""
     return tuple(filter(None, [plan.title_of(step), said]))
 
 
 def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
-    """The effects of a step that were done, or may have been. What another run took over is its origin's alone."""
+    """Yield a step's effects that were or may have been done; what another run took over is its origin's alone."""
     mine = [each for each in effects if each.step == step and not each.taken]
     newest: dict[tuple[int, bytes, int], int] = {}
     for each in mine:
@@ -61,7 +61,7 @@ def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
 
 
 def _again(history: History, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
-    """The ids of the actions that would do it once more; "" where it is none of the card's."""
+    """List the ids of the actions that would do it once more; "" where it is none of the card's."""
     spec = next((each for each in history.plan.steps if each.name == fact.step), None)
     several = bool(spec and spec.action)  # one step for whatever the agent calls: another call is another thing
     if not (on_path or several):

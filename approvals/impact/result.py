@@ -72,16 +72,16 @@ class Row:
 
     @property
     def asks_alone(self) -> bool:
-        """Whether the step does not run here, whatever is answered."""
+        """Tell whether the step does not run here, whatever is answered."""
         return self.asks and (self.kind == "gate" or self.why == "unsettled")
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with every field; `took` in seconds."""
+        """Return a JSON object with every field; `took` in seconds."""
         seconds = None if self.took is None else round(self.took.total_seconds(), 6)
         return {**self._plain(), "took": seconds, "title": self.title}
 
     def bound(self) -> dict[str, Any]:
-        """What a digest of it covers: neither times nor words."""
+        """Return what a digest of it covers: neither times nor words."""
         return self._plain()
 
     def _plain(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Repeat:
     irreversible: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object; `at` as ISO 8601."""
+        """Return a JSON object; `at` as ISO 8601."""
         names = ("effect", "step", "action", "run", "checkpoint", "done", "certain", "irreversible")
         plain = {name: getattr(self, name) for name in names}
         return plain | {"title": "".join(self.titles[:1]), "at": self.at.isoformat() if self.at else None}
@@ -124,45 +124,45 @@ class Impact:
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # what people call each step of the plan
 
     def title_of(self, step: str) -> str:
-        """What people call a step."""
+        """Return what people call a step."""
         return self.titles.get(step) or in_words(step)
 
     def called(self, rows: Iterable[Row]) -> tuple[str, ...]:
-        """What people call the steps of these rows, each once, in order."""
+        """Return what people call the steps of these rows, each once, in order."""
         return tuple(map(self.title_of, names(rows)))
 
     def having(self, *verdicts: Verdict, kind: str = "") -> tuple[Row, ...]:
-        """The rows with one of these verdicts, those of the path before the target left out."""
+        """List the rows with one of these verdicts, those of the path before the target left out."""
         return tuple(row for row in self.ahead if row.verdict in verdicts and kind in ("", row.kind))
 
     @cached_property
     def kept(self) -> tuple[Row, ...]:
-        """The executions before the target."""
+        """List the executions before the target."""
         return tuple(row for row in self.rows if row.kept)
 
     @cached_property
     def ahead(self) -> tuple[Row, ...]:
-        """All that comes after them."""
+        """List all rows after the target."""
         return tuple(row for row in self.rows if not row.kept)
 
     @property
     def will(self) -> tuple[Row, ...]:
-        """The steps that run; a gate that asks is in `asking`."""
+        """List the steps that run; a gate that asks is in `asking`."""
         return tuple(row for row in self.having(Verdict.WILL) if not row.asks)
 
     @property
     def may(self) -> tuple[Row, ...]:
-        """The steps that may run; where a person may only be asked, that is in `asking`."""
+        """List the steps that may run; where a person may only be asked, that is in `asking`."""
         return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks_alone)
 
     @property
     def skipped(self) -> tuple[Row, ...]:
-        """The effects that are passed by."""
+        """List the effects that are skipped."""
         return self.having(Verdict.SKIPPED)
 
     @property
     def stands(self) -> tuple[Row, ...]:
-        """The executions that are not done again, those before the target included."""
+        """List the executions that are not done again, those before the target included."""
         return tuple(row for row in self.rows if row.verdict is Verdict.STANDS)
 
     @property
@@ -179,31 +179,31 @@ class Impact:
 
     @property
     def asking(self) -> tuple[Row, ...]:
-        """The rows at which a person is asked, or may be."""
+        """List the rows at which a person is asked, or may be."""
         return tuple(row for row in self.ahead if row.asks and row.verdict in (Verdict.WILL, Verdict.MAY))
 
     @property
     def final(self) -> tuple[Row, ...]:
-        """The effects that run, or may, and cannot be undone once they have."""
+        """List the effects that run, or may, and cannot be undone once they have."""
         return tuple(row for row in self.having(Verdict.WILL, Verdict.MAY) if row.irreversible and row.kind == "effect")
 
     @property
     def repeated(self) -> tuple[Row, ...]:
-        """The effects that cannot be undone and are done again: they need a confirmation."""
+        """List the effects that cannot be undone and are done again: they need a confirmation."""
         return tuple(row for row in self.cannot if row.again)
 
     def digest(self) -> str:
-        """Hex; two impacts that say the same of the same steps and effects share it, however long those took."""
+        """Return a hex digest; impacts that say the same of the same steps and effects share it, whatever the times."""
         said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
         return digests.of_value(said).hex()
 
     def does_as(self, other: Impact) -> bool:
-        """Whether the same becomes of the same steps and effects, for whatever reasons."""
+        """Tell whether the same becomes of the same steps and effects, for whatever reasons."""
         plain = [[replace(row, why="").bound() for row in each.rows] for each in (self, other)]
         return (self.asks, self.ends, plain[0]) == (other.asks, other.ends, plain[1])
 
     def acts(self) -> set[str]:
-        """What it does to the world, or may: the effects that are performed, those that are undone, and repeated."""
+        """Return what it does to the world, or may: the effects that are performed, undone, and repeated."""
         runs = {
             f"run:{row.step}" for row in self.having(Verdict.WILL, Verdict.MAY, kind="effect") if not row.asks_alone
         }
@@ -211,7 +211,7 @@ class Impact:
         return runs | undone | {f"repeat:{each.effect}:{each.action}" for each in self.repeats}
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object: the rows in order, how many there are of each verdict, where it ends, and its digest."""
+        """Return a JSON object: the rows in order, a count of each verdict, where it ends, and its digest."""
         counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in Verdict}
         rows = [{**row.to_json(), "title": row.title or self.titles.get(row.step, "")} for row in self.rows]
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
@@ -219,5 +219,5 @@ class Impact:
 
 
 def names(rows: Iterable[Row]) -> tuple[str, ...]:
-    """The steps of these rows, each once, in order."""
+    """List the steps of these rows, each once, in order."""
     return tuple(dict.fromkeys(row.step for row in rows))

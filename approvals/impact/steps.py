@@ -15,7 +15,7 @@ WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
 
 
 def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of it; where the walk goes on, or None."""
+    """Name what becomes of the step; return the step where the walk goes on, or None."""
     reading = walk.state.reading(spec)
     if forced or spec.reads_world:
         return _runs(walk, spec, reading, "forced" if forced else "world")
@@ -30,7 +30,7 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _twin(walk: Walk, spec: StepSpec, reading: Reading, twin: Execution) -> str | None:
-    """The step was executed with this very input: its output is taken, where it can be."""
+    """Reuse the output of an execution with this very input, where that can be."""
     try:
         writes = twin.writes()
     except CheckpointError:

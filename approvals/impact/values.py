@@ -55,7 +55,7 @@ class Reading:
     digest: bytes | None
 
     def matches(self, read: Fields) -> bool:
-        """Whether an input with these digests by field may be this one."""
+        """Tell whether an input with these digests by field may be this one."""
         if self.novel or any(name in read for name in self.absent):
             return False
         return all(read.get(name) == digest for name, digest in self.known.items())
@@ -78,25 +78,25 @@ class State:
         unknown: Mapping[str, Steps] | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> State:
-        """A saved state, with what is not known yet put over it."""
+        """Build the state from a saved one, with what is not known yet put over it."""
         made: dict[str, Field] = {name: Known(values.get(name), digest) for name, digest in known.items()}
         made |= {name: Unknown(on) for name, on in (unknown or {}).items()}
         made |= dict.fromkeys(novel, NOVEL)
         return cls(made, config or {})
 
     def copy(self) -> State:
-        """The same, to be changed by itself."""
+        """Copy the state, to be changed by itself."""
         return State(dict(self.fields), self.config)
 
     def digest(self, name: str) -> bytes | None:
-        """The digest of a known field, empty where there is no such field; None where it is not known."""
+        """Return the digest of a known field, empty where there is no such field; None where it is not known."""
         found = self.fields.get(name)
         if found is None:
             return ABSENT
         return found.digest if isinstance(found, Known) else None
 
     def reading(self, step: StepSpec) -> Reading:
-        """What `step` would read now."""
+        """Return what `step` would read now."""
         read = {name: self.fields[name] for name in step.reads if name in self.fields}
         known = {name: found.digest for name, found in read.items() if isinstance(found, Known)}
         unknown = [found.on for found in read.values() if isinstance(found, Unknown)]

@@ -66,7 +66,7 @@ class Walk:
 
     @classmethod
     def begin(cls, records: Records, target: Target) -> Walk:
-        """A walk that stands at the target, with the path before it named."""
+        """Begin a walk at the target, with the path before it named."""
         flow = Flow(records.history.plan)
         state = State.of(
             target.state, target.fields, novel=target.novel, unknown=target.unknown, config=target.config
@@ -77,7 +77,7 @@ class Walk:
         return made
 
     def _came_by(self, each: Execution) -> None:
-        """An execution before the target. What the decision itself saves is named where it is more than the gate."""
+        """Add an execution before the target; what the decision itself saves is named if it is more than the gate."""
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
@@ -98,7 +98,7 @@ class Walk:
 
     @property
     def branched(self) -> bool:
-        """Whether something was certainly executed beside the path, without which nothing is looked up."""
+        """Tell whether something was certainly executed beside the path, without which nothing is looked up."""
         if self.target.fork or not self.target.run:
             return True
         if self.target.branched is not None:
@@ -108,21 +108,21 @@ class Walk:
 
     @property
     def unbranched(self) -> bool:
-        """Whether certainly nothing lies beside the path: then the engine looks nothing up. A repair makes a branch."""
+        """Tell whether certainly nothing is beside the path, so that nothing is looked up. A repair makes a branch."""
         return self.target.branched is False and not self.branched and not self.judged
 
     def occurrence(self, reading: Reading) -> int | None:
-        """How often the step was executed with this input before; None where either is not known."""
+        """Count how often the step was executed with this input before; None where either is not known."""
         if reading.digest is None or reading.step in self.blurred:
             return None
         return self.counts[reading.step, reading.digest]
 
     def held(self) -> set[tuple[str, bytes, int]]:
-        """The executions on the path, as far as their inputs are known."""
+        """Return the executions on the path, as far as their inputs are known."""
         return {(each.step, each.digest, each.occurrence) for each in self.path if each.digest is not None}
 
     def unsettled(self) -> list[EffectFact]:
-        """The effects that are left behind, as far as is known, oldest first."""
+        """List the effects that are left behind, as far as is known, oldest first."""
         walked = {(each.step, each.digest, each.occurrence) for each in self.path[len(self.target.path) :]}
         return [row for row in self.records.own if self._left(row, walked)]
 
@@ -134,7 +134,7 @@ class Walk:
         return (row.step, row.input_digest, row.occurrence) not in walked and not self.records.carries(row)
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """What other runs did at a step, or may have. What was said of one execution is no word about the next."""
+        """List what other runs did at a step, or may have; an answer about one execution does not cover the next."""
         landed = step in self.blurred or any(entry.step == step for entry in self.path[len(self.target.path) :])
         return [] if step in self.target.own and not landed else self.records.foreign(step)
 
@@ -153,17 +153,17 @@ class Walk:
         self.rows.append(row)
 
     def _perhaps(self, spec: StepSpec, why: str, on: Steps, *, asks: bool = False) -> None:
-        """Name a step that may come, unless that is said already."""
+        """Name a step that may come, unless it is named already."""
         if not any(row.step == spec.name and row.verdict is Verdict.MAY and row.asks >= asks for row in self.rows):
             self.name(spec, Verdict.MAY, why, on, asks=asks)
 
     def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """Names in the order of the plan."""
+        """Return names in the order of the plan."""
         wanted = set(steps)
         return tuple(name for name in self.flow.order if name in wanted)
 
     def landed(self, spec: StepSpec, reading: Reading) -> None:
-        """The step that was named last is on the path, whether it ran or was reused."""
+        """Add the step that was named last to the path, whether it ran or was reused."""
         at = self.counts[spec.name, reading.digest] if reading.digest is not None else 0
         self.path.append(Entry(spec.name, reading.digest, at, len(self.rows) - 1))
         if reading.digest is None:
@@ -190,7 +190,7 @@ class Walk:
         return met.step
 
     def over(self, starts: Iterable[str], on: Steps) -> str | None:
-        """Nothing is certain from here: name all that may come, up to the gates that would ask."""
+        """End the walk, since nothing is certain from here: name all that may come, up to the gates that would ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
         sure = [name for name in self.flow.order if self._surely_asks(self.flow.steps[name])]
         through = self.flow.reach(self.ahead, avoiding=sure)
@@ -204,14 +204,14 @@ class Walk:
         return None
 
     def stop(self, gate: StepSpec) -> str | None:
-        """A person is certainly asked at `gate`: what follows is another decision."""
+        """Stop where a person is certainly asked at `gate`: what follows is another decision."""
         self.asks = gate.name
         self.ahead, self.ahead_on = frozenset(self.flow.plan.successors(gate.name)), frozenset({gate.name})
         self.state.blur(told_at(gate), self.ahead_on)
         return None
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
-        """What is settled before an effect is performed, without what depends on it."""
+        """List what is settled before an effect is performed, without what depends on it."""
         plan = self.flow.plan
         later = {name for after in plan.successors(about_to.name) for name in plan.reachable(after)}
         return [
@@ -222,7 +222,7 @@ class Walk:
         ]  # fmt: skip
 
     def settle(self, about_to: StepSpec, on: Steps) -> None:
-        """An effect is performed, or may be: what was made of what it takes the place of may be undone with it."""
+        """Mark what may be undone when an effect is performed: what was made of what it replaces."""
         for row in self.due(about_to):
             of = self.flow.plan.dependents(row.step) if row.step in self.flow.steps else set()
             for each in self.unsettled():
@@ -230,7 +230,7 @@ class Walk:
                     self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
 
     def doubtful(self, about_to: StepSpec) -> Steps:
-        """The effects of which nobody knows what became, and which are looked up, or asked about, before this one."""
+        """Return the steps whose effects have unknown outcomes that are looked up, or asked about, before this one."""
         due = self.due(about_to)
         return frozenset(row.step for row in due if unclear(row))
 
@@ -240,7 +240,7 @@ class Walk:
             self.state.blur([*spec.writes, *words], on)
 
     def _back_to(self, spec: StepSpec) -> set[str]:
-        """The steps to which a refused output of this one may be taken back, where they are on the path."""
+        """Return the steps to which a refused output of this one may be taken back, where they are on the path."""
         wanted = self.flow.suspects(spec.name)
         self.judged |= {spec.name} if wanted else set()
         places = {
@@ -253,7 +253,7 @@ class Walk:
         return set(places)
 
     def _final_since(self, at: int, judged: StepSpec) -> bool:
-        """Whether going back to this place of the path would certainly be over what nothing takes back."""
+        """Tell whether going back to this place of the path would certainly cross what cannot be undone."""
         if any(stretch.stop > at for stretch, _ in self.losses):
             return False
         executed = [each.step for each in self.path[at:]]
@@ -266,7 +266,7 @@ class Walk:
         return bool(self.foreign(spec.name)) or bool(self.doubtful(spec)) or self._in_doubt(spec)
 
     def _in_doubt(self, spec: StepSpec) -> bool:
-        """Whether the run may come to one of this step's effects of which nobody knows what became."""
+        """Tell whether the run may come to an effect of this step whose outcome nobody knows."""
         return any(doubted(row) and row.id not in self.again for row in self.records.generations(spec.name))
 
     def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
@@ -281,11 +281,11 @@ class Walk:
 
 
 def undoable(row: EffectFact) -> bool:
-    """Whether anything takes the effect back: not what another run stands on."""
+    """Tell whether the effect can be undone: not what another run relies on."""
     return bool(row.undo) and not (row.irreversible or row.taken or row.shared)
 
 
 def told_at(gate: StepSpec) -> list[str]:
-    """The fields that a person's word at a gate may write."""
+    """List the fields that a person's decision at a gate may write."""
     edited = [place.strip("/").split("/")[0].replace("~1", "/").replace("~0", "~") for place in gate.edits]
     return [*edited, DECISION, *([gate.feedback] if gate.feedback else [])]

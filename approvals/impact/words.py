@@ -14,7 +14,7 @@ from .values import Steps
 
 
 def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[Refusal]:
-    """What of these actions does not run."""
+    """List which of these actions do not run."""
     return [
         Refusal(action.effect, action.id, action.settled.verdict, written(plan, action))
         for action in actions
@@ -25,7 +25,7 @@ def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[Refusal]:
 def by_action(
     plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[Refusal]
 ) -> tuple[frozenset[str], dict[str, Steps]]:
-    """As `words_in`, for what the agent is told of each action: of refusals always, of edits where items name it."""
+    """Return `words_in` for what the agent is told by action: of refusals always, of edits where items name it."""
     field = spec.feedback
     told = words_in(plan, field, said_at=spec.name)
     if refused:
@@ -37,7 +37,7 @@ def by_action(
 
 
 def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str], dict[str, Steps]]:
-    """(novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
+    """Return (novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
 
     Items that keep no time may come twice, so that nothing is known of them; `said_at` is the step that it depends on.
     """
@@ -49,7 +49,7 @@ def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str
 
 
 def names_actions(plan: PlanSpec, field: str) -> bool | None:
-    """Whether the items of a list of feedback say which action they are about; None where that is not certain."""
+    """Tell whether the items of a list of feedback name their action; None where that is not certain."""
     if "properties" not in plan.state_schema:
         return None
     items = _items(plan, field)
@@ -60,7 +60,7 @@ def names_actions(plan: PlanSpec, field: str) -> bool | None:
 
 
 def keeps_time(plan: PlanSpec, field: str) -> bool:
-    """Whether the items of a list of feedback hold when each was said, so that no two are the same."""
+    """Tell whether the items of a list of feedback hold when each was said, so that no two are the same."""
     if "properties" not in plan.state_schema:
         return True
     items = _items(plan, field)
@@ -70,7 +70,7 @@ def keeps_time(plan: PlanSpec, field: str) -> bool:
 
 
 def _items(plan: PlanSpec, field: str) -> dict[str, Any]:
-    """The schema of a list's items."""
+    """Return the schema of a list's items."""
     schema = plan.state_schema
     items = schema["properties"].get(field, {}).get("items", {})
     name = str(items.get("$ref", "")).rpartition("/")[2]

@@ -15,12 +15,12 @@ ASKED_IT = "A program that you answer for asks this, and its policy wants somebo
 
 
 def why_not(user: Any, gate: Gate) -> str:
-    """Why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
+    """Say why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
     return reasons([user.pk], gate)[user.pk] if user.is_authenticated else SIGN_IN
 
 
 def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
-    """For each of these people, by id, why they may not decide this gate; "" where they may. One statement.
+    """Say for each of these people, by id, why they may not decide this gate; "" where they may. One statement.
 
     Being a superuser is no authority here: they must be in the groups like anybody else. Groups, permissions
     and the account's state are read as they are now, whatever objects are in hand.
@@ -30,7 +30,7 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
 
 
 def reason(person: int, may: bool | None, gate: Gate) -> str:
-    """Why this person may not decide; `may` says whether they are asked at all, None for an account switched off."""
+    """Say why this person may not decide; `may`: whether they are a reviewer, None for an account switched off."""
     if may is None:
         return SWITCHED_OFF
     if not may:

@@ -1,4 +1,4 @@
-"""Whether there are people enough for a policy's quorum. Who they are changes, so it is asked and not stored."""
+"""Whether enough people may decide for a policy's quorum. Who they are changes, so it is queried and not stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from checkpoints.actors import of_user
 
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
-    """Who may decide now, by id, for each of these lists of teams. One statement for all."""
+    """Return the ids of those who may decide now, for each of these lists of teams. One statement for all."""
     there = members_where("approvals.decide_gate", teams={team.pk for teams in asked for team in teams})
     return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
 
 
 def too_few(quorum: int, teams: Sequence[Group]) -> str:
-    """Why a quorum of these teams' people cannot be met now, and what to do; "" where it can."""
+    """Say why a quorum of these teams' people cannot be met now, and what to do; "" where it can."""
     [there] = people(teams)
     if len(there) >= quorum:
         return ""
@@ -29,7 +29,7 @@ def too_few(quorum: int, teams: Sequence[Group]) -> str:
 
 
 def tight(policy: Policy, teams: Sequence[Group]) -> str:
-    """A warning where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
+    """Warn where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
     if not policy.separation or len(people(teams)[0]) > policy.quorum:
         return ""
     only = "There is only 1 reviewer. If they start"
@@ -38,7 +38,7 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
 
 
 def lacking(gate: Gate, there: Set[int]) -> str:
-    """Why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
+    """Say why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
     policy = gate.policy
     apart = {gate.run.started_by_id, gate.asked_by_id} & there if policy.separation else set()
     besides = " besides whoever started the run or has it asked" if apart else ""
@@ -46,7 +46,7 @@ def lacking(gate: Gate, there: Set[int]) -> str:
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
-    """A warning where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
+    """Warn where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
     [there] = people(policy.reviewers)
     apart = {owner.pk} if policy.separation else set()
     besides = f" besides {of_user(owner).name}" if apart else ""

@@ -79,7 +79,7 @@ def check_cap(policy: Policy, *, team: int, agent: str) -> None:
 
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Before:
-    """How often the same was rejected. Raises AskedTooSoon where the policy wants a pause before it is asked again."""
+    """Count how often the same was rejected. Raises AskedTooSoon where the policy wants a pause before the next."""
     root = run.lineage or run.pk
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
     same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
@@ -101,7 +101,7 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Befo
 
 
 def _refused(outcome: Outcome) -> set[str]:
-    """What was rejected at a gate, as `likeness` tells it: of a mixed decision, the actions that were."""
+    """Return the likeness of what was rejected at a gate; of a mixed decision, that of the rejected actions."""
     gate = outcome.gate
     if outcome.kind == REJECTED:
         return set(gate.likeness)
@@ -110,7 +110,7 @@ def _refused(outcome: Outcome) -> set[str]:
 
 
 def likeness(agent: str, card: Card) -> list[str]:
-    """By what two gates of a team are known to ask for the same: a digest for each action, and for its resource."""
+    """Return the digests that tell whether two gates of a team ask for the same: by action, and by its resource."""
     asked = [{"agent": agent, "tool": each.tool, "arguments": each.arguments} for each in card.actions]
     if card.resource:
         asked += [{"agent": agent, "tool": each.tool, "resource": card.resource} for each in card.actions]

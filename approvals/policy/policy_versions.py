@@ -31,7 +31,7 @@ def write(policy: Policy, groups: Iterable[Group], *, by: Actor) -> None:
 
 
 def facts(policy: Policy) -> dict[str, Any]:
-    """All that a version says, for its event. `deadline` is in seconds; empty `groups` are the team's own people."""
+    """Return a version's settings, for its event. `deadline` is in seconds; empty `groups`: the team's own people."""
     return {
         "name": policy.name,
         "version": policy.version,

@@ -2,7 +2,7 @@
 
 One person's last approvals, at whatever gates, are a streak where there are as many as `HOLDPOINT_STREAK`, half of the
 pauses between them are shorter than `HOLDPOINT_STREAK_SECONDS`, and the last was a moment ago. The next approval then
-needs one more tick. A tick begins the count anew: whoever is fast and right meets it once in so many gates.
+needs one more tick of a box. That tick begins the count anew: whoever is fast and right meets it once in so many gates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Streak:
 
 
 def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Streak | None:
-    """What the last approvals make, the newest first, each with whether it was one that was looked at twice. Pure."""
+    """Return the streak that approvals make, if any; newest first, each with whether it had a second look. Pure."""
     most = settings.HOLDPOINT_STREAK
     moments: list[datetime] = []
     for at, looked_twice in approvals:
@@ -47,11 +47,11 @@ def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Stre
 
 
 def recent(user_id: int | None) -> QuerySet[Decision]:
-    """This person's last approvals, the newest first: as many as make a streak."""
+    """Return this person's last approvals, the newest first: as many as make a streak."""
     said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
     return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]
 
 
 def due(user: User, *, now: datetime) -> Streak | None:
-    """The streak after which this person's next approval needs a second look."""
+    """Return the streak after which this person's next approval needs a second look; None where it needs none."""
     return streak(list(recent(user.pk).values_list("created_at", "second_look")), now=now)

@@ -1,10 +1,10 @@
-"""Step-up: where a policy asks for it, a word counts only of somebody who gave their password again lately.
+"""Step-up: where a policy asks for it, only those may decide who gave their password again lately.
 
 So does making a token, which goes on opening what its owner may do long after the session has ended, and setting a
 password, with which whoever sets it confirms whatever they like.
 
 Evidence of that is in the session in which it was given, and nowhere else: allauth notes there, with the person's id,
-when a signed-in person confirmed their password. Whoever decides by a token has no session, and hands over none.
+when a signed-in person confirmed their password. Whoever decides by a token has no session, so no evidence.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Confirmed:
 
 
 def within() -> timedelta:
-    """For how long a confirmation counts."""
+    """Return for how long a confirmation counts."""
     return timedelta(minutes=settings.HOLDPOINT_STEP_UP_MINUTES)
 
 
 def of_session(request: HttpRequest) -> Confirmed | None:
-    """The last confirmation by the person who is signed in, in this very session; to sign in is none."""
+    """Find the signed-in person's last confirmation in this very session; signing in is none."""
     user = request.user
     if not isinstance(user, User):
         return None
@@ -49,7 +49,7 @@ def of_session(request: HttpRequest) -> Confirmed | None:
 
 
 def _moment(record: Any) -> datetime | None:
-    """When a record of the session says that a password was confirmed; None where it says anything else."""
+    """Return when a record of the session says that a password was confirmed; None where it says anything else."""
     if not isinstance(record, Mapping) or record.get("reauthenticated") is not True:
         return None
     try:
@@ -59,15 +59,15 @@ def _moment(record: Any) -> datetime | None:
 
 
 def suffices(policy: Policy, confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
-    """Whether this person may decide under the policy by what they confirmed."""
+    """Tell whether this person may decide under the policy, by what they confirmed."""
     return not policy.step_up or counts(confirmed, by=by, now=now)
 
 
 def counts(confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
-    """Whether this person gave their password lately."""
+    """Tell whether this person gave their password lately."""
     return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()
 
 
 def address(back: str) -> str:
-    """Where the password is asked for, and from there to the address `back` on this site."""
+    """Return the address where the password is asked for, which leads back to the address `back` on this site."""
     return reverse("account_reauthenticate") + "?" + urlencode({"next": back})

@@ -8,38 +8,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Vote:
-    """One person's word on one version of a proposal."""
+    """One person's vote on one version of a proposal."""
 
     user: int
-    proposal: int  # the number of the proposal it speaks of
+    proposal: int  # the number of the proposal it is about
     verdict: str  # approve, edit, reject, answer
     may: bool = True  # whether this person has the authority now
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Where a gate stands."""
+    """The state of a gate's vote."""
 
-    agreed: tuple[int, ...]  # the distinct people whose word counts, in order
-    lapsed: tuple[int, ...]  # people who spoke for the standing proposal and may no longer
+    agreed: tuple[int, ...]  # the distinct people whose vote counts, in order
+    lapsed: tuple[int, ...]  # people who voted for the current proposal and may no longer decide
     rejected_by: int | None
     quorum: int
 
     @property
     def missing(self) -> int:
-        """How many more people have to agree."""
+        """Count how many more people have to agree."""
         return max(0, self.quorum - len(self.agreed))
 
     @property
     def closes(self) -> str:
-        """ "rejected", "agreed", or "" while the gate stays open."""
+        """Return "rejected", "agreed", or "" while the gate stays open."""
         if self.rejected_by is not None:
             return "rejected"
         return "" if self.missing else "agreed"
 
 
 def tally(votes: Iterable[Vote], *, standing: int, quorum: int) -> Tally:
-    """Count distinct people for the standing proposal; one rejection of it closes the gate.
+    """Count distinct people for the current proposal; one rejection of it closes the gate.
 
     Votes for other versions count for nothing, nor do those of people who may no longer decide.
     """

@@ -37,7 +37,7 @@ class Preflight:
 
     @property
     def colour(self) -> str:
-        """The gravest of the findings'."""
+        """Return the gravest colour of the findings."""
         return max((finding.colour for finding in self.findings), key=ORDER.index, default=AMBER)
 
     @property
@@ -46,7 +46,7 @@ class Preflight:
 
     @property
     def title(self) -> str:
-        """The line that stands above the findings."""
+        """Return the line above the findings."""
         if self.red:
             return "This cannot resume as things are"
         if not self.checked:
@@ -57,16 +57,16 @@ class Preflight:
 
     @property
     def in_order(self) -> list[Finding]:
-        """The gravest first."""
+        """List the findings, the gravest first."""
         return sorted(self.findings, key=lambda finding: -ORDER.index(finding.colour))
 
     @property
     def reasons(self) -> list[Finding]:
-        """What is not green, the gravest first."""
+        """List what is not green, the gravest first."""
         return [finding for finding in self.in_order if finding.colour != GREEN]
 
     def to_json(self) -> dict[str, Any]:
-        """As the API gives it."""
+        """Return the preflight as the API gives it."""
         findings = [{"check": each.check, "colour": each.colour, "words": each.words} for each in self.findings]
         return {"colour": self.colour, "title": self.title, "findings": findings}
 
@@ -87,7 +87,7 @@ def judge(saved: Saved, code: Code | Unknown) -> Preflight:
 
 
 def checkpoint(saved: Saved) -> Finding:
-    """Whether what is saved loads, and is what its digest says."""
+    """Check that what is saved loads and matches its digest."""
     if saved.fault:
         words = (
             f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
@@ -97,7 +97,7 @@ def checkpoint(saved: Saved) -> Finding:
 
 
 def version(code: Code) -> Finding:
-    """Whether the run's version and its steps are there, or which upcasters bring it to one that is."""
+    """Check that the run's version and its steps are there, or which upcasters bring it to one that is."""
     if code.program:
         return _program(code, code.program)
     if code.deployed:
@@ -121,7 +121,7 @@ def version(code: Code) -> Finding:
 
 
 def _program(code: Code, program: Program) -> Finding:
-    """Whether somebody is there who will act on what is decided."""
+    """Check that the outside program is there to act on what is decided."""
     lives = f"{code.agent} lives outside"
     named = f" ({program.name})" if program.name else ""
     if program.deferred:
@@ -150,7 +150,7 @@ def _taken(by: Takeover, gone: str, again: str) -> Finding:
 
 
 def state(code: Code) -> Finding:
-    """Whether the state fits the schema of the version that would go on."""
+    """Check that the state fits the schema of the version that would go on."""
     what = "The state" if code.deployed else "What the upcasters make of the state"
     if code.faults:
         words = f"{what} does not fit version {code.goes_on_in}: {listed(code.faults, '; ')}."
@@ -164,7 +164,7 @@ def state(code: Code) -> Finding:
 
 
 def environment(code: Code, now: Environment) -> Sequence[Finding]:
-    """Whether configuration and libraries are those that were recorded."""
+    """Check that configuration and libraries are those that were recorded."""
     return _configuration(code, now), _libraries(now)
 
 
@@ -204,7 +204,7 @@ def _other(library: Library) -> str:
 
 
 def artifacts(saved: Saved) -> Finding:
-    """Whether what the state refers to outside the database is there."""
+    """Check that what the state refers to outside the database is there."""
     if not saved.artifacts:
         return Finding("artifacts", GREEN, "The state names no artifacts.")
     if saved.unseen:
@@ -219,11 +219,11 @@ def artifacts(saved: Saved) -> Finding:
 
 
 def listed(things: Sequence[str], by: str = ", ") -> str:
-    """The first of them, and how many more."""
+    """List the first of them, and how many more."""
     more = len(things) - NAMED
     return by.join(things[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def named(noun: str, things: Sequence[str]) -> str:
-    """ "step a", "steps a, b"."""
+    """Return "step a", "steps a, b"."""
     return f"{plural(len(things), noun)} {listed(things)}"

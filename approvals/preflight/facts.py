@@ -82,7 +82,7 @@ class Code:
 
     @property
     def goes_on_in(self) -> str:
-        """The version that would go on; empty where none can."""
+        """Return the version that would go on; empty where none can."""
         if self.takeover and not (self.takeover.fault or self.takeover.lacks):
             return self.takeover.version
         return self.version if self.deployed else ""

@@ -2,10 +2,10 @@
 
 A state's JSON Schema says it: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A veil
 follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
-speak of one place and one of them hides it, it is hidden.
+describe one place and one of them hides it, it is hidden.
 
-Hiding is drawing alone: digests, permissions and what runs are of the true value. So a text that a person edits holds
-a placeholder, which names the place that it stands for; put back unchanged, the value there stays byte for byte.
+Hiding only changes what is shown: digests, permissions and what runs use the true value. So a text that a person
+edits holds a placeholder, which names its place; put back unchanged, the value there stays byte for byte.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class Veil:
 
     @cached_property
     def secret(self) -> bool:
-        """Whether the value itself is hidden."""
+        """Tell whether the value itself is hidden."""
         return any(is_secret(part) for part in self.parts)
 
     @cached_property
     def hides(self) -> bool:
-        """Whether the value is hidden, or anything may be that is in it."""
+        """Tell whether the value, or anything that may be in it, is hidden."""
         return any(_hides(part, self.root, self.known) for part in self.parts)
 
     def __bool__(self) -> bool:
         return self.hides
 
     def within(self, token: str) -> Veil:
-        """The veil of a member or an item."""
+        """Return the veil of a member or an item."""
         found = [inner for part in self.parts for inner in _within(part, token)]
         return Veil(self.root, tuple(_all_of(found, self.root)), self.known)
 
     def at(self, pointer: str) -> Veil:
-        """The veil of the value at a JSON Pointer; inside of what is hidden everything is."""
+        """Return the veil of the value at a JSON Pointer; everything inside of what is hidden is hidden."""
         veil = self
         for token in json_pointer.tokens(pointer):
             if veil.secret:
@@ -67,7 +67,7 @@ class Veil:
         return veil
 
     def places(self, value: Any, at: str = "") -> Iterator[str]:
-        """The pointers to what is hidden in `value`. Nothing is no secret."""
+        """Yield the pointers to what is hidden in `value`. None is no secret."""
         if not self or value is None:
             return
         if self.secret:
@@ -77,7 +77,7 @@ class Veil:
             yield from self.within(name).places(inner, json_pointer.join(at, name))
 
     def masked(self, value: Any, at: str = "", *, named: bool = False) -> Any:
-        """A copy of `value`, which stands `at` that pointer, with the mask in the place of what is hidden.
+        """Copy `value`, which is `at` that pointer, with the mask in place of what is hidden.
 
         `named`: with placeholders, for a text that comes back; `kept` reads it. What hides nothing is the same object.
         """
@@ -94,18 +94,18 @@ class Veil:
         return value
 
     def kept(self, new: Any, old: Any) -> Any:
-        """`new`, as somebody sent it, with the secrets of `old` in the place of their placeholders.
+        """Return `new`, as somebody sent it, with the secrets of `old` in place of their placeholders.
 
         Raises ValueRefused at a placeholder that stands where it would be a value, or a secret would come to light.
         """
         return _kept(self, new, "", self, old) if self else new
 
     def rows(self, rows: Iterable[Mapping[str, Any]], at: str = "") -> list[dict[str, Any]]:
-        """Rows of a difference, whose pointers begin `at` a place: of what is hidden, only that it is another."""
+        """Mask rows of a difference, whose pointers begin `at` a place: a hidden value only shows that it changed."""
         return [self.row(row, at) for row in rows]
 
     def row(self, row: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-        """One row. The difference itself is taken between the true values."""
+        """Mask one row. The difference itself is taken between the true values."""
         veil = self.at(at + row["pointer"])
         sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
         if sides.get("before") == sides.get("after") == MASK:
@@ -113,7 +113,7 @@ class Veil:
         return {**row, **sides}
 
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """A JSON Patch on the value, with placeholders for what is hidden."""
+        """Return a JSON Patch on the value, with placeholders for what is hidden."""
         return [
             {**each, "value": self.at(each["path"]).masked(each["value"], each["path"], named=True)}
             if "value" in each
@@ -122,24 +122,24 @@ class Veil:
         ]
 
     def words(self, value: Any) -> list[str]:
-        """The hidden texts of `value` that are long enough to be looked for in other texts; the longest first."""
+        """List the hidden texts of `value` that are long enough to be searched for in other texts; longest first."""
         found = {text for place in self.places(value) for text in _texts(json_pointer.find(value, place))}
         return sorted((text for text in found if len(text) >= LEAST), key=len, reverse=True)
 
 
 def veil(schema: Schema, root: Schema | None = None) -> Veil:
-    """What a JSON Schema hides of the values that it describes; `root` holds what it refers to."""
+    """Return the veil of what a JSON Schema hides of its values; `root` holds what it refers to."""
     whole = schema if root is None else root
     return Veil(whole, tuple(_all_of([schema], whole)))
 
 
 def placeholder(pointer: str) -> str:
-    """What stands for the secret at `pointer` in a text that a person edits."""
+    """Return the placeholder for the secret at `pointer` in a text that a person edits."""
     return f"{MASK} {pointer}"
 
 
 def scrubbed(value: Any, words: Sequence[str]) -> Any:
-    """A copy of `value` in whose texts the mask stands for each of the words."""
+    """Copy `value` with the mask in place of each of the words in its texts."""
     if isinstance(value, str):
         for word in words:
             value = value.replace(word, MASK)
@@ -150,7 +150,7 @@ def scrubbed(value: Any, words: Sequence[str]) -> Any:
 
 
 def begun(text: str, words: Sequence[str]) -> int:
-    """How many characters at the end of a text that goes on are the beginning of one of the words."""
+    """Count the characters at the end of a text that goes on which begin one of the words."""
     ends = (n for word in words for n in range(min(len(word) - 1, len(text)), 0, -1) if text.endswith(word[:n]))
     return max(ends, default=0)
 
@@ -166,7 +166,7 @@ def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
 
 
 def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
-    """The secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
+    """Return the secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
     if not veil.secret and json_pointer.has(old, at) and json_pointer.find(old, at) == text:
         return text  # a plain text that was there before
     named = text.removeprefix(MASK).removeprefix(" ")
@@ -178,7 +178,7 @@ def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two pointers differ in the places of items alone."""
+    """Tell whether two pointers differ in the positions of items alone."""
     a, b = ([("0" if each.isdigit() else each) for each in json_pointer.tokens(place)] for place in (one, other))
     return a == b
 
@@ -198,7 +198,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _all_of(parts: Iterable[Schema], root: Schema) -> list[Schema]:
-    """Every part that speaks of the same value: what these refer to, their branches and conditions."""
+    """List every part that describes the same value: what these refer to, their branches and conditions."""
     found: list[Schema] = []
     seen: set[int] = set()
     left = list(parts)
@@ -216,7 +216,7 @@ def _all_of(parts: Iterable[Schema], root: Schema) -> list[Schema]:
 
 
 def _referred(part: Schema, root: Schema) -> list[Any]:
-    """What a part refers to, within the same schema: nothing that one names is ever fetched."""
+    """List what a part refers to, within the same schema: a reference to elsewhere is never fetched."""
     ref = part.get("$ref")
     if not isinstance(ref, str) or not ref.startswith("#"):
         return []
@@ -225,7 +225,7 @@ def _referred(part: Schema, root: Schema) -> list[Any]:
 
 
 def _within(part: Schema, token: str) -> list[Any]:
-    """The parts that speak of a member or an item. Patterns are never run: any of them may be meant."""
+    """List the parts that describe a member or an item. Patterns are never run: any of them may be meant."""
     properties = part.get("properties")
     named = isinstance(properties, Mapping) and token in properties
     found = [properties[token]] if isinstance(properties, Mapping) and named else []
@@ -240,7 +240,7 @@ def _within(part: Schema, token: str) -> list[Any]:
 
 
 def _hides(part: Any, root: Schema, known: dict[int, bool]) -> bool:
-    """Whether a part, or anything that it holds or refers to, hides something."""
+    """Tell whether a part, or anything that it holds or refers to, hides something."""
     if id(part) in known:
         return known[id(part)]
     seen: set[int] = set()

@@ -1,6 +1,6 @@
-"""Whether a value holds under a schema of the agent's, and whether such a schema can be asked at all. Pure.
+"""Whether a value holds under a schema of the agent's, and whether such a schema can be checked at all. Pure.
 
-A card's schema is no more trusted than its words, and it is asked while a decision holds its locks: references go
+A card's schema is no more trusted than its words, and it is evaluated while a decision holds its locks: references go
 nowhere but into the schema itself, patterns run on an engine whose time grows with the text and never backtracks, and
 whatever else goes wrong with it is one fault. What multiplies is counted: references to references, branches, items
 under them. Whoever asks many schemas about one thing that was sent counts them together (`counted`).
@@ -45,7 +45,7 @@ class Unreadable(Exception):
 
 
 def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
-    """(JSON Pointer, message) for what does not hold, in the order of the places; one fault for a broken schema."""
+    """List (JSON Pointer, message) for what does not hold, in the order of places; one fault for a broken schema."""
     found: list[tuple[list[str], str]] = []
     said = 0
     try:
@@ -62,13 +62,13 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
 
 
 def properties_of(schema: Schema) -> set[str]:
-    """The names that a schema has for members of an object, or of one that may be null."""
+    """Return the names that a schema has for members of an object, or of one that may be null."""
     either = (schema, *(each for each in schema.get("anyOf", ()) if isinstance(each, Mapping)))
     return {name for each in either for name in each.get("properties", ())}
 
 
 def unsound(schema: Any) -> str:
-    """What is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
+    """Say what is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
 
     An agent's gates ask by the same few again and again, and to look at one takes longer than to open a gate.
     """
@@ -121,7 +121,7 @@ _left = _Left()
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Whatever is asked inside is counted together."""
+    """Count all schema checks inside together."""
     if _left.shared:
         yield
         return
@@ -133,7 +133,7 @@ def counted() -> Iterator[None]:
 
 
 def used_up() -> bool:
-    """Whether what is counted together has come to more than is looked at."""
+    """Tell whether the checks that are counted together have passed the limit."""
     return _left.work < 0
 
 
@@ -144,7 +144,7 @@ def _spend(work: int) -> None:
 
 
 def _asked(schema: Schema, value: Any) -> Found:
-    """Its faults, one after the other. Raises whatever a hostile schema makes of it."""
+    """Yield the value's faults, one by one. Raises whatever a hostile schema causes."""
     # An empty registry: a schema's reference to elsewhere is never fetched.
     found: Found = _Validator(dict(schema), registry=Registry()).iter_errors(value)
     return found
@@ -166,7 +166,7 @@ def _parts(part: Any, value: Any) -> int:
 
 
 def _looks(part: Any, value: Any) -> int:
-    """What is looked up in a list or an object, which takes little."""
+    """Weigh a lookup in a list or an object, which costs little."""
     return _parts(part, value) // 20
 
 
@@ -179,7 +179,7 @@ def _reference(part: Any, value: Any) -> int:
 
 
 def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    """jsonschema's own keeps every fault of every branch, and a value may have a million."""
+    """Check the branches alone: jsonschema's own keeps every fault of each, and a value may have a million."""
     if not any(validator.evolve(schema=each).is_valid(value) for each in part):
         yield ValidationError(f"{value!r} is not valid under any of the given schemas")
 
@@ -192,7 +192,7 @@ def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
 
 
 def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    """jsonschema's own compares each with each."""
+    """Compare items by a key: jsonschema's own compares each with each."""
     if part is not True or not isinstance(value, list):
         return
     if len(set(map(_known_by, value))) < len(value):
@@ -200,7 +200,7 @@ def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
 
 
 def _known_by(value: Any) -> Hashable:
-    """The same of two values where JSON Schema calls them equal: 1 and 1.0, and not 1 and true."""
+    """Return one key for two values that JSON Schema calls equal: 1 and 1.0, and not 1 and true."""
     _spend(1)
     if isinstance(value, dict):
         return frozenset((name, _known_by(each)) for name, each in value.items())
@@ -220,7 +220,7 @@ def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:
 
 @lru_cache(maxsize=256)
 def _matcher(pattern: str) -> SchemaValidator | None:
-    """None for a pattern that this engine does not know, such as one that looks ahead: the agent's model runs it."""
+    """Compile a pattern; None where this engine does not know it, as lookahead: the agent's model runs it."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError:
@@ -228,18 +228,18 @@ def _matcher(pattern: str) -> SchemaValidator | None:
 
 
 def _additional(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    """Names that patterns speak of cannot be told from others where the patterns are not run."""
+    """Skip the rule beside patterns: names that match them cannot be told from others where they are not run."""
     if "patternProperties" not in schema:
         yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, part, value, schema) or ()
 
 
 def _unasked(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    """A rule that runs patterns over names: left to the agent's own model."""
+    """Skip a rule that runs patterns over names: the agent's own model checks it."""
     yield from ()
 
 
 def _rules() -> dict[str, Rule]:
-    """All that may look at more than one thing, weighed."""
+    """Return all rules that may look at more than one thing, weighed."""
     usual = Draft202012Validator.VALIDATORS
     own = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique, "additionalProperties": _additional}
     weights = {
@@ -260,7 +260,7 @@ def _rules() -> dict[str, Rule]:
 
 
 def _class(rules: Mapping[str, Rule]) -> Any:
-    """A validator by these rules, whatever `$schema` a part of a schema names: jsonschema goes over to that one's."""
+    """Make a validator of these rules, whatever `$schema` a part names: jsonschema would switch to that one's."""
     made: Any = validators.extend(Draft202012Validator, rules)
     passed = [(field.name, field.alias) for field in attrs.fields(made) if field.init]
 

@@ -23,7 +23,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 
 
 def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
-    """The schema without what is not of the type that JSON Schema gives it, as deep as it is read."""
+    """Return the schema without what is not of the type that JSON Schema gives it, as deep as it is read."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return {}
     found: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
-    """The part of a schema that speaks of the value at `pointer`, with the definitions that it may refer to.
+    """Return the part of a schema that describes the value at `pointer`, with the definitions that it may refer to.
 
     {} where the schema says nothing of the place.
     """
@@ -54,12 +54,12 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
 
 
 def is_list(schema: Schema, pointer: str) -> bool:
-    """Whether the value at `pointer` is a list."""
+    """Tell whether the value at `pointer` is a list."""
     return resolved(schema_at(schema, pointer), schema).get("type") == "array"
 
 
 def resolved(part: Schema, root: Schema) -> Schema:
-    """`part` with its reference followed and a nullable union's null taken out; {} for what cannot be followed."""
+    """Follow the reference of `part`, and take a nullable union's null out; {} for what cannot be followed."""
     for _ in range(_DEPTH):
         if "$ref" in part:
             beside = {name: value for name, value in part.items() if name != "$ref"}
@@ -73,7 +73,7 @@ def resolved(part: Schema, root: Schema) -> Schema:
 
 
 def label_of(schema: Schema, name: str) -> str:
-    """A name for people: the schema's title, else the field's own name in words."""
+    """Return a name for people: the schema's title, else the field's own name in words."""
     title = schema.get("title")
     words = title if isinstance(title, str) and title else name.replace("_", " ").strip()
     return words[:1].upper() + words[1:].lower() if words.istitle() and " " in words else words[:1].upper() + words[1:]
@@ -112,7 +112,7 @@ def _without_null(schema: Schema, root: Schema) -> Schema:
 
 
 def is_nullable(part: Schema, root: Schema) -> bool:
-    """Whether null is one of the values that this place takes."""
+    """Tell whether null is one of the values that this place takes."""
     for _ in range(_DEPTH):
         branches = part.get("anyOf") or part.get("oneOf") or []
         if _NULL in branches or (isinstance(part.get("type"), list) and "null" in part["type"]):
@@ -124,9 +124,9 @@ def is_nullable(part: Schema, root: Schema) -> bool:
 
 
 def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
-    """A card's schema that hides only what the plan's own, `truth`, hides at the same place.
+    """Return a card's schema that hides only what the plan's own, `truth`, hides at the same place.
 
-    The card is the agent's word at this one gate: it may not turn an account number into an empty password box. A
+    The card is what the agent says at this one gate: it may not turn an account number into an empty password box. A
     part that something refers to is at several places at once, so it hides nothing.
     """
     direct = all(str(ref).startswith("#/$defs/") for ref in _references(schema))
@@ -134,12 +134,12 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
 
 
 def is_secret(schema: Schema) -> bool:
-    """Whether a value of this schema is not to be shown."""
+    """Tell whether a value of this schema is not to be shown."""
     return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 def _unveiled(part: Any, place: str | None, truth: Schema) -> Any:
-    """One part, at a `place` of the value where that is known."""
+    """Unveil one part, at a `place` of the value where that is known."""
     if isinstance(part, list):
         return [_unveiled(each, None, truth) for each in part]
     if not isinstance(part, Mapping):
