@@ -37,14 +37,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 
 def lines(events: Iterable[Told]) -> Iterator[bytes]:
-    """The table, line by line."""
+    """Yield the table, line by line."""
     yield b"\xef\xbb\xbf" + _line(COLUMNS)
     for told in events:
         yield _line(cells(told))
 
 
 def cells(told: Told) -> tuple[str, ...]:
-    """One event."""
+    """Return the cells of one event."""
     row = told.row
     said = event_words.of_row(row)
     at = moment(row.at) if row.at is not None else ""
@@ -59,7 +59,7 @@ def cells(told: Told) -> tuple[str, ...]:
 
 
 def safe(text: str) -> str:
-    """A value that no spreadsheet takes for a formula, on one line."""
+    """Return a value that no spreadsheet takes for a formula, on one line."""
     text = _FORMULA.sub(r"\1\2'\3", text) if not text.startswith(("\t", "\r", "\n")) else f"'{text}"
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -59,6 +59,6 @@ def erase(event: Event, *, reason: str, by: User) -> None:
 
 
 def _held(run_id: int) -> bool:
-    """Whether a legal hold stands on a run or on any of its checkpoints, under the lock that one is set under."""
+    """Tell whether a run or any of its checkpoints is under legal hold; takes the lock under which one is set."""
     list(Run.objects.select_for_update(no_key=True).filter(pk=run_id).values_list("pk"))
     return Hold.objects.standing().filter(run_id=run_id, kind=Hold.Kind.LEGAL).exists()

@@ -140,7 +140,7 @@ def tell(
 
 
 def of_row(row: Row, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
-    """The same of an event as seals cover it; whatever its data are."""
+    """Describe an event as seals cover it, whatever its data are."""
     found = readable(row.data)
     data = found if isinstance(found, dict) else {}
     at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row.at or 0)

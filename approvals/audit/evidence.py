@@ -1,7 +1,7 @@
 """What the sealed events of a gate keep of its rows, so that a forged approval shows, and is not performed.
 
-Each event that moves a gate keeps the digests of the gate, its policy and the proposal that stands, and of the
-decision or the outcome that was written with it. An outcome stands for its grants and for the decisions that counted.
+Each event that moves a gate keeps the digests of the gate, its policy and the current proposal, and of the
+decision or the outcome that was written with it. An outcome's digest covers its grants and the decisions that counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER 
 
 
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
-    """The digests of a gate, its policy and the proposal that stands, by the names of their rows."""
+    """Return the digests of a gate, its policy and the current proposal, by the names of their rows."""
     return {
         gate.subject: covered_rows.digest(gate, GATE),
         f"policy:{gate.policy_id}": _policy(gate.policy),
@@ -59,18 +59,18 @@ def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
 
 
 def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
-    """What the event of a gate that opens, or whose proposal is another one now, says of its rows."""
+    """Return the row digests for the event of a gate that opens, or whose proposal has changed."""
     return {"seen": bytes(standing.digest).hex(), ROWS: rows(gate, standing)}
 
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
-    """What the event of a decision says of its rows."""
+    """Return the row digests for the event of a decision."""
     said = {f"decision:{decision.pk}": covered_rows.digest(decision, DECISION)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
 def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: Iterable[Grant]) -> dict[str, Any]:
-    """What the event of a gate that ends says of its rows: what was seen, what may run, who decided, what they gave."""
+    """Return the row facts for the event of a gate that ends: what was seen, what may run, voters and grants."""
     given = [(grant.action, grant.effect) for grant in grants]
     said = {f"outcome:{outcome.pk}": _outcome(outcome, [each.pk for each in decisions], given)}
     return {
@@ -83,7 +83,7 @@ def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: I
 
 
 def last_move(gate: str) -> dict[str, Subquery]:
-    """The annotations `told_kind`, `told_version` and `told`: the last event that moved the gate of a row's column."""
+    """Return annotations `told_kind`, `told_version`, `told`: the last event that moved the gate in column `gate`."""
     subject = Concat(Value("gate:"), Cast(OuterRef(gate), CharField()))
     events = Event.objects.told().filter(subject=subject, kind__in=MOVES).order_by("-version", "-id")
     columns = {"told_kind": "kind", "told_version": "version", "told": "data"}
@@ -91,7 +91,7 @@ def last_move(gate: str) -> dict[str, Subquery]:
 
 
 def check(standing: Proposal, outcome: Outcome | None = None) -> None:
-    """Hold a gate, and how it ended, against the last event that moved it; needs what `last_move` reads.
+    """Check a gate, and how it ended, against the last event that moved it; needs what `last_move` reads.
 
     Raises NotVerified.
     """
@@ -106,7 +106,7 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
 
 
 def sound(standing: Proposal) -> bool:
-    """Whether `check` finds nothing."""
+    """Tell whether `check` finds nothing."""
     try:
         check(standing)
     except NotVerified:
@@ -115,7 +115,7 @@ def sound(standing: Proposal) -> bool:
 
 
 def check_ended(gate: Gate, outcome: Outcome) -> bool:
-    """Hold how a gate ended against the event that tells of it; False where that is from before rows were covered.
+    """Check how a gate ended against the event that tells of it; False where that is from before rows were covered.
 
     Raises NotVerified where there is none, it is not proven, or it tells something else.
     """
@@ -131,9 +131,9 @@ def check_ended(gate: Gate, outcome: Outcome) -> bool:
 
 
 def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
-    """Hold what others said at an open gate against the events of it, before their words count. Raises NotVerified.
+    """Check others' decisions at an open gate against their events, before their votes count. Raises NotVerified.
 
-    What was said before rows were covered has no event to be held against.
+    A decision from before rows were covered has no event to be checked against.
     """
     if not voices:
         return
@@ -150,7 +150,7 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
 
 
 def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
-    """The rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
+    """Return the rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
     if event is None:
         raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
     kind, version, data = event[0], event[1], decode(bytes(event[2]))
@@ -186,7 +186,7 @@ def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequen
 
 
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
-    """The digests of all rows of these gates, by gate."""
+    """Compute the digests of all rows of these gates, by gate."""
     gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__groups")
     found = {gate.pk: {gate.subject: covered_rows.digest(gate, GATE)} for gate in gates}
     for gate in gates:

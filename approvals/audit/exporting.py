@@ -32,7 +32,7 @@ class Export:
 
 
 def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None) -> Export:
-    """Say in the audit what is exported, and give it. `of` is what may be seen; all there is, unless it is given.
+    """Record in the audit what is exported, and return it. `of` is what may be seen; all there is, unless it is given.
 
     Only what is settled leaves, so the count is of exactly these events; the event of this export is not among them.
     """
@@ -56,6 +56,6 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:
-    """How many events are in any of these."""
+    """Count the events that are in any of these."""
     first, *others = [part.order_by().values("pk") for part in parts]
     return (first.union(*others) if others else first).count()

@@ -42,7 +42,7 @@ class Mark:
 
     @classmethod
     def read(cls, text: str) -> Mark | None:
-        """What an address says; None for anything else."""
+        """Parse a mark from an address; None for anything else."""
         at, _, id = text.partition(".")
         if not (at.isascii() and at.isdigit() and id.isascii() and id.isdigit() and len(at) < 17 and len(id) < 19):
             return None
@@ -64,7 +64,7 @@ class Page:
 
 
 def page(reader: Reader, filters: Filters, *, before: Mark | None) -> Page:
-    """The newest events that fit, or those before a mark."""
+    """Return a page of the newest events that fit, or of those before a mark."""
     parts = [_before(filters.apply(events), before) for events in reader.events()]
     found = newest(parts, filters, PAGE + 1)
     shown = found[:PAGE]
@@ -73,20 +73,20 @@ def page(reader: Reader, filters: Filters, *, before: Mark | None) -> Page:
 
 
 def newer(reader: Reader, filters: Filters, than: Mark) -> Capped:
-    """How many events that fit came since; as many as people count."""
+    """Count the events that fit and came since, up to `MOST`."""
     later = TupleGreaterThan((F("at"), F("id")), than.pair)
     found = newest([filters.apply(events).filter(later) for events in reader.events()], filters, MOST + 1)
     return Capped(min(len(found), MOST), len(found) > MOST)
 
 
 def newest(parts: Iterable[QuerySet[Event]], filters: Filters, count: int) -> list[Event]:
-    """The newest of several sets of events that say the words of the filters, of each no more than are wanted."""
+    """List the newest `count` of several sets of events that fit the filters' words; at most that many of each set."""
     found = {event.pk: event for part in parts for event in _newest(part, filters, count)}
     return sorted(found.values(), key=lambda event: (event.at, event.pk), reverse=True)[:count]
 
 
 def _newest(part: QuerySet[Event], filters: Filters, count: int) -> Iterable[Event]:
-    """Of one set. A word that many events say is found among the newest, one that few say by the index of words.
+    """List the newest of one set: a frequent word is found among the newest, a rare one by the index of words.
 
     PostgreSQL cannot tell them apart: it would look through a million events for the one that says a rare word.
     """
@@ -107,14 +107,14 @@ def _before(part: QuerySet[Event], mark: Mark | None) -> QuerySet[Event]:
 
 
 def texts_of(events: Iterable[Event]) -> dict[int, str]:
-    """What people wrote with these events, where it is not erased."""
+    """Return what people wrote with these events, where it is not erased."""
     wanted = [event.pk for event in events if event.text_digest is not None]
     found = EventText.objects.filter(pk__in=wanted).values_list("pk", "text") if wanted else ()
     return {pk: bytes(text).decode(errors="replace") for pk, text in found}
 
 
 def seals_of(events: Sequence[Event]) -> dict[int, int]:
-    """The seal that covers each of these events, of those that one does."""
+    """Return the seal that covers each of these events, of those that one covers."""
     if not events:
         return {}
     columns = [[event.pk for event in events], [event.xid for event in events]]

@@ -36,16 +36,16 @@ class Reader:
 
     @property
     def may_audit(self) -> bool:
-        """Whether they may have the seals verified, and export what they see in the teams that they audit."""
+        """Tell whether they may have the seals verified, and export what they see in the teams that they audit."""
         return self.everything or bool(self.audits)
 
     def events(self) -> list[EventQuerySet]:
-        """The events that they may see, a team at a time: each is then in order along an index of its own."""
+        """List the events that they may see, a team at a time: each is then in order along an index of its own."""
         told = Event.objects.told()
         return [told] if self.everything else [told.filter(team_id=team) for team in sorted(self.teams)]
 
     def audited(self) -> EventQuerySet:
-        """The events that they may take elsewhere."""
+        """Return the events that they may export."""
         told = Event.objects.told()
         return told if self.everything else told.filter(team_id__in=sorted(self.audits))
 
@@ -54,7 +54,7 @@ class Reader:
 
 
 def reader(user: User) -> Reader:
-    """What this person may see now."""
+    """Return what this person may see now."""
     if of_all(user):
         return Reader(user, True, frozenset(), frozenset())
     audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
@@ -62,15 +62,15 @@ def reader(user: User) -> Reader:
 
 
 def may_see(user: User) -> bool:
-    """The same question for the page alone, in one statement."""
+    """Tell whether this person may see the audit page, in one statement."""
     return of_all(user) or teams_of(user).exists()
 
 
 def of_all(user: User) -> bool:
-    """Whether they see the events of every team, and of none."""
+    """Tell whether they see the events of every team, and of none."""
     return user.is_active and user.is_staff and user.has_perm("checkpoints.view_event")
 
 
 def teams_of(user: User) -> QuerySet[Group]:
-    """The teams whose events they see."""
+    """Return the teams whose events they see."""
     return teams_where(user, AUDIT) | teams_where(user, RUNS)

@@ -23,22 +23,22 @@ class Standing:
 
     @property
     def waiting(self) -> Capped:
-        """How many settled events no seal covers yet."""
+        """Count the settled events that no seal covers yet."""
         return Capped(min(self.tail.count, database.COUNTED - 1), self.tail.count >= database.COUNTED)
 
     @property
     def findings(self) -> list[str]:
-        """The first that the last verification found."""
+        """List the first findings of the last verification."""
         return [str(problem) for problem in self.last.problems()[:SHOWN]] if self.last else []
 
     @property
     def unshown(self) -> int:
-        """How many findings are not shown."""
+        """Count the findings that are not shown."""
         return max(self.last.faults - SHOWN, 0) if self.last else 0
 
 
 def standing() -> Standing:
-    """As it is now."""
+    """Read the seals' status as it is now."""
     ended = Verification.objects.exclude(status=Verification.Status.UNDERWAY)
     return Standing(
         Seal.objects.order_by("-pk").defer("marks", "heads").first(),

@@ -25,12 +25,12 @@ log = structlog.get_logger(__name__)
 
 
 def ask(*, by: Actor) -> Verification:
-    """Ask for a verification of all seals; the one that is under way where there is one."""
+    """Ask for a verification of all seals; return it, or the one that is under way."""
     return Verification.objects.ask(by=by)
 
 
 def go_on(verification: int, *, within: float = SLICE) -> bool:
-    """One slice of a verification; False where it has ended, or another worker has it in hand.
+    """Do one slice of a verification; False where it has ended, or another worker has it in hand.
 
     What the database refuses for the moment is tried again by the next slice. Anything else ends it, and is said.
     """

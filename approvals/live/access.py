@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def accesses(asked: Collection[Asked]) -> list[Access | None]:
-    """What each of these pages may hear now; None where the session ended or its account is off.
+    """Return what each of these pages may hear now; None where the session ended or its account is off.
 
     Whoever has not signed in asks too, by a cookie that may say anything, and nothing of it may fail here: what is
     raised is raised to all who asked in the same batch. PostgreSQL takes no NUL in a text.
@@ -55,12 +55,12 @@ def accesses(asked: Collection[Asked]) -> list[Access | None]:
 
 
 def access_of(session_key: str | None) -> Access | None:
-    """What the pages of one session may hear."""
+    """Return what the pages of one session may hear."""
     return accesses([Asked(session_key)])[0]
 
 
 def access_as(user: User) -> Access:
-    """What a person may hear whom a token stands for, but for its bounds."""
+    """Return what the person behind a token may hear, before the token's scope is applied."""
     return _heard(user, teams_of({user.pk}, SEES, DECIDES))
 
 
@@ -96,7 +96,7 @@ def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Acces
 
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
-    """Who is signed in by each of these sessions; the rule of django.contrib.auth.get_user for many at once."""
+    """Find who is signed in by each of these sessions; the rule of django.contrib.auth.get_user for many at once."""
     by_stored, store = {stored(key): key for key in keys}, SessionStore()
     found = Session.objects.filter(session_key__in=by_stored, expire_date__gt=timezone.now())
     said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}
@@ -108,7 +108,7 @@ def _signed_in(keys: Collection[str]) -> dict[str, User]:
 
 
 def _verified(session: Mapping[str, Any], user: User) -> bool:
-    """Whether the session was made by a backend still in use, for the password that the account has now."""
+    """Tell whether the session was made by a backend still in use, for the password that the account has now."""
     if session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return False
     said = session.get(HASH_SESSION_KEY) or ""

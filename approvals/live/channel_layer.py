@@ -28,27 +28,27 @@ class PageLayer(BaseChannelLayer):
         self._left: dict[str, asyncio.Queue[Message]] = {}
 
     async def new_channel(self, prefix: str = "specific") -> str:
-        """A name that no other page has."""
+        """Return a name that no other page has."""
         return f"{prefix}.page!{secrets.token_urlsafe(12)}"
 
     async def send(self, channel: str, message: Message) -> None:
-        """Leave a message; where there is no room, "overrun" stands for it and for all that were left before it."""
+        """Leave a message; where there is no room, "overrun" replaces it and all that were left before it."""
         self.require_valid_channel_name(channel)
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
-        """The next message of a channel."""
+        """Wait for the next message of a channel."""
         self.require_valid_channel_name(channel)
         return await self._queue(channel).get()
 
     async def group_add(self, group: str, channel: str) -> None:
-        """Let a channel get what is sent to a group."""
+        """Add a channel to a group: it gets what is sent there."""
         self.require_valid_group_name(group)
         self.require_valid_channel_name(channel)
         self.groups.setdefault(group, {})[channel] = None
 
     async def group_discard(self, group: str, channel: str) -> None:
-        """Let it get no more of that."""
+        """Take a channel out of a group."""
         members = self.groups.get(group, {})
         members.pop(channel, None)
         if not members:

@@ -66,7 +66,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     beat: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the page. A message that fails ends it without a disconnect: nothing of it may stay either."""
+        """Serve the page, and leave nothing of it behind even where a message fails: no disconnect comes then."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -96,14 +96,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.look(None)
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
-        """End it, once, and listen to nothing more: the browser may take its time to go, or never do it."""
+        """Close the socket, once, and hear nothing more: the browser may go late or never."""
         if not self.ended:
             self.ended = True
             await self.join(set())
             await super().close(code=code, reason=reason)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Channels goes through a thread before each message, lest a database connection be stale; facts use none."""
+        """Handle facts directly. Before others, Channels drops stale database connections in a thread."""
         if self.ended and message["type"] != "websocket.disconnect":
             return
         if message["type"] == "facts":
@@ -149,14 +149,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         since, self.drawn_at = self.drawn_at or self.cursor, None
         if access is not None and since is not None and self.groups_joined - heard:
             await self.replay(access, since)
-        # What a step said between the drawing and now was whispered to nobody here, and it may say no more for long.
+        # What a step reported between the drawing and now was not sent here, and it may report nothing more for long.
         runs = access.watched if access is not None else frozenset()
         for kind, _, run in (subject.partition(":") for subject in new):
             if kind == ephemeral.SPOKEN and f"run.{run}" in runs:
                 await self.spoke({"number": run})
 
     async def facts(self, message: Message) -> None:
-        """Facts from the tailer; one that came through two groups is told once."""
+        """Send facts from the tailer; one that came through two groups is sent once."""
         for fact in message["facts"]:
             if fact["cursor"] not in self.told:
                 self.told.append(fact["cursor"])
@@ -164,15 +164,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 await self.send_json(fact)
 
     async def overrun(self, message: dict[str, Any]) -> None:
-        """More was told than this page took: it starts over, from what is newest now."""
+        """Start over from what is newest now: more was sent than this page took."""
         await self.reset()
 
     async def looked(self, message: dict[str, Any]) -> None:
-        """Somebody came to a gate that this page shows, or left it."""
+        """Tell the page that somebody came to a gate that it shows, or left it."""
         await self.send_json({"kind": "gate.looking", "subject": f"looking:{message['number']}"})
 
     async def spoke(self, message: dict[str, Any]) -> None:
-        """The step under way in a run that this page shows says more than before."""
+        """Tell the page that the step under way in a run that it shows reports more than before."""
         await self.send_json({"kind": "run.spoke", "subject": f"spoken:{message['number']}"})
 
     async def check(self) -> Access | None:
@@ -189,7 +189,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return access
 
     async def look(self, access: Access | None) -> None:
-        """Let those who look at a gate know that this person has it in sight, if they may see it, or not any more."""
+        """Tell those who look at a gate whether this person has it in sight, if they may see it."""
         gate = self.looking if access is not None and f"gate.{self.looking}" in access.watched else 0
         before, self.noted = self.noted, gate  # at once: who goes meanwhile must be taken back too
         if access is not None and gate:
@@ -219,7 +219,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.close(code=UNCHECKED)
 
     def asked_cursor(self) -> Cursor | None:
-        """The cursor in ?after=; junk is no cursor."""
+        """Read the cursor in ?after=; None where it is missing or junk."""
         query = dict(part.partition("=")[::2] for part in self.scope["query_string"].decode("latin-1").split("&"))
         try:
             return Cursor.parse(query.get("after", ""))

@@ -15,7 +15,7 @@ from . import page_frame
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Reads the frame of whole pages of people who may be signed in; fragments start no feed."""
+    """Read the frame of whole pages of people who may be signed in; fragments start no feed."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         if _starts_a_feed(request):

@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 def channel(kind: str) -> str:
-    """The channel's name; see checkpoints.events.wakeup."""
+    """Return the channel's name; see checkpoints.events.wakeup."""
     return f"{wakeup.channel()}.{kind}"
 
 

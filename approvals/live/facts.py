@@ -9,7 +9,7 @@ from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
-# What only a page that shows the subject hears of: there are so many, or it changes no list.
+# Kinds that only a page that shows the subject hears of: there are so many, or they change no list.
 QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
 
 
@@ -25,7 +25,7 @@ class Fact(TypedDict):
 
 
 def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
-    """The fact that an event is. `titles`, by subject: events hold none, since titles name people."""
+    """Return an event as a fact. `titles`, by subject: events hold none, since titles name people."""
     return {
         "cursor": str(Cursor.of(event)),
         "kind": event.kind,
@@ -37,7 +37,7 @@ def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
 
 
 def audience(event: Event) -> list[str]:
-    """The groups that may know of an event: its team, those who review for it, and pages that watch its subject."""
+    """List the groups that may hear of an event: its team, its gate's reviewers, and pages that watch its subject."""
     groups = []
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
@@ -50,7 +50,7 @@ def audience(event: Event) -> list[str]:
 
 
 def reviewers_of(event: Event) -> list[int]:
-    """The groups whose members review the event's gate."""
+    """List the groups whose members review the event's gate."""
     found = data_of(event).get("reviewers", [])
     return [group for group in found if isinstance(group, int)] if isinstance(found, list) else []
 

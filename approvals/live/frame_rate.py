@@ -17,7 +17,7 @@ class Pace:
     since: float = field(default_factory=time.monotonic)
 
     def allows(self, *, now: float | None = None) -> bool:
-        """Take one frame; whether it was there to be taken."""
+        """Take one frame from the bucket; return whether there was one."""
         now = time.monotonic() if now is None else now
         self.left = min(self.left + (now - self.since) * A_SECOND, AT_ONCE)
         self.since = now

@@ -31,12 +31,12 @@ class Frame:
 
     @property
     def waiting(self) -> Capped:
-        """How many wait."""
+        """Count the gates that wait."""
         return Capped(min(len(self.queue), MOST), len(self.queue) > MOST)
 
 
 def of(request: HttpRequest) -> Frame | None:
-    """The frame of whoever asks, read once for a request; None for somebody who has not signed in."""
+    """Return the frame of whoever asks, read once for a request; None for somebody who has not signed in."""
     user = getattr(request, "user", AnonymousUser())
     if not isinstance(user, User):
         return None
@@ -47,13 +47,13 @@ def of(request: HttpRequest) -> Frame | None:
 
 
 def reach_of(request: HttpRequest) -> Reach:
-    """How far whoever asks reaches."""
+    """Return the reach of whoever asks."""
     found = of(request)
     return found.reach if found else Reach(user=0, teams={}, policies=())
 
 
 def read(user: User) -> Frame:
-    """As it is now."""
+    """Read a person's frame as it is now."""
     found = _statement(user.pk, user.is_active, user.is_superuser).run()
     policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
     return Frame(
@@ -70,7 +70,7 @@ def read(user: User) -> Frame:
 
 @lru_cache(1024)
 def _statement(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
-    """What is asked for one person, by every page."""
+    """Build the statement for what every page asks for one person."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), queues.decided_by(user).order_by("pk")

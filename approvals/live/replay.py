@@ -21,12 +21,12 @@ Missed = tuple[Access, Cursor]  # who asks, and since when
 
 
 def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
-    """Whether this person may know of an event, whose audience are these groups."""
+    """Tell whether this person may hear of an event whose audience is these groups."""
     return event.team_id in access.teams or not access.groups.isdisjoint(groups)
 
 
 def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
-    """For each, the facts after the cursor that they may hear; None where more happened than is looked through singly.
+    """List for each the facts after their cursor that they may hear; None where too much happened to say it singly.
 
     Other teams' gates count towards that limit too: what lies behind them was not looked at. None too where the
     database was restored meanwhile, or is not as far as the cursor: what a page shows may never have happened then.
@@ -51,7 +51,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
 
 
 def _apart(asked: list[Missed], events: list[Event]) -> list[list[Fact] | None]:
-    """Whoever missed too much is told so by what was read; the rest are asked again, in halves where that is all."""
+    """Answer None to those who missed too much by what was read; ask for the rest again, in halves if that is all."""
     answers: dict[int, list[Fact] | None] = {n: None for n, each in enumerate(asked) if _too_much(*each, events)}
     rest = sorted((n for n in range(len(asked)) if n not in answers), key=lambda n: asked[n][1])
     half = 0 if answers else len(rest) // 2
@@ -69,7 +69,7 @@ def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
 
 
 def titles_of(events: Iterable[Event]) -> dict[str, str]:
-    """The titles of the gates that these events are about, by subject: one query, none where there is no gate."""
+    """Return the titles of the gates of these events, by subject: one query, none where there is no gate."""
     gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
     found = Gate.objects.filter(pk__in=gates).values_list("pk", "title") if gates else ()
     return {f"gate:{pk}": title for pk, title in found}

@@ -12,7 +12,7 @@ from checkpoints.values import canonical_json
 
 
 class Decision(models.Model):
-    """One reviewer's word. Never changed but for `counts`, which lapses when the proposal or the authority does."""
+    """One reviewer's decision. Never changed but for `counts`, which lapses when the proposal or the authority does."""
 
     class Verdict(models.TextChoices):
         APPROVE = "approve", "Approved"
@@ -60,27 +60,27 @@ class Decision(models.Model):
 
     @property
     def words(self) -> str:
-        """The comment, as text."""
+        """Return the comment, as text."""
         return bytes(self.comment).decode(errors="replace")
 
     @property
     def added(self) -> list[str]:
-        """The ids of the preconditions that this word adds."""
+        """Return the ids of the preconditions that this decision adds."""
         ids: list[str] = canonical_json.decode(bytes(self.preconditions))
         return ids
 
     @property
     def confirmed(self) -> set[int]:
-        """The numbers of the effects that this word lets be done once more."""
+        """Return the numbers of the effects that this decision lets be done once more."""
         return set(canonical_json.decode(bytes(self.repeats)))
 
     @property
     def by_action(self) -> dict[str, str]:
-        """Action id -> approve, edit, reject or respond."""
+        """Return action id -> approve, edit, reject or respond."""
         said: dict[str, str] = canonical_json.decode(bytes(self.verdicts))
         return said
 
     @property
     def answered(self) -> Any:
-        """A recovery gate's answer, {"choice", "value"}, or None."""
+        """Return a recovery gate's answer, {"choice", "value"}, or None."""
         return canonical_json.decode(bytes(self.answer))

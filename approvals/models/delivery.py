@@ -46,29 +46,29 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """Questions about many deliveries, and taking one."""
 
     def due(self) -> Self:
-        """Those that are to be sent now, and that no worker has in hand."""
+        """Select those that are to be sent now, and that no worker has in hand."""
         told = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
         return self.filter(FREE, Exists(told), status=Delivery.Status.PENDING, next_attempt_at__lte=Now())
 
     def pending(self) -> Self:
-        """Those that are to be sent, now or later."""
+        """Select those that are to be sent, now or later."""
         return self.filter(status=Delivery.Status.PENDING)
 
     def lately_failed(self) -> int:
-        """How many failed for good, of the last hundred of each webhook that is told."""
+        """Count how many failed for good, of the last hundred of each enabled webhook."""
         with connection.cursor() as cursor:
             cursor.execute(_LATELY_FAILED)
             return int(cursor.fetchone()[0])
 
     def first_due(self, webhook: int | None = None) -> list[tuple[int, int]]:
-        """(number, attempts so far) of the next few that are due for each webhook, or for this one."""
+        """List (number, attempts so far) of the next few that are due for each webhook, or for this one."""
         with connection.cursor() as cursor:
             cursor.execute(_FIRST_DUE, {"webhook": webhook, "most": AT_ONCE})
             found: list[tuple[int, int]] = cursor.fetchall()
         return found
 
     def take(self, number: int) -> Taken | None:
-        """Take a due delivery in hand, as its next attempt; None where it is not due, or its webhook has enough.
+        """Take a due delivery for its next attempt; return it, or None where it is not due, or its webhook has enough.
 
         The conditions are the update's own, so that of two workers the second finds it taken.
         """
@@ -86,13 +86,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             return Taken(taken, Attempt.objects.create(delivery=taken, number=taken.attempts))
 
     def give_up(self, word: str) -> int:
-        """Let those that wait fail, with this word for why; how many."""
+        """Fail those that wait, with this code for why; return how many."""
         return self.pending().update(
             status=Delivery.Status.FAILED, result=word, finished_at=Now(), next_attempt_at=None, busy_until=None
         )
 
     def outlived(self, kept: timedelta) -> Self:
-        """Those that were written longer ago than that, and that nobody has in hand."""
+        """Select those that were written longer ago than that, and that nobody has in hand."""
         return self.filter(FREE, created_at__lt=Now() - kept)
 
 
@@ -143,7 +143,7 @@ class Delivery(models.Model):
 
     @property
     def why(self) -> str:
-        """What came of the last attempt, in words."""
+        """Say what came of the last attempt."""
         return words(self.result)
 
     def end(self, attempt: Attempt, sent: Sent, *, duration: timedelta, pause: float | None) -> bool:
@@ -166,7 +166,7 @@ class Delivery(models.Model):
         return True
 
     def send_again(self, *, by: Actor) -> bool:
-        """Have it sent once more, now, and be tried as often as a new one; False while it is pending anyway."""
+        """Send it once more, now, with as many tries as a new one; False while it is pending anyway."""
         with transaction.atomic():
             ended = Delivery.objects.filter(pk=self.pk).exclude(status=Delivery.Status.PENDING)
             told = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
@@ -178,7 +178,7 @@ class Delivery(models.Model):
         return True
 
     def _tell_webhook(self, sent: Sent) -> None:
-        """Keep since when nothing arrives, and disable what wants no more, or has failed for days."""
+        """Record since when nothing arrives; disable a webhook that wants no more, or has failed for days."""
         hook = Webhook.objects.filter(pk=self.webhook_id)
         if sent.delivered:
             hook.filter(failing_since__isnull=False).update(failing_since=None)
@@ -211,17 +211,17 @@ class Attempt(models.Model):
 
     @property
     def took(self) -> str:
-        """How long it took, in words."""
+        """Say how long it took."""
         return "" if self.duration is None else f"{self.duration.total_seconds():.2f} s"
 
     @property
     def why(self) -> str:
-        """What came of it, in words."""
+        """Say what came of it."""
         return words(self.result) if self.result else "On its way."
 
 
 def words(result: str) -> str:
-    """What a result says, for people."""
+    """Say what a result means, for people."""
     if result.startswith("http_"):
         return f"The receiver answered {result.removeprefix('http_')}."
     return WORDS.get(result, "")

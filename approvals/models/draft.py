@@ -28,7 +28,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
     def keep(
         self, gate: Gate, *, by: Any, proposal: int, fields: Mapping[str, str], key: str, seen: str | None = None
     ) -> datetime:
-        """Keep the fields as this person's draft, in the place of the one before; when that was.
+        """Keep the fields as this person's draft, replacing the one before; return when that was.
 
         `seen` is when the draft was kept that the page knows of, "" for none; None does not ask. The gate's row is
         locked for it, so that a draft on its way never outlives its decision. Raises NotKept where the gate is closed,
@@ -53,11 +53,11 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         return made.kept_at
 
     def drop(self, gate: Gate, *, by: Any) -> int:
-        """Drop this person's draft; how many that were."""
+        """Drop this person's draft; return how many that were."""
         return self.filter(gate=gate, user=by).delete()[0]
 
     def outlived(self, kept: timedelta) -> DraftQuerySet:
-        """Those of gates that closed longer ago than that."""
+        """Select those of gates that closed longer ago than that."""
         return self.filter(gate__closed_at__lt=Now() - kept)
 
 
@@ -80,11 +80,11 @@ class Draft(models.Model):
 
     @property
     def fields(self) -> dict[str, str]:
-        """What was entered, by field name."""
+        """Return what was entered, by field name."""
         found: dict[str, str] = canonical_json.decode(bytes(self.body))
         return found
 
     @property
     def sent(self) -> bool:
-        """Whether the form that it was entered in was sent and taken: then it is only not cleared away yet."""
+        """Tell whether the form was sent and taken: then the draft is only not cleared away yet."""
         return Decision.objects.filter(gate=self.gate_id, user=self.user_id, key=self.fields.get("key", "")).exists()

@@ -37,7 +37,7 @@ LATEST = (F("closed_at").desc(), F("id").desc())
 
 
 # Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
-# that must stand or null, $4 whether the deadline must have passed.
+# that must be current or null, $4 whether the deadline must have passed.
 _MOVE = """
 UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
   closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END
@@ -52,21 +52,21 @@ class GateQuerySet(models.QuerySet["Gate"]):
     """Questions about many gates."""
 
     def open(self) -> GateQuerySet:
-        """Those that still ask."""
+        """Select those that still ask."""
         return self.filter(status=Gate.Status.OPEN)
 
     def overdue(self) -> GateQuerySet:
-        """Open ones past their deadline, the longest overdue first."""
+        """Select open ones past their deadline, the longest overdue first."""
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
 
     def asking(self) -> list[tuple[str, str, int, int]]:
-        """Team, policy, number of open gates, and of overdue ones, for each policy that has some."""
+        """List team, policy, number of open gates, and of overdue ones, for each policy that has some."""
         late = Count("pk", filter=Q(deadline__lte=Now()))
         counted = self.open().values("policy__team__name", "policy__name").annotate(number=Count("pk"), late=late)
         return list(counted.values_list("policy__team__name", "policy__name", "number", "late"))
 
     def visible_to(self, user: Any) -> GateQuerySet:
-        """Those of the person's teams, and those that they review for others; by a token, those within its bounds.
+        """Select those of the person's teams, and those that they review for others; by a token, those in its scope.
 
         Whoever reviews a gate that was withdrawn may see the one that asks in its place, and decide it only by its own
         policy.
@@ -112,7 +112,7 @@ class Gate(models.Model):
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.REVIEW)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
     version = models.IntegerField(default=1)  # raised by everything that happens to the gate
-    proposal = models.IntegerField(default=1)  # number of the proposal that stands
+    proposal = models.IntegerField(default=1)  # number of the current proposal
     title = models.CharField(max_length=200)
     terms = models.TextField(default="", db_default="")  # the words of its row, by which it is found
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
@@ -125,7 +125,7 @@ class Gate(models.Model):
     rejected_before = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
-    # The withdrawn gates in whose place it asks, all of them: the same step of the same run, asked again.
+    # The withdrawn gates that it replaces, all of them: the same step of the same run, asked again.
     replaces: models.ManyToManyField[Gate, Any] = models.ManyToManyField(
         "self", symmetrical=False, related_name="replacements"
     )
@@ -153,37 +153,37 @@ class Gate(models.Model):
 
     @property
     def subject(self) -> str:
-        """How events and holds name it."""
+        """Return the name by which events and holds refer to it."""
         return f"gate:{self.pk}"
 
     @property
     def asked(self) -> Card:
-        """The card as the agent's step returned it, before any edit."""
+        """Return the card as the agent's step returned it, before any edit."""
         return Card.from_json(canonical_json.decode(bytes(self.card)))
 
     @cached_property
     def saved(self) -> Snapshot:
-        """The saved state that it shows, verified; needs its run. Raises NotVerified."""
+        """Return the saved state that it shows, verified; needs its run. Raises NotVerified."""
         return store.load_checkpoint(self.checkpoint, lineage=self.run.lineage)
 
     def standing(self) -> Proposal:
-        """The proposal that stands."""
+        """Return the current proposal."""
         return self.proposals.select_related("by").get(number=self.proposal)
 
     def replacement(self) -> Gate | None:
-        """The gate that asks in the place of this one, which was withdrawn; the newest where it was so again."""
+        """Find the gate that replaced this withdrawn one; the newest where that was withdrawn too."""
         return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
 
     def replaced(self, *, to: Any) -> list[int]:
-        """The withdrawn gates in whose place this one asks, the newest first, as far as that person may see them."""
+        """List the withdrawn gates that this one replaces, the newest first, as far as that person may see them."""
         seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 
     def move(self, *, proposal: int | None = None, status: str | None = None, due: bool = False) -> bool:
-        """The only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
+        """Move the gate: the only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
 
-        With `proposal`, only where that one stands; with `status`, the gate leaves open. `due`: only past its
-        deadline. False: the gate is not open, something else stands, or the deadline says otherwise.
+        With `proposal`, only where that is the current one; with `status`, the gate leaves open. `due`: only past its
+        deadline. False: the gate is not open, another proposal is current, or the deadline says otherwise.
         Afterwards this row is locked until the transaction ends, and this object is up to date.
         """
         moved = run_sql(_MOVE, [self.pk, status, proposal, due])
@@ -192,7 +192,7 @@ class Gate(models.Model):
         return bool(moved)
 
     def supersede(self) -> int:
-        """Make room for the next proposal and say its number. Only after `move` has locked the row."""
+        """Make the next number the current proposal's and return it. Only after `move` has locked the row."""
         Gate.objects.filter(pk=self.pk).update(proposal=F("proposal") + 1)
         self.proposal += 1
         return self.proposal
@@ -200,7 +200,7 @@ class Gate(models.Model):
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
     ) -> event_log.Entry:
-        """This gate's event as things stand: never its title, which names people, and which stays in this row."""
+        """Build this gate's event as it is now; never with its title, which names people and stays in this row."""
         facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
         return event_log.Entry(
             kind=kind,

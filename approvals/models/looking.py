@@ -30,25 +30,25 @@ RETURNING (SELECT gate_id FROM before), EXISTS (
 
 
 class LookingQuerySet(models.QuerySet["Looking"]):
-    """Beginning, going on and ending."""
+    """Starting, renewing and ending the record that somebody looks at a gate."""
 
     def look(self, gate_id: int, *, by: User, socket: str) -> set[int]:
-        """Say that this page is looked at; the gates where somebody is seen now, or not any more, who was before."""
+        """Record that this page shows the gate in sight; return the gates where who is seen changes by that."""
         before, known = run_sql(_LOOK, (socket, gate_id, by.pk, LASTS))[0]
         return {before} - {None, gate_id} | (set() if known else {gate_id})
 
     def away(self, socket: str) -> set[int]:
-        """Say that it is not any more; the gates where it was."""
+        """Record that it shows no gate any more; return the gates where it was."""
         return {
             gate for (gate,) in run_sql("DELETE FROM approvals_looking WHERE socket = $1 RETURNING gate_id", (socket,))
         }
 
     def at(self, gate_id: int) -> LookingQuerySet:
-        """Those at this gate now."""
+        """Select those at this gate now."""
         return self.filter(gate_id=gate_id, until__gt=Now())
 
     def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
-        """By gate, who looks at it now, each once, by name; without the person `but`."""
+        """List by gate who looks at it now, each once, by name; without the person `but`."""
         found = self.filter(gate_id__in=gates, until__gt=Now()).exclude(user=but)
         by_gate: dict[int, list[User]] = {}
         for each in found.select_related("user").order_by("user__first_name", "user_id"):
@@ -58,7 +58,7 @@ class LookingQuerySet(models.QuerySet["Looking"]):
         return by_gate
 
     def gone(self) -> LookingQuerySet:
-        """What pages left behind that never said goodbye."""
+        """Select what pages left behind that never said goodbye."""
         return self.filter(until__lte=Now())
 
 

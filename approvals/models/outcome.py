@@ -26,7 +26,7 @@ class Outcome(models.Model):
         WITHDRAWN = "withdrawn", "Withdrawn"
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.PROTECT, related_name="outcome")
-    proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # that stood
+    proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # the final one
     kind = models.CharField(max_length=10, choices=Kind.choices)
     decisions = models.ManyToManyField("approvals.Decision", related_name="+")  # those that counted
     arguments = models.BinaryField(default=b"{}")  # canonical JSON: action id -> final arguments
@@ -48,23 +48,23 @@ class Outcome(models.Model):
 
     @property
     def words(self) -> str:
-        """The feedback, as text."""
+        """Return the feedback, as text."""
         return bytes(self.feedback).decode(errors="replace")
 
     @property
     def answered(self) -> Any:
-        """A recovery gate's answer, {"choice", "value"}, or None."""
+        """Return a recovery gate's answer, {"choice", "value"}, or None."""
         return canonical_json.decode(bytes(self.answer))
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:
-        """The edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
+        """Return the edit, as a JSON Patch on the gate's state; [] where nothing was edited."""
         patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
         return patch
 
     @property
     def by_action(self) -> dict[str, str]:
-        """Action id -> approve, edit, reject or respond, where people decided; {} where nobody did, or by an answer."""
+        """Return action id -> approve, edit, reject or respond; {} where nobody decided, or by an answer."""
         if self.kind == self.Kind.REJECTED:
             return {action.id: REJECT for action in self.proposal.card.actions}
         if self.kind not in (self.Kind.APPROVED, self.Kind.EDITED, self.Kind.MIXED):
@@ -72,7 +72,7 @@ class Outcome(models.Model):
         return verdicts.of_card(self.proposal.card, self.gate.asked)
 
     def refused(self, action: str) -> Settled | None:
-        """Why an action does not run although the gate let the run go on; None where it may, or there is none."""
+        """Say why an action does not run although the gate let the run go on; None where it may, or there is none."""
         if self.kind != self.Kind.MIXED:
             return None
         found = self.proposal.card.action(action)
@@ -80,12 +80,12 @@ class Outcome(models.Model):
 
     @property
     def counted(self) -> list[str]:
-        """The ids of the preconditions that count: the required ones and those that were added."""
+        """Return the ids of the preconditions that count: the required ones and those that were added."""
         ids: list[str] = canonical_json.decode(bytes(self.preconditions))
         return ids
 
     def approved(self) -> Approved:
-        """Exactly what this outcome lets run, from the rows that say so.
+        """Build exactly what this outcome lets run, from the rows that say so.
 
         Its digest is `to_run`, or a row was tampered with.
         """

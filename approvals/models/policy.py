@@ -21,7 +21,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
     """Questions about policies."""
 
     def named(self, name: str, *, team: Group, strict: bool = True) -> Policy:
-        """The newest version of the team's policy of that name; without a name, of its default.
+        """Find the newest version of the team's policy of that name; without a name, of its default.
 
         A team without policies gets a default: a single member of the team, not the one who started the run. One that
         has policies is never taken to mean that. There `strict` raises NoSuchPolicy; else, for what has to be asked all
@@ -48,16 +48,16 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
             raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])
 
     def newest(self, policy: Policy) -> Policy:
-        """The newest version of the same policy."""
+        """Find the newest version of the same policy."""
         return self.filter(team=policy.team_id, name=policy.name).latest("version")
 
     def next_version(self, name: str, *, team: Group) -> int:
-        """The number after the newest version of the team's policy of that name."""
+        """Return the number after the newest version of the team's policy of that name."""
         newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
         return (newest or 0) + 1
 
     def current(self) -> PolicyQuerySet:
-        """The newest version of each."""
+        """Select the newest version of each."""
         return self.order_by("team", "name", "-version").distinct("team", "name")
 
 
@@ -146,10 +146,10 @@ class Policy(models.Model):
 
     @cached_property
     def reviewers(self) -> list[Group]:
-        """The groups whose members may decide. A version's groups never change."""
+        """List the groups whose members may decide. A version's groups never change."""
         return sorted(self.groups.all(), key=lambda group: group.name) or [self.team]
 
     @cached_property
     def reviewer_ids(self) -> list[int]:
-        """Their ids. A reader that has them from its own statement puts them here."""
+        """List the ids of `reviewers`. A reader that has them from its own statement sets them here."""
         return list(self.groups.order_by("name").values_list("pk", flat=True)) or [self.team_id]

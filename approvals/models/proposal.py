@@ -32,22 +32,22 @@ class Proposal(models.Model):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body, as a JSON object."""
+        """Return the body, as a JSON object."""
         body: dict[str, Any] = canonical_json.decode(bytes(self.body))
         return body
 
     @property
     def card(self) -> Card:
-        """The card that this version shows, with its arguments."""
+        """Return the card that this version shows, with its arguments."""
         return Card.from_json(self.content)
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:
-        """The JSON Patch that makes the gate's saved state what this version asks for."""
+        """Return the JSON Patch that makes the gate's saved state what this version asks for."""
         patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
         return patch
 
     @property
     def by_name(self) -> str:
-        """Who made it; "" for the agent's own."""
+        """Return who made it; "" for the agent's own."""
         return actors.of_user(self.by).name if self.by else ""

@@ -20,22 +20,22 @@ class ToolQuerySet(models.QuerySet["Tool"]):
     """Questions about tools."""
 
     def current(self) -> ToolQuerySet:
-        """The newest version of each."""
+        """Select the newest version of each."""
         return self.order_by("team", "name", "-version").distinct("team", "name")
 
     def in_use(self) -> ToolQuerySet:
-        """The newest version of each, where that one is in use."""
+        """Select the newest version of each, where that one is in use."""
         return self.filter(pk__in=self.current().values("pk"), used=True)
 
     def registered(self, names: Collection[str], *, team: Group) -> dict[str, Tool]:
-        """The team's tools of these names, by name; one statement, none where nothing is named."""
+        """Return the team's tools of these names, by name; one statement, none where nothing is named."""
         if not names:
             return {}
         newest = self.filter(team=team, name__in=set(names)).current()
         return {tool.name: tool for tool in newest if tool.used}
 
     def next_version(self, name: str, *, team: Group) -> int:
-        """The number after the newest version of the team's tool of that name."""
+        """Return the number after the newest version of the team's tool of that name."""
         newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
         return (newest or 0) + 1
 

@@ -28,7 +28,7 @@ class UploadQuerySet(models.QuerySet["Upload"]):
     """Keeping files, and asking for them."""
 
     def keep(self, gate: Gate, file: UploadedFile[bytes], *, by: Any) -> artifacts.Reference:
-        """Keep a file for this gate; its reference, with its name. No event: nothing is decided by it.
+        """Keep a file for this gate; return its reference, with its name. No event: nothing is decided by it.
 
         The row comes first: from then on no prune takes the content, whenever this ends. Raises QuotaReached.
         """
@@ -51,16 +51,16 @@ class UploadQuerySet(models.QuerySet["Upload"]):
             raise QuotaReached(there, size, most)
 
     def of(self, gate: Gate, digests: Collection[str]) -> set[str]:
-        """Those of the digests whose content was uploaded at this gate."""
+        """Return those of the digests whose content was uploaded at this gate."""
         return set(self.filter(gate=gate, digest__in=digests).values_list("digest", flat=True))
 
     def of_lineage(self, run: Run, digests: Collection[str]) -> set[str]:
-        """Those of the digests whose content was uploaded at a gate of this run or of its kin."""
+        """Return those of the digests whose content was uploaded at a gate of this run's lineage."""
         kin = Run.objects.of_lineage(run.lineage or run.pk)
         return set(self.filter(gate__run__in=kin, digest__in=digests).values_list("digest", flat=True))
 
     def needed(self) -> UploadQuerySet:
-        """Those of open gates, and of runs that may still write them into their state."""
+        """Select those of open gates, and of runs that may still write them into their state."""
         return self.filter(Q(gate__closed_at=None) | Q(gate__run__in=Run.objects.live()))
 
 
@@ -83,6 +83,6 @@ class Upload(models.Model):
 
 
 def plain_name(name: str) -> str:
-    """A file's name as it is kept and handed out: what can be seen, and no path."""
+    """Clean a file's name to keep and hand out: visible characters only, and no path."""
     seen = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')
     return seen.strip(" .")[-NAME:]

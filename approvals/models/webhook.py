@@ -33,28 +33,28 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
     """Questions about many webhooks."""
 
     def enabled(self) -> Self:
-        """Those that are told."""
+        """Select those that are enabled."""
         return self.filter(status=Webhook.Status.ENABLED)
 
     def failing(self) -> Self:
-        """Those that are told, and to which the last message did not go."""
+        """Select those that are enabled, and to which the last message did not go."""
         return self.enabled().filter(failing_since__isnull=False)
 
     def listening(self, *, team_id: int, agent: str) -> Self:
-        """Those that are told of the gates of a team's agent."""
+        """Select those that hear of the gates of a team's agent."""
         return self.enabled().filter(Q(agent="") | Q(agent=agent), team=team_id)
 
     def managed_by(self, user: User) -> Self:
-        """Those of the teams in which this person manages webhooks, but the removed ones."""
+        """Select those of the teams in which this person manages webhooks, but the removed ones."""
         return self.filter(team__in=teams_where(user, PERMISSION)).exclude(status=Webhook.Status.REMOVED)
 
     def full(self, team: Group) -> str:
-        """Why the team takes no more webhooks, as a sentence; "" where it does."""
+        """Say why the team takes no more webhooks, as a sentence; "" where it does."""
         there = self.filter(team=team).exclude(status=Webhook.Status.REMOVED).count()
         return f"{team.name} has {there} webhooks, which is the most. Remove one first." if there >= MOST else ""
 
     def make(self, *, team: Group, url: str, agent: str = "", purpose: str = "", by: Actor) -> tuple[Webhook, str]:
-        """A webhook and its secret, with its event. Raises WebhookRefused."""
+        """Make a webhook and its secret, with its event. Raises WebhookRefused."""
         fault = targets.fault(url)
         if fault:
             raise WebhookRefused(fault)
@@ -114,16 +114,16 @@ class Webhook(models.Model):
 
     @property
     def host(self) -> str:
-        """Where it goes, without what may be secret in the rest of the address."""
+        """Return the host that it goes to, without what may be secret in the rest of the address."""
         return targets.host_of(self.url)
 
     @property
     def subject(self) -> str:
-        """How events name it."""
+        """Return the name by which events refer to it."""
         return f"webhook:{self.pk}"
 
     def secrets(self) -> list[str]:
-        """The secrets that sign what is sent now, the newest first; [] where its key is gone."""
+        """List the secrets that sign what is sent now, the newest first; [] where its key is gone."""
         newest = signing.secret_of(self.key, bytes(self.salt))
         if newest is None:
             return []
@@ -132,7 +132,7 @@ class Webhook(models.Model):
         return [newest] if former is None else [newest, former]
 
     def rotate(self, *, by: Actor) -> str:
-        """Give it another secret, which is returned; for a day what is sent is signed with the one before too.
+        """Give it another secret and return that; for a day what is sent is signed with the one before too.
 
         "" where it was removed.
         """
@@ -175,7 +175,7 @@ class Webhook(models.Model):
         event_log.record(kind, subject=self.subject, by=by, team_id=self.team_id, data=data)
 
     def _move(self, only: Q, **columns: object) -> bool:
-        """Change the row where it is not removed; what is in hand is as the row is afterwards."""
+        """Change the row where it is not removed; this object then has the row's values."""
         known = Webhook.objects.filter(only, pk=self.pk).exclude(status=Webhook.Status.REMOVED)
         moved = known.update(**columns)
         self.refresh_from_db()

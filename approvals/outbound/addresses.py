@@ -1,4 +1,4 @@
-"""Where a request that somebody else words may go: a name is looked up once, and what it says is what is connected to.
+"""Which hosts a request may go to whose address somebody else wrote: each is looked up once, and that is connected to.
 
 An address inside (private, loopback, link-local, a metadata service) would let whoever words the request speak as this
 machine does. A name is resolved here, every address that it has is looked at, and the one that is returned is the one
@@ -31,12 +31,12 @@ class AddressRefused(Exception):
 
 
 def checked(host: str, port: int, *, inside: Networks = ()) -> str:
-    """The address of `host` to connect to: the first of `every`."""
+    """Return the address of `host` to connect to: the first of `every`."""
     return every(host, port, inside=inside)[0]
 
 
 def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
-    """The addresses of `host`. `inside`: networks that are not public and allowed all the same.
+    """List the addresses of `host`. `inside`: networks that are not public and allowed all the same.
 
     Raises AddressRefused where there is none, or where any of them is not allowed.
     """
@@ -52,7 +52,7 @@ def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
 
 
 def permitted(address: Address, inside: Networks = ()) -> bool:
-    """Whether it is public, or in one of the networks `inside`."""
+    """Tell whether the address is public, or in one of the networks `inside`."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return permitted(address.ipv4_mapped, inside)
     if within(address, inside):
@@ -61,7 +61,7 @@ def permitted(address: Address, inside: Networks = ()) -> bool:
 
 
 def within(address: Address, networks: Networks) -> bool:
-    """Whether it is in one of these networks."""
+    """Tell whether the address is in one of these networks."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return within(address.ipv4_mapped, networks)
     return any(address in net for net in map(ip_network, networks))

@@ -58,7 +58,7 @@ class Line(httpcore.NetworkBackend):
         raise failed or NotSent("dns_failed")
 
     def left(self) -> float:
-        """Seconds until the deadline. Raises ReadTimeout after it."""
+        """Return the seconds until the deadline. Raises ReadTimeout after it."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout("The receiver took too long.")
@@ -73,7 +73,7 @@ class Line(httpcore.NetworkBackend):
 
 
 def looked_up(host: str, port: int, inside: Networks, *, seconds: float) -> list[str]:
-    """The addresses that the host has now. The resolver knows no bound of its own. Raises NotSent."""
+    """Look up the host's addresses, within `seconds`: the resolver has no timeout of its own. Raises NotSent."""
     aside = ThreadPoolExecutor(1)
     try:
         return aside.submit(every, host, port, inside=inside).result(seconds)
@@ -93,11 +93,11 @@ class Stream(httpcore.NetworkStream):
         self.line = line
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Up to so many bytes."""
+        """Read up to `max_bytes` bytes."""
         return self.stream.read(max_bytes, timeout=self.line.left())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """All of them."""
+        """Write all of the bytes."""
         self.stream.write(buffer, timeout=self.line.left())
 
     def close(self) -> None:
@@ -107,12 +107,12 @@ class Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        """The same, encrypted, with whoever has a certificate for the name."""
+        """Encrypt the stream, with whoever has a certificate for the name. Raises NotSent."""
         try:
             return Stream(self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line)
         except httpcore.ConnectError as error:
             raise NotSent("tls_failed") from error
 
     def get_extra_info(self, info: str) -> Any:
-        """What the stream below knows."""
+        """Return what the stream below knows."""
         return self.stream.get_extra_info(info)

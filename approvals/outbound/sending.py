@@ -1,4 +1,4 @@
-"""Sending one message once: what came of it is a word that the pages show, never an exception."""
+"""Sending one message once: what came of it is a code that the pages show, never an exception."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DELIVERED, GONE = "delivered", "gone"
 ANSWER = 8192  # bytes of an answer that are read, so that its sender is not cut off in the middle of a short one
 AFTERWARDS = 1.0  # seconds for them
 ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/json"}
-# What came of it, in a word, and in words for people; beside these http_404 and the like.
+# What came of it: a code, and its words for people; beside these http_404 and the like.
 WORDS = {
     DELIVERED: "The receiver took it.",
     GONE: "The receiver answered 410: it wants no more.",
@@ -75,7 +75,7 @@ def send(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
 
 
 def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -> Sent:
-    """What an answer means. Pure."""
+    """Say what an answer means. Pure."""
     if 200 <= status < 300:
         return Sent(DELIVERED, status)
     if status == httpx.codes.GONE:
@@ -87,7 +87,7 @@ def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -
 
 
 def _seconds(text: str, now: float) -> float | None:
-    """Retry-After (RFC 9110, 10.2.3): seconds, or a date."""
+    """Parse Retry-After (RFC 9110, 10.2.3), seconds or a date, into seconds; None for anything else."""
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)
     found = email.utils.parsedate_tz(text)
@@ -110,7 +110,7 @@ def _cut(error: Exception) -> bool:
 
 
 def _hear_out(answer: httpcore.Response) -> None:
-    """Take in the beginning of the answer's body. Its status has come, and that is what counts."""
+    """Read the beginning of the answer's body. Its status has come, and that is what counts."""
     left = ANSWER
     try:
         for part in answer.iter_stream():
@@ -123,7 +123,7 @@ def _hear_out(answer: httpcore.Response) -> None:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The certificates that are trusted: the usual ones, and those that a setting adds. No environment, no proxy."""
+    """Trust the usual certificates, and those that a setting adds. No environment, no proxy."""
     context = httpx.create_ssl_context(trust_env=False)
     if settings.HOLDPOINT_WEBHOOKS_CA:
         context.load_verify_locations(cafile=settings.HOLDPOINT_WEBHOOKS_CA)

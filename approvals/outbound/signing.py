@@ -22,13 +22,13 @@ SALT = 32  # bytes
 
 
 def make() -> tuple[str, bytes, str]:
-    """(name of the key, salt, secret) of a new secret."""
+    """Make a new secret: (name of the key, salt, secret)."""
     salt = secrets.token_bytes(SALT)
     return _name(settings.SECRET_KEY), salt, _derived(settings.SECRET_KEY, salt)
 
 
 def secret_of(key: str, salt: bytes) -> str | None:
-    """The secret that was made with the key of this name; None where no such key is known any more."""
+    """Return the secret that was made with the key of this name; None where no such key is known any more."""
     for known in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         if _name(known) == key:
             return _derived(known, salt)
@@ -36,7 +36,7 @@ def secret_of(key: str, salt: bytes) -> str | None:
 
 
 def headers(message: str, body: bytes, *, at: datetime, by: Sequence[str]) -> dict[str, str]:
-    """The headers that go with a message, signed with each of these secrets."""
+    """Return the headers that go with a message, signed with each of these secrets."""
     signed = " ".join(Signer(secret).sign(message, at, body.decode()) for secret in by)
     return {
         "webhook-id": message,

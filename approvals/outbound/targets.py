@@ -26,13 +26,13 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """As the Host header has it: without the port that the scheme stands for."""
+        """Return host and port as the Host header has them: without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
 
 def fault(url: str) -> str:
-    """Why nothing may be sent to this address, as a sentence that says what to do; "" where it may."""
+    """Say why nothing may be sent to this address, and what to do; "" where it may."""
     if len(url) > LONGEST:
         return f"Write an address of at most {LONGEST:,} characters."
     if not _WRITTEN.fullmatch(url):
@@ -64,7 +64,7 @@ def _host_fault(host: str) -> str:
 
 
 def target_of(url: str) -> Target | None:
-    """Where an address leads; None where nothing may be sent there any more, by today's settings."""
+    """Parse where an address leads; None where nothing may be sent there any more, by today's settings."""
     if fault(url):
         return None
     parts = urlsplit(url)
@@ -73,7 +73,7 @@ def target_of(url: str) -> Target | None:
 
 
 def host_of(url: str) -> str:
-    """The host alone, for events and lists."""
+    """Return the host alone, for events and lists."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

@@ -1,7 +1,7 @@
 """What is asked under a tool that people registered: drawn as they wrote it, and refused where it does not fit.
 
 It is done where a gate is opened, so it holds for every agent: a program elsewhere is answered with what does not fit,
-and an agent of this server is held at a recovery gate, as where its team lacks the policy that it names. The version
+and an agent of this server stops at a recovery gate, as where its team lacks the policy that it names. The version
 goes into the proposal's body with all that it says, so a decision binds how it was drawn.
 """
 
@@ -24,7 +24,7 @@ from checkpoints.values import json_pointer
 
 
 def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:
-    """The card with each action of a registered tool as people registered it.
+    """Draw the card with each action of a registered tool as people registered it.
 
     `plan` says what of the state is secret; without one nothing is. A recovery's card asks about a step that failed:
     where it does not fit it is drawn as it was asked. Raises NotRegistered and ToolMismatch. One statement.
@@ -50,7 +50,7 @@ def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = No
 
 
 def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy, *, external: bool) -> None:
-    """`external`: whoever asks may call an effect anything, so one that no action names is under no tool."""
+    """Refuse unregistered tools. `external`: a program names effects freely, so each needs an action that names it."""
     others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
     told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
     faults = [ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others]
@@ -89,7 +89,7 @@ def _faults(
 
 
 def _read_by(action: Action, effect: str, plan: PlanSpec) -> bool:
-    """Whether the action's arguments are what the effect gets."""
+    """Tell whether the action's arguments are what the effect gets."""
     field = json_pointer.tokens(action.pointer)[0] if action.pointer else ""
     return any(step.name == effect and field in step.reads for step in plan.steps)
 
@@ -108,7 +108,7 @@ def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
 
 
 def _known(action: Action, plan: PlanSpec | None) -> Schema:
-    """What the plan says of the action's arguments; where all around them is secret, so are they."""
+    """Return the plan's schema of the action's arguments; where all around them is secret, so are they."""
     if plan is None or not action.pointer:
         return {}
     known = schema_at(plan.state_schema, action.pointer)

@@ -18,7 +18,7 @@ _OPEN = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf",
 
 
 def fault(schema: Any) -> str:
-    """What is wrong with a schema of arguments; "" for one that can be registered."""
+    """Say what is wrong with a schema of arguments; "" for one that can be registered."""
     if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
         return 'Arguments are an object by name: write {"type": "object", "properties": {…}}.'
     if len(canonical(schema)) > LARGEST:
@@ -33,7 +33,7 @@ def fault(schema: Any) -> str:
 
 
 def closed(part: Any) -> Any:
-    """The schema with no other arguments than it names, wherever it does not say whether there may be others."""
+    """Forbid arguments that the schema does not name, wherever it does not say whether there may be others."""
     if isinstance(part, list):
         return [closed(each) for each in part]
     if not isinstance(part, Mapping):
@@ -46,7 +46,7 @@ def closed(part: Any) -> Any:
 
 
 def knows(schema: Schema, pointer: str) -> bool:
-    """Whether the schema speaks of the argument at `pointer`."""
+    """Tell whether the schema describes the argument at `pointer`."""
     try:
         return pointer != "" and bool(schema_at(schema, pointer))
     except ValueRefused:
@@ -54,7 +54,7 @@ def knows(schema: Schema, pointer: str) -> bool:
 
 
 def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, Schema]]:
-    """(pointer, schema) of each argument that is written out where it stands, those in objects and lists too."""
+    """Yield (pointer, schema) of each argument that is written out in place, those in objects and lists too."""
     if depth > 12:
         return
     properties = schema.get("properties")
@@ -69,17 +69,17 @@ def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, 
 
 
 def labels(schema: Schema) -> dict[str, str]:
-    """What each argument is called, by pointer."""
+    """Return what each argument is called, by pointer."""
     return {place: part["title"] for place, part in places(schema) if isinstance(part.get("title"), str)}
 
 
 def labelled(schema: Schema, called: Mapping[str, str]) -> dict[str, Any]:
-    """The schema in which the arguments are called so; others keep the title that they have."""
+    """Return the schema with these titles of arguments; others keep the title that they have."""
     return _labelled(schema, called, "", leave=True)
 
 
 def unlabelled(schema: Schema) -> dict[str, Any]:
-    """The schema without what `labels` tells."""
+    """Return the schema without the titles that `labels` reads."""
     return _labelled(schema, {}, "", leave=False)
 
 

@@ -30,7 +30,7 @@ def write(tool: Tool, *, by: Actor) -> None:
 
 
 def facts(tool: Tool) -> dict[str, Any]:
-    """All that a version says, for its event; of the schema its digest in hex, since it may be long."""
+    """Return all that a version says, for its event; of the schema its digest in hex, since it may be long."""
     return {
         "name": tool.name,
         "version": tool.version,

@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 def deliver(number: int) -> Sent | None:
-    """Send a delivery where it is due; what came of it, None where there was nothing to do."""
+    """Send a delivery where it is due; return what came of it, None where there was nothing to do."""
     taken = Delivery.objects.take(number)
     if taken is None:
         return None

@@ -25,7 +25,7 @@ TEST = "webhook.test"
 
 
 def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
-    """Write what `kind`, the gate's event, says to each webhook that listens. In the caller's transaction.
+    """Write a delivery of `kind`, the gate's event, for each webhook that listens. In the caller's transaction.
 
     `ended`: how the outcome says that the gate ended. What a webhook hears of a gate it hears once.
     """

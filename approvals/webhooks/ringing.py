@@ -1,4 +1,4 @@
-"""Asking a worker to send: by whoever can ring, which registers itself here. Without one the sweeper's comes."""
+"""Waking a worker to send: whoever can do that registers here. Without one, the sweeper finds what is due."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _bells: list[Bell] = []
 
 
 def register(bell: Bell) -> None:
-    """Ring by this: it gets a delivery's number, and says whether the message went out."""
+    """Register the function that wakes a worker: it gets a delivery's number, and returns whether that went out."""
     if bell not in _bells:
         _bells.append(bell)
 
 
 def ring(deliveries: Iterable[int]) -> None:
-    """Ring for each of these; where the first is not taken, the rest are left to the sweeper."""
+    """Wake a worker for each of these; where one call fails, the rest are left to the sweeper."""
     for number in deliveries:
         if not all(bell(number) for bell in _bells):
             return

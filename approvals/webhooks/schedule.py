@@ -9,12 +9,12 @@ PATIENCE = 24 * 3600.0  # seconds; no receiver puts a message off for longer by 
 
 
 def spent(tries: int, pauses: Sequence[float]) -> bool:
-    """Whether it was tried more often than there are pauses for: one whose workers die may not go on for good."""
+    """Tell whether it was tried too often for its pauses: one whose workers die must not go on for good."""
     return tries > len(pauses) + 1
 
 
 def pause(tries: int, pauses: Sequence[float], *, spread: float, asked: float | None = None) -> float | None:
-    """Seconds until the next try after `tries` of them; None where there is no next.
+    """Return the seconds until the next try after `tries` of them; None where there is no next.
 
     `spread` is a number from -1 to 1, by chance; `asked` what the receiver asks for, which makes a pause longer only.
     """
