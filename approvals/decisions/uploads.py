@@ -1,7 +1,7 @@
 """Files in what people decide: which an edit may bring in, and which a gate hands out.
 
-A reference is a digest, and digests get around. So an edit may name what the gate's state or what stands names
-already, and what was uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
+A reference is a digest, and digests get around. So an edit may name what the gate's state or the current proposal
+names already, and what was uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
 """
 
 from __future__ import annotations
