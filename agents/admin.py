@@ -57,11 +57,11 @@ class Stands(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Each there is."""
+        """List the states of a token."""
         return [(str(each.value), str(each.label)) for each in State]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Those of the one that was chosen."""
+        """Keep the tokens in the chosen state."""
         return queryset.filter(state=self.value()) if self.value() else queryset
 
 
@@ -72,11 +72,11 @@ class Whose(admin.SimpleListFilter):
     parameter_name = "whose"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two."""
+        """List the two kinds of token."""
         return [("own", "a person's own"), ("agent", "an agent's")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
-        """Those of the one that was chosen."""
+        """Keep the tokens of the chosen kind."""
         if self.value() == "own":
             return queryset.filter(agent="")
         return queryset.exclude(agent="") if self.value() == "agent" else queryset
@@ -96,15 +96,15 @@ class TokenAdmin(ReadOnlyAdmin):
 
     @admin.display(description="State")
     def stands(self, token: Any) -> str:
-        """Whether it opens anything."""
+        """Say whether the token opens anything."""
         return str(State(token.state).label)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
-        """Each with its state."""
+        """Return the tokens, each with its state."""
         return Token.objects.with_state().order_by("-pk")
 
     def get_urls(self) -> list[URLPattern]:
-        """With the address to which a revocation is sent."""
+        """Add the address to which a revocation is sent."""
         own = path(
             "<int:token>/revocations/", self.admin_site.admin_view(self.revoke), name="agents_token_revocations"
         )  # fmt: skip
@@ -122,12 +122,12 @@ class TokenAdmin(ReadOnlyAdmin):
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """With the button that revokes it, for those who may."""
+        """Show the token with the button that revokes it, for those who may."""
         found = self.get_object(request, object_id)
         order = found if found is not None and found.revoked_at is None and _revokes(request) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "revocable": order})
 
 
 def _revokes(request: HttpRequest) -> bool:
-    """Whether somebody sees all, and may change tokens."""
+    """Tell whether the user sees all and may change tokens."""
     return request.user.has_perms([ALL, REVOKES])

@@ -8,5 +8,5 @@ from agents.remote import plans as outside
 
 
 def of(plan_id: int) -> Registered | None:
-    """The agent version of a plan's row; None where it was deployed once and is not here any more."""
+    """Return the agent version of a plan's row; None where it was deployed once and is not here any more."""
     return registry.plans().get(plan_id) or outside.registered(plan_id)

@@ -30,12 +30,12 @@ MISSING = "missing"  # pydantic's word for a required field that is not there
 
 
 def register() -> None:
-    """Called once, when the apps are ready."""
+    """Register `code_of`. Called once, when the apps are ready."""
     preflight_facts.register(code_of)
 
 
 def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
-    """What this process knows of the code with which the run would go on at one of these steps of the plan."""
+    """Return what this process knows of the code with which the run would go on at one of these steps of the plan."""
     name, version = plan.agent, plan.version
     if plan.external:
         return _outside(run, plan, snapshot)
@@ -54,14 +54,14 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
 
 
 def _unknown(name: str) -> str:
-    """Why nothing is known of an agent's code."""
+    """Say why nothing is known of an agent's code."""
     if faults := registry.faults():
         return f"The code of {name} could not be read here. {' '.join(faults)}"
     return f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
-    """What is known of an agent that lives outside: its state, and whether its program is heard of."""
+    """Return what is known of an external agent: its state, and whether its program was heard of lately."""
     known = deployed.of(plan.pk)
     if known is None:
         return Unknown(f"{plan} was registered by a program elsewhere, and its plan is not there any more.")
@@ -71,7 +71,7 @@ def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
 
 
 def program_of(run: Run) -> Program:
-    """The program elsewhere that works on the run, and when it was last heard of."""
+    """Return the external program that works on the run, and when it was last heard of."""
     client = Client.objects.filter(run=run).first()
     if client is None:
         return Program(missed=True, heard="as long as the run is there")
@@ -80,7 +80,7 @@ def program_of(run: Run) -> Program:
 
 
 def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
-    """The plan's version is not here: what the newest does not have, and whether one takes the run."""
+    """Say, where the plan's version is not here, what the newest lacks and whether one takes the run."""
     names = [step.name for step in spec_of(plan).steps]
     way = registry.way_of(plan)
     return Code(
@@ -104,7 +104,7 @@ def _takeover(run: Run, names: Iterable[str], snapshot: Snapshot | None, way: Wa
 
 
 def _fits(agent: type[Agent], snapshot: Snapshot | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(what no step could read, what only the state as a whole does not fit), each with its place."""
+    """Return (what no step could read, what only the state as a whole does not fit), each with its place."""
     if snapshot is None:
         return (), ()
     try:
@@ -133,7 +133,7 @@ def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:
 
 
 def _environment(run: Run, agent: type[Agent]) -> Environment:
-    """What the run would go by now, against what was recorded."""
+    """Compare the run's environment as recorded with the one that it would have now."""
     was = environment.recorded(run)
     before = was.get("libraries", {})
     libraries = tuple(

@@ -20,12 +20,12 @@ from . import deployed
 
 
 def register() -> None:
-    """Called once, when the apps are ready."""
+    """Register the validators. Called once, when the apps are ready."""
     validators.register(check, normalise, redraw)
 
 
 def check(plan: Plan, state: State) -> list[Fault] | None:
-    """Every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
+    """List every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
     known = _known(plan.pk)
     if known is None:
         return None
@@ -37,7 +37,7 @@ def check(plan: Plan, state: State) -> list[Fault] | None:
 
 
 def normalise(plan: Plan, state: State) -> State:
-    """A valid state as it will run. Fields that nobody wrote stay out of it."""
+    """Return a valid state as it will run. Fields that nobody wrote stay out of it."""
     known = _known(plan.pk)
     if known is None:
         return state
@@ -46,7 +46,7 @@ def normalise(plan: Plan, state: State) -> State:
 
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
-    """The gate's card for an edited state, drawn by the gate's own method; `observed` is what it was drawn with."""
+    """Redraw the gate's card for an edited state by the gate's own method; `observed` is what it was drawn with."""
     known = _known(plan.pk)
     if known is None:
         return None

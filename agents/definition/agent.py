@@ -45,10 +45,10 @@ class Memory(Protocol):
     """What a running step may ask of the runtime."""
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
-        """The kept result of fn(*args), which is called where there is none."""
+        """Return the kept result of fn(*args); call it where none is kept."""
 
     def refusals(self) -> list[str]:
-        """What validators said against the output that is being repaired."""
+        """List what validators said against the output that is being repaired."""
 
     def progress(self, text: str) -> None:
         """Show a text while the step runs."""
@@ -117,33 +117,33 @@ class Agent(metaclass=AgentType):
 
     @property
     def refusals(self) -> list[str]:
-        """What validators said against the output that is being repaired, oldest first; empty where nothing is.
+        """List what validators said against the output that is being repaired, oldest first; empty without a repair.
 
-        It is no part of the step's input: what is to be reused by it belongs into the state, into `feedback`.
+        This is not part of the step's input: put what reuse should depend on into the state, into `feedback`.
         """
         return [] if self.memory is None else self.memory.refusals()
 
     @classmethod
     def title(cls, state: Any) -> str:
-        """The run's title, from its input (an instance of State)."""
+        """Return the run's title, from its input (an instance of State)."""
         return cls.name
 
     @classmethod
     def meters(cls, state: Any) -> Sequence[tuple[str, str, str]]:
-        """Figures for the run's page: (label, figure, a line below it), from the state at the head (a State)."""
+        """Return figures for the run's page: (label, figure, a line below it), from the state at the head (a State)."""
         return ()
 
     @classmethod
     def result(cls, state: Any) -> str:
-        """What the run came to, in words; its page shows it once the run has ended. From the state at the head."""
+        """Say what the run came to; its page shows it once the run has ended. From the state at the head."""
         return ""
 
     @classmethod
     def lacks(cls) -> str:
-        """What has to be set up before a run of it can work, as a sentence that says how; empty where nothing has."""
+        """Say what has to be set up, and how, before a run of this agent can work; empty where nothing has."""
         return ""
 
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
-        """The inputs in a file or folder, one run each. AgentError where the agent reads none."""
+        """Return the inputs in a file or folder, one run each. AgentError where the agent reads none."""
         raise AgentError(f"The agent {cls.name} reads its input from JSON only.")

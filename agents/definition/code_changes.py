@@ -21,7 +21,7 @@ CANCELLED = 100  # runs that one command names
 
 
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
-    """The live runs of this version that were planned with other code, the oldest first; of all runs, or of some."""
+    """List the live runs of this version, of all or of some, that were planned with other code, the oldest first."""
     runs = Run.objects.all() if among is None else among
     runs = runs.filter(status__in=Run.LIVE, plan__external=False)
     runs = runs.filter(plan__agent=spec.agent, plan__version=spec.version)
@@ -29,7 +29,7 @@ def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int
 
 
 def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:
-    """What waits, what is not served, and the ways on."""
+    """Say which runs wait, what is not served, and what can be done about it."""
     numbers, more = runs[:NAMED], ", …" if len(runs) > NAMED else ""
     named = ", ".join(f"R-{pk}" for pk in numbers) + more
     if len(runs) > 1:

@@ -103,7 +103,7 @@ def step(
     tries: int = 1,
     feedback: str | None = None,
 ) -> Any:
-    """A unit of work. `reads_world`: it looks outside the state, so that its output is never reused after a rewind.
+    """Declare a unit of work. `reads_world`: it looks outside the state, so its output is never reused after a rewind.
 
     `title`: what reviewers call it; without one, its name in words ("ask_facts" is "Ask facts"). `retry`: further
     attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout` seconds; when they have
@@ -151,7 +151,7 @@ def effect(
     backoff: float = 1.0,
     loop_guard: int = 0,
 ) -> Callable[[Function], Function]:
-    """A step that changes the outside world. A parameter named `key` gets the idempotency key.
+    """Declare a step that changes the outside world. A parameter named `key` gets the idempotency key.
 
     `title`: what reviewers call it; without one, its name in words.
     `undo` names the method that takes it back; `idempotent`: the provider does a key once, so that an unknown
@@ -189,7 +189,7 @@ def undo(method: Function, /) -> Function: ...
 @overload
 def undo(*, idempotent: bool = False, retry: int = 3, timeout: float = 60.0) -> Callable[[Function], Function]: ...
 def undo(method: Any = None, /, *, idempotent: bool = False, retry: int = 3, timeout: float = 60.0) -> Any:
-    """A method that takes an effect back. It reads the state as the effect left it; `key` is an idempotency key.
+    """Declare a method that undoes an effect. It reads the state as the effect left it; `key` is an idempotency key.
 
     An undo is an effect itself: an unknown end is tried again where it is `idempotent`, else a person is asked.
     """
@@ -202,7 +202,7 @@ def observation(method: Function, /) -> Function: ...
 @overload
 def observation(*, timeout: float = 60.0) -> Callable[[Function], Function]: ...
 def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
-    """A method that looks at the world and changes nothing: what a precondition is checked by. Returns JSON values.
+    """Declare a method that looks at the world and changes nothing: it checks a precondition. Returns JSON values.
 
     A SecretStr or SecretBytes among them is compared and never kept or shown.
     It leaves out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
@@ -213,7 +213,7 @@ def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
 
 
 def validator(method: Function, /) -> Function:
-    """A method that judges a step's output: it reads the state as the step left it.
+    """Declare a method that judges a step's output: it reads the state as the step left it.
 
     Returns None where all is well, else its words: a text, or a list of texts. It belongs to the steps that name
     it in `validators`, and is run by the runtime, never by the step.
@@ -222,7 +222,7 @@ def validator(method: Function, /) -> Function:
 
 
 def upcast(version: str, *, steps: Mapping[str, str] | None = None) -> Callable[[Function], Function]:
-    """A class method that brings a state of an older `version`, a dict of JSON values, up to this version.
+    """Declare a class method that brings a state of an older `version`, a dict of JSON values, up to this version.
 
     `steps` says which step is now called what. Put it under @classmethod.
     """
@@ -246,7 +246,7 @@ def gate(
     backoff: float = 1.0,
     loop_guard: int = 0,
 ) -> Callable[[Function], Function]:
-    """A step that asks people. The method returns the Card to show, or None where there is nothing to ask.
+    """Declare a step that asks people. The method returns the Card to show, or None where there is nothing to ask.
 
     `title`: what reviewers call it; without one, its name in words.
 
@@ -289,7 +289,7 @@ def _marked(said: Declaration | Method) -> Callable[[Function], Function]:
 
 
 def _name(step: Any) -> str:
-    """A step's name, whether it was given as text or as the method itself."""
+    """Return a step's name, given as text or as the method itself."""
     return step if isinstance(step, str) else str(step.__name__)
 
 

@@ -33,13 +33,13 @@ class Environment(TypedDict, total=False):
 
 
 def recorded(run: Run) -> Environment:
-    """What was recorded when the run started; empty for a run from before anything was."""
+    """Return the environment recorded when the run started; empty for a run older than such records."""
     found: Environment = decode(bytes(run.environment))
     return found
 
 
 def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Environment:
-    """What a run that starts now would record, with `config` over the defaults. Raises ConfigRefused."""
+    """Return what a run that starts now would record, with `config` over the defaults. Raises ConfigRefused."""
     found: Environment = {"libraries": {name: version(name) for name in agent.libraries}}
     made = configured(agent, {} if config is None else config, known_only=True)
     if made is not None:
@@ -48,7 +48,7 @@ def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Envi
 
 
 def config_for(run: Run, agent: type[Agent]) -> BaseModel | None:
-    """The run's configuration as its steps get it, a copy of their own; None where the agent has none.
+    """Return the run's configuration as its steps get it, a copy of their own; None where the agent has none.
 
     Names that the agent has no more are passed over, and new ones have their defaults. Raises ConfigRefused.
     """
@@ -56,7 +56,7 @@ def config_for(run: Run, agent: type[Agent]) -> BaseModel | None:
 
 
 def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: bool = False) -> BaseModel | None:
-    """The agent's configuration with these values; None where it has none. Raises ConfigRefused with every error.
+    """Return the agent's configuration with these values; None where it has none. Raises ConfigRefused with all errors.
 
     `known_only`: a name that the agent does not have is an error.
     """
@@ -81,7 +81,7 @@ def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: boo
 
 @cache
 def version(library: str) -> str | None:
-    """The installed version of a distribution; None where it is not installed."""
+    """Return the installed version of a distribution; None where it is not installed."""
     try:
         return metadata.version(library)
     except metadata.PackageNotFoundError:

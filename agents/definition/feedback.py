@@ -34,7 +34,7 @@ class Words(TypedDict, total=False):
 
 
 def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime, gate: int = 0) -> dict[str, Any]:
-    """The write that appends the words to the list `field`; nothing where the agent has no such list.
+    """Return the write that appends the words to the list `field`; nothing where the agent has no such list.
 
     `gate` is the id of the gate at which they were said, 0 for none. Raises ValueRefused where an item is another
     thing to the agent.
@@ -43,14 +43,14 @@ def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime
 
 
 def told(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Any]:
-    """The same for the words of several."""
+    """Return the write that appends what several people said, as `appended` does for one."""
     if not field or not said:
         return {}
     return {field: Append([item(agent, field, words) for words in said])}
 
 
 def item(agent: type[Agent], field: str, words: Words) -> Any:
-    """The words as an item of the list `field`, in the fullest form that it takes. Raises ValueRefused."""
+    """Return the words as an item of the list `field`, in the fullest form that it takes. Raises ValueRefused."""
     refused: ValueRefused | None = None
     for form in _forms(words):
         try:
@@ -61,7 +61,7 @@ def item(agent: type[Agent], field: str, words: Words) -> Any:
 
 
 def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
-    """Whether the agent's items can hold such words: those said at a gate, or those said at none."""
+    """Tell whether the agent's items can hold such words: those said at a gate, or those said at none."""
     try:
         item(agent, field, Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=int(gate)))
     except ValueRefused:
@@ -70,7 +70,7 @@ def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
 
 
 def names_actions(agent: type[Agent], field: str) -> bool:
-    """Whether the agent's items keep which action they are about, so that it is told of edits in them too."""
+    """Tell whether the agent's items keep which action they are about, so that it is told of edits in them too."""
     if not field or not takes(agent, field, gate=True):
         return False
     said = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")

@@ -34,12 +34,12 @@ class StateSchema(GenerateJsonSchema):
     """The JSON Schema of stored values: decimals are text, and say so by their format."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """A decimal's schema, with `format` for whoever draws a form."""
+        """Return a decimal's schema, with `format` for whoever draws a form."""
         return super().decimal_schema(schema) | {"format": "decimal"}
 
 
 def schema_of(state: type[BaseModel]) -> dict[str, Any]:
-    """The state's JSON Schema in the form in which it is stored (pydantic's serialization mode)."""
+    """Return the state's JSON Schema in the form in which it is stored (pydantic's serialization mode)."""
     return state.model_json_schema(mode="serialization", by_alias=False, schema_generator=StateSchema)
 
 
@@ -68,13 +68,13 @@ def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
 
 
 def is_list(state: type[BaseModel], name: str) -> bool:
-    """Whether the field is annotated as a list."""
+    """Tell whether the field is annotated as a list."""
     kind = state.model_fields[name].annotation
     return kind is list or any(get_origin(each) is list for each in (kind, *get_args(kind)))
 
 
 def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
-    """The field's typed value, the caller's own; its default where nothing was ever written.
+    """Return the field's typed value, the caller's own; its default where nothing was ever written.
 
     Raises ValueRefused where the stored value does not fit the annotation.
     """
@@ -87,7 +87,7 @@ def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
 
 
 def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
-    """What a step returned for a field, as JSON values: a new value, Append or Splice. Raises ValueRefused."""
+    """Return what a step returned for a field, as JSON values: a new value, Append or Splice. Raises ValueRefused."""
     if isinstance(value, Append):
         return Append(_items(state, name, value.items))
     if isinstance(value, Splice):
@@ -96,7 +96,7 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
 
 
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
-    """Every error of a validation, by JSON Pointer."""
+    """List every error of a validation, by JSON Pointer."""
     return [
         FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], unprefixed(each["msg"])))
         for each in error.errors(include_url=False)
@@ -109,12 +109,12 @@ def unprefixed(message: str) -> str:
 
 
 def normalised(state: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole state, validated and dumped to JSON values. Raises pydantic's ValidationError."""
+    """Return the whole state, validated and dumped to JSON values. Raises pydantic's ValidationError."""
     return whole(state.model_validate(dict(values), by_name=True, by_alias=False))
 
 
 def whole(state: BaseModel) -> dict[str, Any]:
-    """A state as JSON values, its secrets as they are."""
+    """Return a state as JSON values, its secrets as they are."""
     plain = state.model_dump(mode="json", by_alias=False)
     return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
 
@@ -152,9 +152,9 @@ def _json(kind: TypeAdapter[Any], *at_and_value: Any, secret: bool) -> Any:
 
 
 def _unmasked(typed: Any, plain: Any) -> Any:
-    """`plain`, in which pydantic wrote stars for secrets, with the secrets of `typed`, the same as Python values.
+    """Put the secrets of `typed` into `plain`, the same as Python values, in which pydantic wrote stars for them.
 
-    Stars that were saved would be what runs. Raises UnicodeDecodeError for bytes that are no UTF-8.
+    Saved stars would be what runs. Raises UnicodeDecodeError for bytes that are no UTF-8.
     """
     if isinstance(typed, SecretStr):
         return typed.get_secret_value()

@@ -20,7 +20,7 @@ STEPS = ("step", "effect", "gate")  # the decorators that take a title
 
 @cache
 def source_of(fn: Callable[..., Any]) -> str:
-    """The dedented source of `fn`; AgentError where there is none to read."""
+    """Return the dedented source of `fn`; AgentError where there is none to read."""
     try:
         return textwrap.dedent(inspect.getsource(inspect.unwrap(fn)))
     except (OSError, TypeError) as error:
@@ -30,7 +30,7 @@ def source_of(fn: Callable[..., Any]) -> str:
 
 @cache
 def untitled(source: str) -> str:
-    """The source of a step without the title that its decorator gives it: the same for whatever it is called.
+    """Return the source of a step without the title that its decorator gives it: the same for whatever it is called.
 
     Such a decorator is written on one line, as it would be without the title; the rest stays as it is.
     """
@@ -52,7 +52,7 @@ def untitled(source: str) -> str:
 
 @cache
 def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The names that `fn` returns, in order of appearance. AgentError where they cannot be read."""
+    """List the names that `fn` returns, in order of appearance. AgentError where they cannot be read."""
     tree = ast.parse(source_of(fn))
     function = tree.body[0]
     names: dict[str, None] = {}
@@ -69,7 +69,7 @@ def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 @cache
 def jumps_of(fn: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
-    """The steps that `fn` may jump to, and whether it may end the run. AgentError where they cannot be read."""
+    """Return the steps that `fn` may jump to, and whether it may end the run. AgentError where they cannot be read."""
     found: dict[str, None] = {}
     ends = False
     for node in ast.walk(ast.parse(source_of(fn)).body[0]):
@@ -88,7 +88,7 @@ def jumps_of(fn: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The names in `self.config.name` that `fn` uses; ("*",) where it takes the whole."""
+    """List the names in `self.config.name` that `fn` uses; ("*",) where it takes the whole."""
     found: dict[str, None] = {}
     nodes = list(ast.walk(ast.parse(source_of(fn)).body[0]))
     named = [node for node in nodes if isinstance(node, ast.Attribute) and _is_config(node.value)]
@@ -98,7 +98,7 @@ def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def always_asks(fn: Callable[..., Any]) -> bool:
-    """Whether a gate is annotated `-> Card`, and not as one that may have nothing to ask."""
+    """Tell whether a gate is annotated `-> Card`, and not as one that may have nothing to ask."""
     said = inspect.signature(inspect.unwrap(fn)).return_annotation
     name = said if isinstance(said, str) else getattr(said, "__name__", "")
     return name.rpartition(".")[2] == "Card"

@@ -26,7 +26,7 @@ LONGEST = 300  # characters of what a module raised
 
 
 def read() -> tuple[list[type[Agent]], list[str]]:
-    """The agents' classes of HOLDPOINT_AGENTS and of the entry points, and a sentence for each module without one."""
+    """Read the agents' classes of HOLDPOINT_AGENTS and the entry points, and a sentence for each module without one."""
     classes: list[type[Agent]] = []
     faults: list[str] = []
     for name, load in _homes():
@@ -69,7 +69,7 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
 
 
 def said(error: Exception) -> str:
-    """What was raised, and where in the author's file, without a full stop."""
+    """Say what was raised, and where in the author's file, without a full stop."""
     words = one_line(str(error), LONGEST).rstrip(".")
     if isinstance(error, AgentError):
         return words

@@ -36,7 +36,7 @@ class Output:
 
 
 def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> Output:
-    """Raises OutputRefused for what the plan does not declare, ValueRefused for a value that does not fit."""
+    """Check an output. Raises OutputRefused for what the plan does not declare, ValueRefused for a misfitting value."""
     goto = None
     if isinstance(returned, Jump):
         goto = returned.step
@@ -60,7 +60,7 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
 
 
 def told(agent: type[Agent], spec: StepSpec, value: Any) -> Output:
-    """The output that a person gave for a step: an object of its fields. Raises ValueRefused."""
+    """Return the output that a person gave for a step, as an object of its fields. Raises ValueRefused."""
     if not isinstance(value, Mapping):
         raise ValueRefused("", "the result has to be an object of the step's fields")
     for name in value:
@@ -70,7 +70,7 @@ def told(agent: type[Agent], spec: StepSpec, value: Any) -> Output:
 
 
 def packed(output: Output) -> dict[str, Any]:
-    """The output as one JSON object."""
+    """Return the output as one JSON object."""
     data: dict[str, Any] = {}
     for name, value in output.writes.items():
         if isinstance(value, Append):
@@ -83,7 +83,7 @@ def packed(output: Output) -> dict[str, Any]:
 
 
 def unpacked(data: Mapping[str, Any]) -> Output:
-    """The reverse of `packed`."""
+    """Reverse `packed`."""
     writes: dict[str, Any] = {}
     for name, value in data.items():
         if name.endswith(APPENDED):

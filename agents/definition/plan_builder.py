@@ -30,7 +30,7 @@ Steps = dict[str, tuple[Callable[..., Any], Declaration]]
 
 
 def plan_of(agent: type[Agent]) -> PlanSpec:
-    """The agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
+    """Return the agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
     _check_agent(agent)
     steps = steps_of(agent)
     if not steps:
@@ -48,7 +48,7 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
 
 
 def steps_of(agent: type[Agent]) -> Steps:
-    """The decorated methods in order of definition, inherited ones first."""
+    """Return the decorated methods in order of definition, inherited ones first."""
     found: Steps = {}
     for base in reversed(agent.__mro__):
         for name, method in vars(base).items():
@@ -138,7 +138,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
 
 
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
-    """Whether a gate's method wants to know what its observations gave before it draws its card."""
+    """Tell whether a gate's method wants to know what its observations gave before it draws its card."""
     method = getattr(agent, step.name, None)
     return callable(method) and bool(step.observes) and OBSERVED in _parameters(method) and OBSERVED not in step.reads
 
@@ -159,7 +159,7 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Dec
 
 
 def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration) -> str:
-    """Over the step's source, its declared helpers, what judges it and what it observes.
+    """Hash the step's source, its declared helpers, what judges it and what it observes.
 
     A stricter validator makes another step, and so does an observation that looks at something else: an approval
     that binds what was observed must not be held against that. Another title makes the same step.
@@ -190,7 +190,7 @@ def _check_policies(where: str, said: Declaration) -> None:
 
 
 def _check_judged(agent: type[Agent], where: str, said: Declaration, known: set[str]) -> None:
-    """A validator judges by what the step's record holds, or a recorded output would be reused unjudged."""
+    """Check that a validator reads only what the step's record holds, or a recorded output would be reused unjudged."""
     for name in said.validators:
         for field in _parameters(getattr(agent, name)):
             if field not in known:
@@ -218,7 +218,7 @@ def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
 
 
 def _check_acting(agent: type[Agent], where: str, said: Declaration, reads: tuple[str, ...]) -> None:
-    """What an effect of several actions performs has to be part of its input, or two of them would share a key."""
+    """Check that what an effect of several actions performs is in its input, or two actions would share a key."""
     if said.action and said.action not in reads:
         raise AgentError(f"The effect {where} performs the action that {said.action} names; let it read that field.")
     if said.action and not said.guarded:
@@ -230,7 +230,7 @@ def _check_acting(agent: type[Agent], where: str, said: Declaration, reads: tupl
 
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
-    """A method that the runtime calls names the state fields that it reads, as a step does."""
+    """Check that a method that the runtime calls names the state fields that it reads, as a step does."""
     for name in _parameters(method):
         if name != KEY and name not in agent.State.model_fields:
             raise AgentError(f"{where} reads {name}, which is no field of the agent's State.")
@@ -285,7 +285,7 @@ def check_flow(plan: PlanSpec) -> None:
 
 
 def _check_titles(plan: PlanSpec) -> None:
-    """People tell steps apart by their titles, and choose by them."""
+    """Check the titles: people tell steps apart by them, and choose by them."""
     named: dict[str, str] = {}
     for spec in plan.steps:
         where = f"{plan.agent}.{spec.name}"

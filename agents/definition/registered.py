@@ -21,15 +21,15 @@ class Registered:
 
     @property
     def queue(self) -> str:
-        """The Celery queue on which its doorbells ring; "" for an agent that lives outside, which no worker serves."""
+        """Return the Celery queue of its doorbells; "" for an external agent, which no worker serves."""
         return "" if self.row is not None and self.row.external else queue_of(self.spec.agent, self.spec.version)
 
     @cached_property
     def digest(self) -> bytes:
-        """What the plan's row is found by."""
+        """Return the digest by which the plan's row is found."""
         return digest_of(self.spec)
 
 
 def queue_of(agent: str, version: str) -> str:
-    """One queue per agent version, so that old and new workers live side by side."""
+    """Return the queue of one agent version: each has its own, so that old and new workers live side by side."""
     return f"agent.{agent}.{version}"

@@ -41,7 +41,7 @@ _known: Declared | None = None
 
 
 def declared() -> Declared:
-    """What the modules declare; or what this process was told to know in their place."""
+    """Return what the modules declare; or what this process was told to know instead."""
     return _only or _known or _read()
 
 
@@ -58,8 +58,8 @@ def _read() -> Declared:
 
 
 def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> Declared:
-    """These classes, each by its plan. Of two with one name and version neither is used: they would take each other's
-    runs.
+    """Return these classes, each by its plan. Of two with one name and version neither is used: they would take each
+    other's runs.
     """
     found: dict[tuple[str, str], Registered] = {}
     wrong, twice = list(faults), set()
@@ -84,28 +84,28 @@ def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> De
 
 
 def agents() -> dict[tuple[str, str], Registered]:
-    """Every agent version that can be used here, by (name, version)."""
+    """Return every agent version that can be used here, by (name, version)."""
     return declared().agents
 
 
 def names() -> set[str]:
-    """The names of the agents that can be used here, in whatever version."""
+    """Return the names of the agents that can be used here, in whatever version."""
     return {name for name, _ in agents()}
 
 
 def faults() -> list[str]:
-    """A sentence for each module and class that cannot be used here, with what to do."""
+    """Return a sentence for each module and class that cannot be used here, with what to do."""
     return list(declared().faults)
 
 
 def changed() -> list[str]:
-    """A sentence for each version whose code changed while runs of it are under way, with the ways on."""
+    """Return a sentence for each version whose code changed while runs of it are under way, with what can be done."""
     waiting = [(each.spec, changed_code.under_way(each.spec)) for each in agents().values()]
     return [changed_code.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
 def named(name: str, version: str = "") -> Registered:
-    """The agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
+    """Return the agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
     versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
     if not versions:
         known = ", ".join(sorted({key[0] for key in agents()})) or "none"
@@ -116,14 +116,14 @@ def named(name: str, version: str = "") -> Registered:
 
 
 def way_of(plan: Versioned) -> Way | None:
-    """How runs of a plan whose version is not known here go on in one that is; None where they do not."""
+    """Say how runs of a plan whose version is not known here go on in one that is; None where they do not."""
     return upcast.way(plan, agents())
 
 
 def queue_for(plan: Versioned) -> str:
-    """The queue on which to ring for a run of this plan: that of the version that takes its runs.
+    """Return the queue on which to ring for a run of this plan: that of the version that takes its runs.
 
-    "" for an agent that lives outside.
+    "" for an external agent.
     """
     if getattr(plan, "external", False):
         return ""
@@ -132,12 +132,12 @@ def queue_for(plan: Versioned) -> str:
 
 
 def upcasting_agents() -> set[str]:
-    """The names of the agents whose runs may be taken over by another version than their own."""
+    """Return the names of the agents whose runs may be taken over by another version than their own."""
     return {name for (name, _), each in agents().items() if upcast.upcasters_of(each.agent)}
 
 
 def queues() -> list[str]:
-    """The queues that a worker with these agents serves."""
+    """List the queues that a worker with these agents serves."""
     return sorted(each.queue for each in agents().values())
 
 
@@ -185,7 +185,7 @@ def _stored() -> Stored:
 
 
 def plans() -> dict[int, Registered]:
-    """The plans whose runs this process may claim, by plan id; stored on first use.
+    """Return the plans whose runs this process may claim, by plan id; stored on first use.
 
     A version whose code changed under runs is left out, and looked at again on each call.
     """
@@ -194,7 +194,7 @@ def plans() -> dict[int, Registered]:
 
 
 def stored(known: Registered) -> Registered | None:
-    """The same version with its plan's row; None where its code changed under runs, so that it takes none."""
+    """Return the same version with its plan's row; None where its code changed under runs, so that it takes none."""
     return next((each for each in plans().values() if each.agent is known.agent), None)
 
 

@@ -58,28 +58,28 @@ class Way:
     upcasters: tuple[Upcaster, ...]
 
     def step(self, name: str) -> str:
-        """What the step is called in the new version, whether or not that has it. The end stays the end."""
+        """Return the step's name in the new version, whether or not that has it. The end stays the end."""
         for upcaster in self.upcasters:
             name = upcaster.steps.get(name, name)
         return name
 
     def lacks(self, names: Iterable[str]) -> list[str]:
-        """Those of the old steps that the new version does not have."""
+        """List those of the old steps that the new version does not have."""
         return missing(self.to.spec, names, called=self.step)
 
     def renamed(self, names: Iterable[str]) -> dict[str, str]:
-        """Old name -> new name of those of the old steps that are called otherwise now."""
+        """Return old name -> new name of those of the old steps that are called otherwise now."""
         return {name: self.step(name) for name in names if self.step(name) != name}
 
 
 def missing(plan: PlanSpec, names: Iterable[str], *, called: Callable[[str], str] = str) -> list[str]:
-    """Those of the names that are no step of the plan, the end aside."""
+    """List those of the names that are no step of the plan, except the end."""
     known = {"", *(step.name for step in plan.steps)}
     return [name for name in names if called(name) not in known]
 
 
 def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
-    """How runs of this plan go on; None where its own version is known, or where no upcasters lead to one that is."""
+    """Return how runs of this plan go on; None where its version is known, or no upcasters lead to one that is."""
     if (plan.agent, plan.version) in known:
         return None
     found = _ways(plan, known)
@@ -87,12 +87,12 @@ def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | N
 
 
 def way_to(version: str, plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
-    """How a state of this plan becomes one of that version, wherever its runs stay; None where none leads there."""
+    """Say how a state of this plan becomes one of that version, wherever its runs stay; None where there is no way."""
     return _ways(plan, known).get(version)
 
 
 def apply(way: Way, state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of the old version as one of the new, in its normal form; `state` stays as it is. Raises UpcastFailed."""
+    """Return an old version's state as one of the new, in normal form; `state` stays as it is. Raises UpcastFailed."""
     values: Any = decode(canonical(dict(state)))
     for upcaster in way.upcasters:
         where = f"{upcaster.name}, which brings a state from {upcaster.since} to {upcaster.to},"
@@ -106,7 +106,7 @@ def apply(way: Way, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
-    """The agent's upcasters and those it inherits, which lead to the version of the class that holds them."""
+    """List the agent's upcasters and those it inherits, which lead to the version of the class that holds them."""
     found = []
     for base in agent.__mro__:
         for name, method in vars(base).items():
@@ -136,7 +136,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
 
 
 def natural(version: str) -> list[tuple[int, str]]:
-    """Sorts versions as people do: 10 after 9."""
+    """Return a key that sorts versions as people do: 10 after 9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]
 
 
@@ -146,7 +146,7 @@ def _said(method: Any) -> Method | None:
 
 
 def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[str, Way]:
-    """The way to every other registered version that upcasters lead to."""
+    """Return the way to every other registered version that upcasters lead to."""
     mine = {version: each for (name, version), each in known.items() if name == plan.agent}
     steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
     chains = _chains(plan.version, list(steps.values()))
@@ -158,7 +158,7 @@ def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[
 
 
 def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:
-    """Version -> the shortest chain of upcasters that leads there."""
+    """Map each version to the shortest chain of upcasters that leads there."""
     found: dict[str, list[Upcaster]] = {since: []}
     left = deque([since])
     while left:
@@ -171,7 +171,7 @@ def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:
 
 
 def _fitted(to: Registered, values: dict[str, Any]) -> dict[str, Any]:
-    """The state as the new version saves it. What its State does not know was forgotten by an upcaster."""
+    """Return the state as the new version saves it. What its State does not know was forgotten by an upcaster."""
     state = to.agent.State
     errors = [
         FieldError(pointer=pointer(name), message=f"version {to.spec.version} has no such field; drop it, or rename it")

@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 def targets(plan: PlanSpec, turns: Sequence[Turn], executions: Sequence[Execution]) -> list[Target]:
-    """Every execution of the undisturbed run, on whatever branch, in order."""
+    """List every execution of the undisturbed run, on whatever branch, in order."""
     found = []
     for turn in turns:
         landed = [each for each in executions if turn.before < each.seq <= turn.after]

@@ -39,7 +39,7 @@ class Answers:
 
     @classmethod
     def read(cls, said: str) -> Answers:
-        """From what --answer says. Raises AgentError."""
+        """Parse what --answer says. Raises AgentError."""
         if said in ("approve", "reject"):
             return cls(verdict=said)
         try:
@@ -53,7 +53,7 @@ class Answers:
         return cls(by_gate=by_gate)
 
     def of(self, people: tuple[int, ...]) -> Answers:
-        """These answers, given by these people."""
+        """Return these answers as given by these people."""
         return replace(self, people=people)
 
     def give(self, gate: Gate, happened: Any = None) -> None:

@@ -38,7 +38,7 @@ class Ended(Generic[Result]):
 
 
 def done_in_child(known: Registered, work: Callable[[], Result], *, witness: Witness | None = None) -> Result:
-    """What `work` returned in a process of its own. Raises AgentError where it failed or its process died."""
+    """Return what `work` returned in a process of its own. Raises AgentError where it failed or its process died."""
     ended = run_in_child(known, work, witness=witness)
     if ended.result is None:
         raise AgentError(f"The drill's own process ended with {ended.code} and said nothing.")
@@ -76,7 +76,7 @@ def _answer(writer: int, work: Callable[[], Any]) -> int:
 
 
 def _become_a_worker(known: Registered, witness: Witness | None) -> None:
-    """One step a turn, so that each is a worker's first; no bells, since nobody else may take these runs."""
+    """Run one step a turn, so that each is a worker's first; ring no bells, since nobody else may take these runs."""
     logging.disable(logging.CRITICAL)
     settings.HOLDPOINT_TIME_SLICE = 0.0
     stand_in.know_only(known)

@@ -27,12 +27,12 @@ class Difference(NamedTuple):
 
 
 def natural(first: Record, second: Record) -> list[str]:
-    """The places at which two undisturbed runs' states differ."""
+    """List the places at which two undisturbed runs' states differ."""
     return [row["pointer"] for row in patch.changes(first.state, second.state)]
 
 
 def unsteady(plan: PlanSpec, first: Record, second: Record) -> list[Difference]:
-    """Plain steps that gave another output on the same input, though nobody disturbed them; and another path."""
+    """List plain steps that gave another output on the same input, though nobody disturbed them; and another path."""
     if _way(first) != _way(second):
         return [Difference(_parting(first, second), "two undisturbed runs took different ways")]
     found: dict[str, Difference] = {}
@@ -46,7 +46,7 @@ def unsteady(plan: PlanSpec, first: Record, second: Record) -> list[Difference]:
 
 
 def differences(undisturbed: Record, disturbed: Record, plan: PlanSpec, *, allowed: Sequence[str]) -> list[Difference]:
-    """What a killed run's end has other than the undisturbed one's; `allowed` are the natural places."""
+    """List what a killed run's end has other than the undisturbed one's; `allowed` are the natural places."""
     found = [Difference("", f"does not verify: {problem}") for problem in disturbed.problems]
     if disturbed.status != undisturbed.status:
         why = f" ({disturbed.reason})" if disturbed.reason else ""
@@ -64,14 +64,14 @@ def differences(undisturbed: Record, disturbed: Record, plan: PlanSpec, *, allow
 
 
 def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
-    """What an effect answered otherwise when it was sent again under its key."""
+    """List what an effect answered otherwise when it was sent again under its key."""
     changed = patch.changes(first, second)
     words = f"answered something else when it was sent again under its key: {_shown(changed)}"
     return [Difference(step, words)] if changed else []
 
 
 def _ledger(undisturbed: Record, disturbed: Record, plan: PlanSpec, allowed: Sequence[str]) -> list[Difference]:
-    """Effects that were done more often, less often or with another end."""
+    """List effects that were done more often, less often or with another end."""
     unlike = {place.split("/")[1] for place in allowed if place}
     before, after = (_counted(each.effects, plan, unlike) for each in (undisturbed, disturbed))
     found = []
@@ -83,12 +83,12 @@ def _ledger(undisturbed: Record, disturbed: Record, plan: PlanSpec, allowed: Seq
 
 
 def _counted(rows: Sequence[Performed], plan: PlanSpec, unlike: set[str]) -> Counter[tuple[str, str, str]]:
-    """How often each (step, input, status) is there; an input that differs by nature counts as the same."""
+    """Count each (step, input, status); an input that differs by nature counts as the same."""
     return Counter((row.step, "" if unlike & set(plan.step(row.step).reads) else row.input, row.status) for row in rows)
 
 
 def _culprit(undisturbed: Record, disturbed: Record, rows: Sequence[dict[str, Any]]) -> str:
-    """The first step that wrote something else on the same input; "" where there is none."""
+    """Return the first step that wrote something else on the same input; "" where there is none."""
     fields = {row["pointer"].split("/")[1] for row in rows if row["pointer"]}
     for one, other in _aligned(undisturbed, disturbed):
         if any(row["pointer"].split("/")[1] in fields for row in _rows(one, other)):
@@ -97,7 +97,7 @@ def _culprit(undisturbed: Record, disturbed: Record, rows: Sequence[dict[str, An
 
 
 def _aligned(first: Record, second: Record) -> list[tuple[Execution, Execution]]:
-    """The executions of both paths side by side, as long as they are of the same steps."""
+    """Pair the executions of both paths, as long as they are of the same steps."""
     pairs = []
     for one, other in zip(first.path, second.path, strict=False):
         if one.step != other.step:
@@ -107,7 +107,7 @@ def _aligned(first: Record, second: Record) -> list[tuple[Execution, Execution]]
 
 
 def _rows(one: Execution, other: Execution) -> list[dict[str, Any]]:
-    """What the same step wrote otherwise on the same input, over the same values before; none where those differ."""
+    """List what the same step wrote otherwise on the same input, over equal values before; none where those differ."""
     if one.input != other.input:
         return []
     names = [
@@ -123,7 +123,7 @@ def _way(record: Record) -> list[str]:
 
 
 def _parting(first: Record, second: Record) -> str:
-    """The step after which two ways part."""
+    """Return the step after which two ways part."""
     together = _aligned(first, second)
     return together[-1][0].step if together else ""
 

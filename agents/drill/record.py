@@ -57,7 +57,7 @@ class Record:
 
     @property
     def path(self) -> list[Execution]:
-        """The executions from the first to the head."""
+        """Return the executions from the first to the head."""
         return [each for each in self.executions if each.standing]
 
 

@@ -24,7 +24,7 @@ WHAT = {
 
 
 def warning(plan: PlanSpec) -> list[str]:
-    """What a drill of this agent does to the world."""
+    """Say what a drill of this agent does to the world."""
     database: dict[str, Any] = settings.DATABASES["default"]
     where = f"{database['NAME']} on {database['HOST'] or 'this machine'}"
     effects = [step for step in plan.steps if step.kind == "effect"]
@@ -44,7 +44,7 @@ def _fate(step: Any) -> str:
 
 
 def table(kills: Sequence[Kill]) -> list[str]:
-    """One line for each step of the run, one column for each moment."""
+    """Return one line for each step of the run, one column for each moment."""
     rows = [["step", "", *MOMENTS]]
     for first in range(0, len(kills), len(MOMENTS)):
         row = kills[first : first + len(MOMENTS)]
@@ -54,7 +54,7 @@ def table(kills: Sequence[Kill]) -> list[str]:
 
 
 def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
-    """What was found, worst first."""
+    """Say what was found, worst first."""
     lines = [f"{each.step or 'The run'}, undisturbed: {each.words}." for each in undisturbed.unsteady]
     for kill in kills:
         if kill.word not in (DIFFERS, MISSED):
@@ -77,7 +77,7 @@ def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
 
 
 def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
-    """What became of all that the runs did."""
+    """Say what became of all that the runs did."""
     back = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status == "undone"]
     stays = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status in ("done", "kept")]
     lines = [f"Done and taken back: {', '.join(back)}."] if back else []
@@ -86,7 +86,7 @@ def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
 
 
 def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:
-    """The steps that are not restartable, as far as they can be named; else those that were killed."""
+    """List the steps that are not restartable, as far as they can be named; else those that were killed."""
     named = [each.step for each in unsteady]
     for kill in kills:
         if kill.word in (DIFFERS, MISSED):

@@ -17,7 +17,7 @@ LONGEST = 40  # characters of a version
 
 
 def of(known: Registered) -> Registered:
-    """The agent as the drill runs it. Raises AgentError."""
+    """Return the agent as the drill runs it. Raises AgentError."""
     version = known.spec.version[: LONGEST - len(MARK)] + MARK
     body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
     agent = cast(type[Agent], AgentType(known.agent.__name__, (known.agent,), body))

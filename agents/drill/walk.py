@@ -63,7 +63,7 @@ def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, 
 
 
 def begun(key: str) -> int:
-    """The id of the run that `begin` made under this key."""
+    """Return the id of the run that `begin` made under this key."""
     return Run.objects.values_list("pk", flat=True).get(key=key)
 
 
@@ -110,7 +110,7 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> Turn:
 
 
 def _told(seen: Seen | None, step: str) -> Any:
-    """What the effect last returned to the worker that died; None where nobody knows or it is no plain object."""
+    """Return what the effect last returned to the dead worker; None where nobody knows or it is no plain object."""
     outputs = (seen or {}).get(step)
     if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]):
         return None

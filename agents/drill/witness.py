@@ -31,7 +31,7 @@ class Witness:
             file.write(canonical([step, outputs.packed(output)]) + b"\n")
 
     def seen(self) -> Seen:
-        """The outputs of each effect, in order."""
+        """Return the outputs of each effect, in order."""
         found: Seen = {}
         for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
             step, output = json.loads(line)

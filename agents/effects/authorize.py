@@ -30,7 +30,7 @@ class Permit:
 
 
 def permit(slice: Slice, spec: StepSpec) -> Permit:
-    """The right to perform `spec` on the state at the head.
+    """Return the right to perform `spec` on the state at the head.
 
     Raises NotGranted with the reason, WorldChanged among it, and one of observing.FAILED where nobody could look
     whether a precondition still holds: that is a failed attempt of the step.
@@ -49,9 +49,9 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
 
 
 def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
-    """Whether the grant that `row` consumed still lets the same be sent. Raises NotGranted.
+    """Check that the grant which `row` consumed still permits the same effect. Raises NotGranted.
 
-    The row may be of an abandoned branch, or of another version: what people allowed there they allowed for that.
+    The row may be of an abandoned branch, or of another version: an approval given there is for that one only.
     """
     if not spec.guarded:
         return
@@ -62,7 +62,7 @@ def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
 
 
 def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
-    """What was approved, where it is what `spec` would do now. Raises NotGranted, and NotVerified for a forged one."""
+    """Return what was approved, where `spec` would do that now. Raises NotGranted, and NotVerified for a forged one."""
     changed = changed_by_hand(slice, spec, outcome)
     if changed:
         fields = ", ".join(changed)
@@ -80,7 +80,7 @@ def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
 
 
 def _gate(slice: Slice, outcome: Outcome) -> str:
-    """What people call the gate, in a sentence."""
+    """Return the gate's title for a sentence."""
     return quoted([slice.plan.title_of(outcome.gate.step)])
 
 
@@ -94,9 +94,9 @@ def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
 
 
 def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
-    """A grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
+    """Return a grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
 
-    Where the effect performs several actions it is the grant of the one that it is about to perform: that of another
+    Where the effect performs several actions, take the grant of the one it is about to perform: that of another
     would let what was refused run, or one of them twice.
     """
     found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")

@@ -12,9 +12,9 @@ End = EffectFailed | EffectUnknown
 
 
 def of(error: BaseException, doubt: str = "") -> End:
-    """Unknown unless it is known to be a failure.
+    """Classify the error: unknown unless it is known to be a failure.
 
-    A refusal speaks for this attempt alone: where an earlier one under the key is in `doubt`, it stays in doubt.
+    A refusal tells of this attempt alone: where an earlier one under the key is in `doubt`, it stays in doubt.
     """
     found = _found(error)
     if isinstance(found, EffectFailed) and doubt:
@@ -23,7 +23,7 @@ def of(error: BaseException, doubt: str = "") -> End:
 
 
 def said(end: End) -> str:
-    """What it says in one line that a row and a card can hold: anybody may have worded it."""
+    """Return its message as one line that a row and a card can hold: anybody may have worded it."""
     return one_line(str(end), 500)
 
 

@@ -16,13 +16,13 @@ def lock(run: Run) -> None:
 
 
 def lock_lineage(run: Run) -> None:
-    """The same for the run and its forks, which stand on one another's effects."""
+    """Lock the effects of the run and its forks, which depend on one another's effects."""
     kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
     list(Effect.objects.select_for_update().filter(run__in=kin).order_by("pk").values_list("pk"))
 
 
 def drop_orders(run: Run) -> None:
-    """What a person ordered to be done again, and then moved the run before it was, is no order any more."""
+    """Drop the orders to do effects of the run again that had not been carried out before a person moved the run."""
     Effect.objects.filter(run=run, again=True).update(again=False)
 
 
@@ -38,12 +38,12 @@ def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
 
 
 def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | None:
-    """The effect that is done again where the run is sent back to `spec`, with this input at the end of `path`."""
+    """Return the effect that is redone where the run is sent back to `spec`, with this input at the end of `path`."""
     return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
 
 
 def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
-    """The first effect of `path` that was taken back since, or is being, and where it landed; None where all stand."""
+    """Find the first effect of `path` that is or is being undone, and where it landed; None where none is."""
     kin = Run.objects.of_lineage(run.lineage or run.pk)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
     landed = {checkpoint: row for row in rows for checkpoint in row.landings}
@@ -59,7 +59,7 @@ def _taken_back(row: Effect) -> bool:
 
 
 def take_up(run: Run, path: Path, *, by: Actor) -> None:
-    """Effects that had been left as they are, or were to be done again, stand where the run goes back to after them."""
+    """Adopt effects that were to be kept or done again, where the run goes back to a checkpoint after them."""
     for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
         off = row.status == Effect.Status.KEPT and not row.left_open
         if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(row.landings):
@@ -67,16 +67,16 @@ def take_up(run: Run, path: Path, *, by: Actor) -> None:
 
 
 def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
-    """The effect that an execution of `step` would adopt."""
+    """Return the effect that an execution of `step` would adopt."""
     rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
     row = rows.filter(occurrence=occurrence).order_by("-generation").first()
     return row if row is not None and row.adoptable else None
 
 
 def stood_on(row: Effect) -> bool:
-    """Whether a fork stands on this effect, so that undoing it would pull that away.
+    """Tell whether a fork depends on this effect, so that undoing it would break the fork.
 
-    It took the result over, or began after it was done and has it in its state.
+    The fork took the result over, or began after the effect was done and has it in its state.
     """
     if Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists():
         return True

@@ -21,12 +21,12 @@ GAVE_UP_READING = 408  # the server may have read enough to act
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates that clients trust, for their `verify`: read once, since that takes longer than a call."""
+    """Return the certificates that clients trust, for `verify`: read once, since that takes longer than a call."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def classify(error: Exception) -> EffectFailed | EffectUnknown | None:
-    """The effect's end that `error` stands for; None where it is no HTTP error."""
+    """Return the effect's end that `error` stands for; None where it is no HTTP error."""
     if isinstance(error, httpx.HTTPStatusError):
         return of_status(error.response)
     if isinstance(error, NEVER_SENT):
@@ -39,7 +39,7 @@ def classify(error: Exception) -> EffectFailed | EffectUnknown | None:
 
 
 def of_status(response: httpx.Response) -> EffectFailed | EffectUnknown:
-    """The effect's end that a response other than 2xx stands for."""
+    """Return the effect's end that a response other than 2xx stands for."""
     said = f"HTTP {response.status_code}: {response.text[:200]}"
     if 400 <= response.status_code < 500 and response.status_code != GAVE_UP_READING:
         return EffectFailed(said, retry=response.status_code == TOO_SOON)

@@ -8,7 +8,7 @@ from checkpoints.values import digests
 
 
 def key_of(slice: Slice, spec: StepSpec, generation: int) -> str:
-    """The idempotency key: H(run, step, input digest, occurrence, generation), hex."""
+    """Return the idempotency key: H(run, step, input digest, occurrence, generation), hex."""
     digest = slice.input_digest(spec)
     occurrence = slice.path.occurrences(spec.name, digest)
     return digests.of_value(["effect", slice.run.pk, spec.name, digest.hex(), occurrence, generation]).hex()

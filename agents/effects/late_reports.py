@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 def done(row: Effect, result: object) -> None:
-    """It was done. Also where its key was sent again since and nobody knows how that ended: it happens once."""
+    """Record that it was done, even where its key was sent again since with an unknown end: it happens once."""
     mine = row.token
 
     def settle() -> None:
@@ -44,13 +44,13 @@ def done(row: Effect, result: object) -> None:
 
 
 def failed(row: Effect, error: str) -> None:
-    """It provably did not happen."""
+    """Record that it provably did not happen."""
     told = "The worker reported that it did not happen."
     _reported(row, lambda: row.failed(error, by=actors.SYSTEM), Status.FAILED, told)
 
 
 def undone(row: Effect, undo: Effect) -> None:
-    """It was taken back."""
+    """Record that it was undone."""
     mine = undo.token
 
     def settle() -> None:

@@ -84,7 +84,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
 
 
 def newest(slice: Slice, spec: StepSpec) -> Effect | None:
-    """The row of this effect with this input at this occurrence, in its latest generation."""
+    """Return the row of this effect with this input at this occurrence, in its latest generation."""
     digest = slice.input_digest(spec)
     rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name, undoes__isnull=True, input_digest=digest)
     mine = rows.filter(occurrence=slice.path.occurrences(spec.name, digest)).select_related("run")
@@ -120,7 +120,7 @@ def intend(slice: Slice, spec: StepSpec, permit: authorize.Permit, generation: i
 
 
 def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None = None) -> bool:
-    """It was done already, on this input: write the recorded result, send nothing.
+    """Write the recorded result of an effect that was done already on this input, and send nothing.
 
     Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
     NotVerified where the record is not what was written when it was done.
@@ -143,7 +143,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
 
 
 def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
-    """Nothing may run: go back to the gate that can allow it. Says whether the slice goes on."""
+    """Go back to the gate that can give the missing permission; nothing may run. Says whether the slice goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
     outcome = allowing_gate.last_outcome(slice, spec)
     asking = allowing_gate.gates_for(slice, spec)
@@ -152,10 +152,10 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
 
 
 def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """An earlier worker, or an earlier attempt, left it open whether the effect happened.
+    """Resume after an earlier worker, or an earlier attempt, left it open whether the effect happened.
 
-    The provider is asked where it can tell. What it does once a key is sent again, and so is what it says that it
-    has not done, as long as the permission holds under which it was begun. Else a person is asked.
+    Ask the provider where it can tell. Send again what it does once per key, or says that it has not done, as long
+    as the permission holds under which the effect was begun. Else ask a person.
     """
     if row.status == Status.INTENDED:
         row.unknown("The worker was gone before the answer came.", by=slice.by)
@@ -185,7 +185,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 
 def _lapsed(slice: Slice, spec: StepSpec, row: Effect) -> str:
-    """Why the permission under which it was begun does not hold any more; empty where it does."""
+    """Say why the permission under which it was begun does not hold any more; empty where it does."""
     try:
         authorize.holds(slice, spec, row)
     except NotGranted as reason:

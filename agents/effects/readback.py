@@ -58,6 +58,6 @@ def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
 
 
 def _over(row: Effect, spec: StepSpec) -> bool:
-    """Whether the request's own time has passed, by the database's clock."""
+    """Tell whether the request's own time has passed, by the database's clock."""
     ended = ExpressionWrapper(F("intended_at") + timedelta(seconds=spec.timeout or 0.0), DateTimeField())
     return Effect.objects.filter(pk=row.pk).alias(ended=ended).filter(ended__lt=Now()).exists()

@@ -25,7 +25,7 @@ GONE = (Effect.Status.FAILED, Effect.Status.UNDONE, Effect.Status.ABANDONED)  # 
 
 
 def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
-    """What another run of the lineage did in this execution's place, or may have; None where a person has answered."""
+    """Return what another run of the lineage did instead of this execution, or may have; None if a person answered."""
     if slice.run.forked_from is None or _answered(slice, spec):
         return None
     digest = slice.input_digest(spec)
@@ -76,7 +76,7 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
 
 
 def _answered(slice: Slice, spec: StepSpec) -> bool:
-    """Whether a person said so since the step last ran: what they said of one execution is no word about the next."""
+    """Tell whether a person answered "do it again" since the step last ran: an answer holds for one execution only."""
     since = takewhile(lambda each: each.step != spec.name or each.kind not in EXECUTED, reversed(slice.path.places))
     stood = [each.parent for each in since if each.kind == "recovery" and each.step == spec.name and each.parent]
     asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__checkpoint__in=stood)

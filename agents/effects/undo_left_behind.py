@@ -117,7 +117,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 
 def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
-    """The undo's row, intended under this claim's token; None where a fork came to stand on it. Raises Fenced."""
+    """Return the undo's row, intended under this claim token; None where a fork came to depend on it. Raises Fenced."""
     crash_points.point("before_undo", spec.name)
     with transaction.atomic():
         hold_left_behind.lock(slice.run)
@@ -200,7 +200,7 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
 
 
 def open_of(row: Effect) -> bool:
-    """Whether it is still to be found out what became of it, or how its undo ended."""
+    """Tell whether it is still open what became of the effect, or how its undo ended."""
     undo = row.undos.order_by("-generation").first()
     return row.status in unsettled.IN_DOUBT or (
         row.status == Status.DONE and undo is not None and undo.status != Status.DONE

@@ -62,13 +62,13 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
 
 
 def at_head(slice: Slice) -> Gate | None:
-    """The gate that stands at the head, with its outcome where it has one."""
+    """Return the gate of the head's checkpoint, with its outcome where it has one."""
     found = Gate.objects.select_related("outcome").filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
     return next(iter(found), None)
 
 
 def wait_for(slice: Slice, gate: Gate) -> bool:
-    """The gate at the head is still open: wait for it again. False where it was closed meanwhile.
+    """Wait again for the gate at the head, which is still open. False where it was closed meanwhile.
 
     The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
     would find a running run, and nobody would come back.
@@ -106,7 +106,7 @@ def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
 
 
 def _asked(spec: StepSpec, card: Card) -> Card:
-    """The card, with an action for each field that may be edited where the agent named none."""
+    """Return the card, with an action for each field that may be edited where the agent named none."""
     if card.actions or card.question:
         return card
     effects = [*spec.allows, *[""] * len(spec.edits)]
@@ -118,26 +118,26 @@ def _asked(spec: StepSpec, card: Card) -> Card:
 
 
 def _may_pass(slice: Slice, spec: StepSpec) -> None:
-    """Raises StepFailed where this gate was reopened for a permission: passing it would go round for ever."""
+    """Raise StepFailed where this gate was reopened for a permission: passing it would go round for ever."""
     if slice.path.head.kind == "reopen":
         needs = slice.path.head.step
         raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
 
 
 def _asked_before(slice: Slice, spec: StepSpec) -> Gate | None:
-    """The gate at which people last decided on this path."""
+    """Return the gate at which people last decided on this path."""
     asked = Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
     return asked.select_related("outcome__proposal", "run__plan").order_by("-pk").first()
 
 
 def _failed(slice: Slice) -> str:
-    """Why the effect failed for whose sake the gate is opened again; empty where it did not."""
+    """Say why the effect failed for whose sake the gate is opened again; empty where it did not."""
     tried = Effect.objects.filter(run_id=slice.run.pk, step=slice.path.head.step, undoes=None).order_by("-pk").first()
     return tried.error if tried is not None and tried.status == Effect.Status.FAILED else ""
 
 
 def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:
-    """What changed since this gate's last approval, where an effect was refused for it: in the run, and in the world.
+    """Return what changed since this gate's last approval, where an effect was refused for it: in the run, and outside.
 
     The world is compared with what `card` observes now: it may have changed once more since the effect was refused.
     """
@@ -147,7 +147,7 @@ def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:
 
 
 def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
-    """Rows: what of that which `gate` approved for `effect` is different now."""
+    """List, as rows, what `gate` approved for `effect` and is different now."""
     approved = gate.outcome.approved()
     try:
         before = store.load_checkpoint(gate.checkpoint).state
@@ -162,7 +162,7 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
 
 
 def world(slice: Slice, effect: StepSpec) -> dict[str, Any]:
-    """What approvals.cards.binding reads to say what would run now."""
+    """Return what approvals.cards.binding reads to say what would run now."""
     return {
         "effect": effect.name,
         "action": allowing_gate.acting(slice, effect),

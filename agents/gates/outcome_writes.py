@@ -29,7 +29,7 @@ MOST = 50  # places of one action that are told one by one; all of them are in i
 
 
 def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
-    """What an agreement writes into the state at the head."""
+    """Return what an approval writes into the state at the head."""
     state = patch.apply(outcome.state_patch, slice.snapshot.state)
     spec = slice.plan.step(gate.step)
     said = list(by_action(slice, spec.feedback, gate, outcome))
@@ -38,7 +38,7 @@ def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
 
 
 def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
-    """What was said of each action by itself, in the card's order."""
+    """Yield what was said of each single action, in the card's order."""
     edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(slice.agent, field)
     asked, who = gate.asked, outcome.by_name or outcome.by
     for action in outcome.proposal.card.actions:
@@ -63,13 +63,13 @@ def _edit(row: dict[str, Any]) -> str:
 
 
 def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `state` that the edit touches, as it makes them."""
+    """Return the fields of `state` that the edit touches, with their edited values."""
     after = patch.apply(outcome.state_patch, state)
     return {name: after.get(name, DROP) for name in touched(outcome.state_patch)}
 
 
 def hidden_answer(outcome: Outcome) -> Any:
-    """The answer to a question, without what the schema of its value hides."""
+    """Return the answer to a question, without what the schema of its value hides."""
     answer, question = outcome.answered, outcome.gate.asked.question
     if not answer or not question:
         return answer
@@ -78,7 +78,7 @@ def hidden_answer(outcome: Outcome) -> Any:
 
 
 def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
-    """What the agent is told of the decision, where its state has a place for it."""
+    """Return what the agent is told of the decision, where its state has a place for it."""
     if DECISION not in slice.agent.State.model_fields:
         return {}
     said = {

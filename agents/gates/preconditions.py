@@ -46,7 +46,7 @@ log = structlog.get_logger()
 
 
 def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
-    """What all observations of the gate give, by name, where its method wants to know before it draws its card.
+    """Return what all observations of the gate give, by name, where its method wants to know before it draws its card.
 
     None where it does not. Raises what `look` raises.
     """
@@ -54,7 +54,7 @@ def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
 
 
 def with_observations(slice: Slice, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
-    """The card with what each of its preconditions observes; what is `known` already is not observed again.
+    """Return the card with what each precondition observes; nothing that is `known` already is observed again.
 
     Raises CardRefused for one that the gate does not name, and what `look` raises.
     """
@@ -83,7 +83,7 @@ def look(slice: Slice, name: str) -> Any:
 
 
 def _hidden(slice: Slice, value: Any) -> Any:
-    """What was seen, with nothing in it that may not be shown: it is kept, compared and shown as it comes out here.
+    """Return what was observed, with nothing in it that may not be shown: this is what is kept, compared and shown.
 
     A secret of the observation's own becomes a mark that tells it from another one and from no other run's; a secret
     of the state becomes the mask, wherever a text holds it.
@@ -118,7 +118,7 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
 
 
 def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:
-    """Rows: how the world differs from what `effect` was approved for. `card` holds what the gate observes now."""
+    """List how the world differs from what `effect` was approved for. `card` has what the gate observes now."""
     fixed = approved.guarding(effect)
     now = {each.observes: each.value for each in card.preconditions}
     unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
@@ -126,7 +126,7 @@ def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> 
 
 
 def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows in one line, for the run's page: what it was, and what it is."""
+    """Say on one line, for the run's page, what each row was and what it is."""
     told = [f"{row['pointer'][1:]} was {_short(row, 'before')}, is {_short(row, 'after')}" for row in rows]
     return one_line("; ".join(told), 250)
 
@@ -136,7 +136,7 @@ def _short(row: Mapping[str, Any], side: str) -> str:
 
 
 def _failure(name: str, error: BaseException) -> Exception:
-    """What to raise for an observation that raised: again later, unless it says otherwise."""
+    """Return what to raise for an observation that raised: again later, unless it says otherwise."""
     words = f"The observation {name} failed: {execute.said(error)}"
     if isinstance(error, Retry):
         return Retry(words, after=error.after)

@@ -39,9 +39,9 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
 
 
 def stands(outcome: Outcome) -> bool:
-    """Whether people agreed to all that was asked, and every effect that they allowed is done and still wanted.
+    """Tell whether people approved all that was asked, and every effect that they allowed is done and still wanted.
 
-    Where they refused something it is asked again: the run was sent back, and what it does about that is not known.
+    After a refusal the gate asks again: the run was sent back, and what it does about that is not known.
     """
     if outcome.kind not in outcome_writes.AGREED or outcome.kind == Outcome.Kind.MIXED:
         return False
@@ -51,7 +51,7 @@ def stands(outcome: Outcome) -> bool:
 
 
 def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:
-    """The newest gate of this step that people closed, where it asked exactly this over the same input."""
+    """Find the newest gate of this step that people closed, where it asked exactly this over the same input."""
     asked = _shown(_body(slice, spec, card))
     closed = Gate.objects.filter(run=slice.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
     bases = {each.parent: each.input_digest for each in slice.recorded_of("gate", spec.name)}

@@ -22,7 +22,7 @@ from checkpoints.values.patch import same
 
 
 def carried_over(slice: Slice, spec: StepSpec, card: Card, before: Outcome) -> Card:
-    """The card with what `before` refused, and without a way to refuse what was done since the gate first closed."""
+    """Return the card with what `before` refused, and no way to refuse what was done since the gate first closed."""
     done = _done_since(slice, spec)
     return replace(card, actions=[_carried(slice, spec, action, before, done) for action in card.actions])
 
@@ -39,7 +39,7 @@ def _carried(slice: Slice, spec: StepSpec, action: Action, before: Outcome, done
 
 
 def _as_it_was(slice: Slice, action: Action, was: Action) -> bool:
-    """Whether what was refused is what is asked about now."""
+    """Tell whether what was refused is what is asked about now."""
     state = slice.snapshot.state
     if (action.effect, action.pointer) != (was.effect, was.pointer):
         return False
@@ -58,7 +58,7 @@ def _is_done(slice: Slice, action: Action, done: dict[UUID, str]) -> bool:
 
 
 def _done_since(slice: Slice, spec: StepSpec) -> dict[UUID, str]:
-    """Checkpoint -> step of what was executed since the gate closed, before it was opened again for the first time."""
+    """Map checkpoint -> step of what was executed between the gate's closing and its first reopening."""
     found: dict[UUID, str] = {}
     places = slice.path.places
     for at in range(len(places) - 1, -1, -1):

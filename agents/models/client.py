@@ -32,7 +32,7 @@ class ClientQuerySet(models.QuerySet["Client"]):
         return self.filter(run_id=run_id).filter(Q(heard_at__lt=Now() - HEARD)).update(heard_at=Now())
 
     def missed(self) -> ClientQuerySet:
-        """Those that were not heard of lately; few, since those of runs that ended go."""
+        """Return those not heard of lately; few, since those of runs that ended are deleted."""
         return self.filter(missed_at__isnull=False, deferred=False)
 
 

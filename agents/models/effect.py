@@ -33,16 +33,16 @@ class EffectQuerySet(models.QuerySet["Effect"]):
     """Questions about many effects."""
 
     def landed_for(self, action: str, *, step: str, runs: Iterable[int], at: Sequence[UUID]) -> bool:
-        """Whether the result of performing that action was written in one of these checkpoints of these runs."""
+        """Tell whether the result of performing that action was written in one of these checkpoints of these runs."""
         mine = self.filter(run__in=list(runs), step=step, action=action)
         return bool(at) and mine.filter(landings__overlap=list(at)).exists()
 
     def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
-        """The digests of these rows, by number, as their events tell them."""
+        """Return the digests of these rows, by number, as their events record them."""
         return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
 
     def after(self, number: int, most: int) -> list[int]:
-        """The numbers of the first so many after one."""
+        """Return the numbers of the next `most` rows after one."""
         return list(self.filter(pk__gt=number).order_by("pk").values_list("pk", flat=True)[:most])
 
     def lock_begun(self, run_id: int) -> None:
@@ -102,12 +102,12 @@ class Effect(models.Model):
 
     @property
     def returned(self) -> Any:
-        """What the step returned."""
+        """Return what the step returned."""
         return decode(bytes(self.result))
 
     @classmethod
     def taken_over(cls, origin: Effect, *, by: Actor, **columns: Any) -> Effect:
-        """A row for what another run did, whose result this one takes over: done, and nothing was sent."""
+        """Create a row for what another run did, whose result this one takes over: done, and nothing was sent."""
         row = cls.objects.create(taken_from=origin, status=cls.Status.DONE, settled_at=origin.settled_at, **columns)
         data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk, ROWS: row.covered}
         event_log.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
@@ -120,37 +120,37 @@ class Effect(models.Model):
         self._move(came, self.Status.INTENDED, by, token=token, **again)
 
     def done(self, result: Any, *, by: Actor) -> None:
-        """It happened, with this result. Raises Fenced where its state changed meanwhile."""
+        """Record that it happened, with this result. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
         self._move(came, self.Status.DONE, by, result=canonical(result), error="", settled_at=Now())
 
     def failed(self, error: str, *, by: Actor) -> None:
-        """It provably did not happen. Raises Fenced where its state changed meanwhile."""
+        """Record that it provably did not happen. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
         self._move(came, self.Status.FAILED, by, error=one_line(error, 500), settled_at=Now())
 
     def unknown(self, error: str, *, by: Actor) -> None:
-        """It may have happened. Raises Fenced where its state changed meanwhile."""
+        """Record that it may have happened. Raises Fenced where its state changed meanwhile."""
         self._move((self.Status.INTENDED,), self.Status.UNKNOWN, by, error=one_line(error, 500))
 
     def abandoned(self, *, by: Actor) -> None:
-        """A person had it done again, whatever became of this one. Raises Fenced where its state changed."""
+        """Record that a person had it redone, whatever became of this one. Raises Fenced where its state changed."""
         self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by, settled_at=Now())
 
     def undone(self, *, by: Actor) -> None:
-        """It was taken back. Raises Fenced where its state changed meanwhile."""
+        """Record that it was undone. Raises Fenced where its state changed meanwhile."""
         self._settle((self.Status.DONE, self.Status.KEPT), self.Status.UNDONE, by)
 
     def kept(self, *, by: Actor) -> None:
-        """It is off the path and stays as it is. Raises Fenced where its state changed meanwhile."""
+        """Record that it is off the path and stays as it is. Raises Fenced where its state changed meanwhile."""
         self._settle((self.Status.DONE, self.Status.UNKNOWN), self.Status.KEPT, by)
 
     def doubted(self, *, by: Actor) -> None:
-        """The run comes to what a person had left open. Raises Fenced where its state changed meanwhile."""
+        """Record that the run comes to what a person had left open. Raises Fenced where its state changed meanwhile."""
         self._move((self.Status.KEPT,), self.Status.UNKNOWN, by, settled_at=None)
 
     def adopted(self, *, by: Actor) -> None:
-        """It stands on the path, whoever ordered it again before. Raises Fenced where its state changed meanwhile."""
+        """Record that it is on the path, whoever ordered it again before. Raises Fenced where its state changed."""
         if self.status == self.Status.KEPT:
             self._move((self.Status.KEPT,), self.Status.DONE, by, again=False)
         elif self.again:
@@ -158,13 +158,13 @@ class Effect(models.Model):
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def landed(self, checkpoint: UUID) -> None:
-        """Its result was written in this checkpoint, whether it was just done or is adopted."""
+        """Record that its result was written in this checkpoint, whether it was just done or is adopted."""
         appended = Func(F("landings"), Value(checkpoint, output_field=models.UUIDField()), function="array_append")
         type(self).objects.filter(pk=self.pk).update(landings=appended)
         self.landings.append(checkpoint)
 
     def order_again(self, *, by: Actor) -> None:
-        """A person sends the run back to it: it is settled before it is done again. Raises Fenced as above."""
+        """Record that a person sends the run back to it: it is settled before it is redone. Raises Fenced as above."""
         if self.status == self.Status.KEPT:
             self._move((self.Status.KEPT,), self.Status.DONE, by, again=True)
         else:
@@ -173,32 +173,32 @@ class Effect(models.Model):
 
     @property
     def left_open(self) -> bool:
-        """Whether a person let it be although nobody knows whether it happened: it has no result."""
+        """Tell whether a person let it be although nobody knows whether it happened: it has no result."""
         return self.status == self.Status.KEPT and bytes(self.result) == b"null"
 
     @property
     def going(self) -> bool:
-        """Whether it may have been taken back: an undo of it was begun, and nobody knows how that ended."""
+        """Tell whether it may have been undone: an undo of it was begun, and nobody knows how that ended."""
         return any(undo.status in (self.Status.INTENDED, self.Status.UNKNOWN) for undo in self.undos.all())
 
     @property
     def there(self) -> bool:
-        """Whether it is done, and no undo of it is under way."""
+        """Tell whether it is done, and no undo of it is under way."""
         return self.status in (self.Status.DONE, self.Status.KEPT) and not self.left_open and not self.going
 
     @property
     def adoptable(self) -> bool:
-        """Whether an execution may take its result over: it is there, and nobody ordered it again."""
+        """Tell whether an execution may take its result over: it is done and not being undone, nor ordered again."""
         return self.there and not self.again
 
     @property
     def subject(self) -> str:
-        """How events and holds name it."""
+        """Return the name by which events and holds know it."""
         return f"effect:{self.pk}"
 
     @property
     def covered(self) -> dict[str, str]:
-        """The digest of this row by its name, for the event of each change."""
+        """Return the digest of this row by its name, for the event of each change."""
         return {self.subject: digest(self, COLUMNS)}
 
     def verified(self) -> None:
@@ -219,7 +219,7 @@ class Effect(models.Model):
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
-        """Assigns `status`, guarded by the token of the worker that performed it. Raises NotVerified as `verified`."""
+        """Assign `status`, guarded by the token of the worker that performed it. Raises NotVerified as `verified`."""
         with transaction.atomic():
             self.verified()
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)

@@ -33,7 +33,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
                 event_log.record("plan.registered", subject=f"plan:{plan.pk}", team_id=team, by=by, data=data)
 
     def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
-        """The plan that the team has for a version, of the newest where none is named; None where it has none.
+        """Return the plan that the team has for a version, of the newest where none is named; None where it has none.
 
         The newest is the one that came last as a new one: a process of an older version, begun anew, says that again.
         """

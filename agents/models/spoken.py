@@ -37,16 +37,16 @@ class SpokenQuerySet(models.QuerySet["Spoken"]):
         run_sql("DELETE FROM agents_spoken WHERE run_id = $1 AND token = $2", (run_id, token))
 
     def of(self, run: Run) -> Spoken | None:
-        """What the step says that runs now; None where none does, or it says nothing.
+        """Return what the step that runs now says; None where none runs, or it says nothing.
 
-        What was said on the way to another checkpoint, or by a worker that was fenced, is nobody's word any more.
+        What was said on the way to another checkpoint, or by a worker that was fenced, no longer counts.
         """
         if run.status != Run.Status.RUNNING or run.head is None:
             return None
         return self.filter(run=run, token=run.token, base=run.head).first()
 
     def left(self) -> SpokenQuerySet:
-        """What workers left behind that were killed."""
+        """Return what killed workers left behind."""
         return self.filter(at__lt=Now() - STAYS)
 
 

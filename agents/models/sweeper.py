@@ -34,5 +34,5 @@ class SweeperPass(models.Model):
 
     @classmethod
     def latest(cls) -> Self | None:
-        """The last pass; None before the first."""
+        """Return the last pass; None before the first."""
         return cls.objects.filter(pk=1).first()

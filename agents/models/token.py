@@ -45,11 +45,11 @@ class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about many tokens."""
 
     def valid(self) -> TokenQuerySet:
-        """Those that still open something, by the database's clock."""
+        """Return those that still open something, by the database's clock."""
         return self.filter(revoked_at__isnull=True, expires_at__gt=Now(), user__is_active=True)
 
     def with_state(self) -> TokenQuerySet:
-        """Each with its `state`, by the database's clock."""
+        """Return each with its `state`, by the database's clock."""
         state = Case(
             When(revoked_at__isnull=False, then=Value(State.REVOKED)),
             When(expires_at__lte=Now(), then=Value(State.EXPIRED)),
@@ -98,24 +98,24 @@ class Token(models.Model):
 
     @property
     def uses(self) -> list[str]:
-        """What it may be used for, in words."""
+        """Say what it may be used for, in words."""
         return [str(scope.label) for scope in Scope if scope in self.scopes]
 
     @property
     def subject(self) -> str:
-        """How events name it."""
+        """Return the name by which events know it."""
         return f"token:{self.pk}"
 
     @property
     def actor(self) -> Actor:
-        """Who acts by it."""
+        """Return the actor who acts by it."""
         return actors.of_agent(self.agent) if self.agent else actors.of_user(self.user)
 
     def allows(self, scope: str) -> bool:
-        """Whether it may be used for this."""
+        """Tell whether it may be used for this."""
         return scope in self.scopes
 
 
 def digest_of(token: str) -> bytes:
-    """What is kept of a token."""
+    """Return what is kept of a token."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -31,11 +31,11 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         self.filter(name=name[:120]).update(stopped=True)
 
     def there(self) -> WorkerQuerySet:
-        """Those that were heard of lately and have not stopped."""
+        """Return the workers that were heard of lately and have not stopped."""
         return self.filter(stopped=False, heard_at__gt=Now() - SILENT)
 
     def outlived(self) -> WorkerQuerySet:
-        """Those of long ago."""
+        """Return the workers last heard of long ago."""
         return self.filter(heard_at__lt=Now() - STAYS)
 
 

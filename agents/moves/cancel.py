@@ -41,7 +41,7 @@ def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
 
 
 def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
-    """Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+    """Lock gates before their run, as a decision does: the other way round the two would wait for each other.
 
     The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
     """
@@ -63,7 +63,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
 
 
 def _has_left_something(run: Run) -> bool:
-    """Whether a live run has left effects behind that can be settled."""
+    """Tell whether a live run has left effects behind that can be settled."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # nobody has the code that could undo anything: what is held stays held
     return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, Path.to(run.head)))

@@ -64,11 +64,11 @@ def fork(
 
 
 def key_of(reader: User, key: str) -> str | None:
-    """The key as it is kept: each person's are their own. None where none was given."""
+    """Return the key as it is kept: each person's are their own. None where none was given."""
     return f"fork:{reader.pk}:{key}" if key else None
 
 
 def made_before(run: Run, key: str | None) -> Run | None:
-    """The fork that was made with this key. What it has done since is no reason to refuse the same order again."""
+    """Return the fork made with this key. What it has done since is no reason to refuse the same order again."""
     kin = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=key)
     return kin.first() if key else None

@@ -37,17 +37,17 @@ log = structlog.get_logger()
 
 
 def history_of(run: Run, plan: Plan | None = None) -> History:
-    """All that is recorded of the run's lineage, for a run that would go on under `plan`, its own unless given."""
+    """Return all that is recorded of the lineage, for a run that would go on under `plan`, its own unless given."""
     return Reader(run, plan or run.plan).history()
 
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
-    """What rewinding to checkpoint `to` would do. Raises as rewinds.rewind does for a checkpoint that is not there."""
+    """Return what rewinding to checkpoint `to` would do. Raises as rewinds.rewind does for a missing checkpoint."""
     return rewinding(run, feedback)(to)
 
 
 def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
-    """`of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
+    """Return `of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
     read: dict[int, tuple[Reader, History]] = {}
 
     def look(to: int) -> Impact:
@@ -62,7 +62,7 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
 
 
 def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:
-    """What editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
+    """Return what editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
     reader = Reader(run, _plan_at(run, at))
     writes = request.edited(run, request.target_of(run, at), patch)
     return impact(reader.history(), reader.target(at, writes=writes, feedback=feedback))
@@ -71,7 +71,7 @@ def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impac
 def of_fork(
     run: Run, at: int, patch: Sequence[Op] = (), config: Mapping[str, Any] | None = None, version: str = ""
 ) -> Impact:
-    """What a fork from checkpoint `at` would do. Raises RewindRefused."""
+    """Return what a fork from checkpoint `at` would do. Raises RewindRefused."""
     wanted = request.wanted(run, at, patch, config, version)
     reader = Reader(run, wanted.plan, config=wanted.environment.get("config", {}))
     target = reader.target(at, writes=wanted.writes, next_step=wanted.next_step)
@@ -89,7 +89,7 @@ class Reader:
         self.lineage = Lineage(run, plan, self.config)
 
     def history(self) -> History:
-        """The whole lineage."""
+        """Return the whole lineage."""
         head = self.lineage.path(self.run.head)
         store.expect(self._returns(head))
         return History(
@@ -123,7 +123,7 @@ class Reader:
         next_step: str | None = None,
         feedback: str = "",
     ) -> Target:
-        """The state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
+        """Return the state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
         saved = request.target_of(self.run, seq)
         request.check_goes_on(saved)
         request.check_stands(self.run, saved)
@@ -159,7 +159,7 @@ class Reader:
         )
 
     def _returns(self, head: Path) -> list[UUID]:
-        """The states to which an open gate of the run may send it back."""
+        """Return the states to which an open gate of the run may send it back."""
         asking = [gate for gate in self.lineage.gates if gate.open and gate.run == self.run.pk and not gate.recovery]
         steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
         return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
@@ -172,22 +172,22 @@ class Reader:
         return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
 
     def _by_hand(self, path: Path) -> list[ByHand]:
-        """What people changed by hand on a path."""
+        """Return what people changed by hand on a path."""
         before = self._before(path)
         return [ByHand(before[each.place.id], each.fields) for each in manual_changes.on(path.places, self.plan)]
 
     def _sent(self, path: Path) -> int:
-        """How many executions lie before the newest place on the path to which somebody moved the run."""
+        """Count the executions before the newest place on the path to which somebody moved the run."""
         newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
         return self._before(path)[newest.id] if newest else 0
 
     def _before(self, path: Path) -> dict[UUID, int]:
-        """How many executions lie before each place of a path."""
+        """Count the executions before each place of a path."""
         known = accumulate((place.id in self.lineage.executions for place in path), initial=0)
         return {place.id: number for place, number in zip(path, known, strict=False)}
 
     def _own(self, path: Path) -> frozenset[str]:
-        """The effects of which a person said, since they last ran, that this fork does them itself."""
+        """Return the effects of which a person said, since they last ran, that this fork does them itself."""
         mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
         said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
         own, landed = set(), set()
@@ -199,7 +199,7 @@ class Reader:
         return frozenset(own)
 
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
-        """Whether a gate's method has something to ask of these values; None where it cannot be called here."""
+        """Tell whether a gate's method has something to ask of these values; None where it cannot be called here."""
         known = registry.agents().get((self.plan.agent, self.plan.version))
         spec = next((each for each in self.plan.steps if each.name == step), None)
         if known is None or spec is None or known.spec.step(step).code_hash != spec.code_hash:
@@ -216,6 +216,6 @@ class Reader:
 
 
 def _plan_at(run: Run, seq: int) -> Plan:
-    """The plan under which a checkpoint was saved; the run's own where there is no such checkpoint."""
+    """Return the plan under which a checkpoint was saved; the run's own where there is no such checkpoint."""
     found = Checkpoint.objects.select_related("plan").filter(run=run, seq=seq).first()
     return run.plan if found is None else found.plan

@@ -40,7 +40,7 @@ class Lineage:
 
     @cached_property
     def execution_facts(self) -> list[Execution]:
-        """By time."""
+        """Return the executions by time."""
         return list(self.executions.values())
 
     @cached_property
@@ -53,16 +53,16 @@ class Lineage:
 
     @cached_property
     def saved(self) -> dict[UUID, Record]:
-        """Everything that was saved, by run and number."""
+        """Return everything that was saved, by run and number."""
         return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
 
     def path(self, head: UUID | None) -> Path:
-        """The path from the root to a checkpoint."""
+        """Return the path from the root to a checkpoint."""
         return Path.within(head, self.saved) if head else Path([])
 
     @cached_property
     def records(self) -> list[Record]:
-        """What was executed, by run and number."""
+        """Return what was executed, by run and number."""
         return [each for each in self.saved.values() if each.input_digest is not None]
 
     @cached_property
@@ -72,18 +72,18 @@ class Lineage:
 
     @cached_property
     def writes(self) -> dict[UUID, Writes]:
-        """What every execution wrote, read at once when the first is asked for; empty where one cannot be read."""
+        """Return what every execution wrote, all read on first use; empty where one cannot be read."""
         with suppress(NotVerified, NoSuchCheckpoint):
             return dict(executions.writes_of([each.id for each in self.records if not each.removed]))
         return {}
 
     def _written(self, id: UUID) -> Writes:
-        """What one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
+        """Return what one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
         return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
 
     @cached_property
     def rows(self) -> list[Effect]:
-        """The effects, each with its undos."""
+        """Return the effects, each with its undos."""
         lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
         found = list(Effect.objects.filter(run__in=lineage).order_by("pk"))
         undos: dict[int, list[Effect]] = defaultdict(list)
@@ -95,7 +95,7 @@ class Lineage:
 
     @cached_property
     def shared(self) -> set[int]:
-        """The effects on which another run stands: it took the result over, or began after it was done."""
+        """Return the effects that another run depends on: it took the result over, or began after it was done."""
         taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
         begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
         return taken | {
@@ -108,7 +108,7 @@ class Lineage:
 
     @cached_property
     def outcomes(self) -> dict[UUID, Record]:
-        """The executions that saved a gate's outcome, by the checkpoint at which it stood."""
+        """Return the executions that saved a gate's outcome, by the gate's checkpoint."""
         return {each.parent: each for each in reversed(self.records) if each.parent and each.kind == "gate"}
 
     @cached_property
@@ -204,13 +204,13 @@ class Lineage:
         )
 
     def _about(self, gate: Stood) -> int:
-        """The effect that was left behind and that the gate asks about."""
+        """Return the effect that was left behind and that the gate asks about."""
         question = gate.card.question if gate.recovery else None
         key = question.get("effect") if question else None
         return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
 
     def _read(self, gate: Stood) -> Fields | None:
-        """The digests of what the gate's step read, as they were when it asked."""
+        """Return the digests of what the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
         spec = next((step for step in self.plan.steps if step.name == gate.step), None)
         if saved is None or spec is None:
@@ -218,7 +218,7 @@ class Lineage:
         return {name: saved[name] for name in spec.reads if name in saved}
 
     def _shown(self, gate: Stood) -> Fields | None:
-        """The digests of the fields into which the gate's actions point, as they were when it asked."""
+        """Return the digests of the fields into which the gate's actions point, as they were when it asked."""
         saved = self._stood(gate)
         if saved is None:
             return None

@@ -27,7 +27,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The runs, who cancels them, and why; see --help."""
+        """Declare the runs, who cancels them, and why; see --help."""
         parser.add_argument("runs", metavar="RUN", nargs="+", help="a run's number, as 7 or R-7")
         parser.add_argument("--reason", default="", help="why, kept with the run")
         parser.add_argument("--as", dest="user", default="", help="the username of whoever cancels them (the system)")

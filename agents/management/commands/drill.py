@@ -35,7 +35,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The agent's name and its one input; see --help."""
+        """Declare the agent's name and its one input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, help="JSON, or a file")
         parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
@@ -98,7 +98,7 @@ class Command(BaseCommand):
 
 
 def _cast(usernames: list[str], team: str) -> tuple[tuple[int, ...], int]:
-    """The ids of those who answer, and of the team. Raises AgentError."""
+    """Return the ids of those who answer, and of the team. Raises AgentError."""
     found = dict(User.objects.filter(username__in=usernames).values_list("username", "pk"))
     missing = [name for name in usernames if name not in found]
     if missing:

@@ -29,7 +29,7 @@ class Command(BaseCommand):
     help = "Starts an agent on an input: JSON, a file, or a folder that the agent can read."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The agent's name and its input; see --help."""
+        """Declare the agent's name and its input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, nargs="+", help="JSON, or files or folders")
         parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError("At least one run failed.")
 
     def inputs(self, agent: Any, given: list[str]) -> list[dict[str, Any]]:
-        """The inputs that the arguments name, in order."""
+        """Return the inputs that the arguments name, in order."""
         found: list[dict[str, Any]] = []
         for each in given:
             path = Path(each)
@@ -118,7 +118,7 @@ class Command(BaseCommand):
 
 
 def base_url() -> str:
-    """Where people reach this server."""
+    """Return the address at which people reach this server."""
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
 
 
@@ -140,7 +140,7 @@ def _user(username: str) -> User | None:
 
 
 def team_named(name: str, user: User | None) -> Group:
-    """The team of that name; without one the user's only team. Raises CommandError."""
+    """Return the team of that name; without one the user's only team. Raises CommandError."""
     if name:
         try:
             return Group.objects.get(name=name)

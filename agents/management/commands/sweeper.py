@@ -21,7 +21,7 @@ class Command(BaseCommand):
     stopping = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """`--once` for a single pass."""
+        """Declare `--once`, for a single pass."""
         parser.add_argument("--once", action="store_true", help="one pass, then end")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -23,7 +23,7 @@ class Command(BaseCommand):
     help = "Makes a token for the API and prints it. It is shown this once; only its digest is kept."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose it is, what for, and how long; see --help."""
+        """Declare whose the token is, what for, and how long it lasts; see --help."""
         parser.add_argument("name", metavar="USER|AGENT", help="a username, or with --owner the name of an agent")
         parser.add_argument(
             "--scope",

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = "Starts a Celery worker that serves the queues of the registered agents. Arguments go on to Celery."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """`--concurrency` and `--pool` go on to Celery."""
+        """Pass `--concurrency` and `--pool` on to Celery."""
         parser.add_argument("--concurrency", "-c", type=int, default=2, help="processes that run agents (2)")
         solo = "solo runs agents in the one process that beats: a step of more than 30 s fails its health check"
         parser.add_argument(
