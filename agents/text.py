@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 def one_line(words: str, limit: int) -> str:
-    """At most `limit` characters on one line, without control characters, which text columns or pages refuse."""
+    """Return at most `limit` characters on one line, without control characters, which columns or pages refuse."""
     printable = "".join(c if c.isprintable() else " " for c in words[: limit * 4])
     line = " ".join(printable.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def utf8(words: str, limit: int) -> bytes:
-    """UTF-8 of at most `limit` bytes; the end is kept, which is where a traceback says what went wrong."""
+    """Return UTF-8 of at most `limit` bytes; the end is kept, where a traceback says what went wrong."""
     data = words.encode(errors="replace")
     return data if len(data) <= limit else data[-limit:].decode(errors="ignore").encode()

@@ -88,7 +88,7 @@ def revoke(token: Token, *, by: Actor) -> bool:
 
 
 def of(sent: str) -> Token | None:
-    """The valid token that was sent, with its owner as one who reaches no further than it; None where there is none."""
+    """Return the valid token that was sent, its owner reaching no further than it; None where there is none."""
     if not sent.startswith(PREFIX) or len(sent) > 100:
         return None
     found = run_sql(_FIND, [digest_of(sent)])
@@ -109,7 +109,7 @@ def check(
     *, owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None = None, agent: str = "",
     policy: str = "",
 ) -> None:  # fmt: skip
-    """What `issue` asks before it makes one. Raises TokenRefused."""
+    """Check what `issue` is asked for before it makes one. Raises TokenRefused."""
     known = [str(scope) for scope in Scope]
     strange = sorted(set(scopes) - set(known))
     if strange or not scopes:

@@ -226,7 +226,7 @@ class Lineage:
         return {name: saved.get(name, ABSENT) for name in names}
 
     def _stood(self, gate: Stood) -> Fields | None:
-        """The field digests of the state at which a gate stood; None where that does not verify any more."""
+        """Return the field digests of the state at which a gate was opened; None where it does not verify any more."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
             with suppress(NotVerified, NoSuchCheckpoint):
@@ -234,7 +234,7 @@ class Lineage:
         return self._loaded[gate.checkpoint]
 
     def _asked_over(self, gate: Stood, saved: Record | None) -> bytes | None:
-        """The input digest of the gate's step when it asked; None where the step is no gate of this plan."""
+        """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
         spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
@@ -252,7 +252,7 @@ class Lineage:
         return found
 
     def _covered(self, gate: Stood, effect: str, saved: Record | None) -> Fields | None:
-        """The digests of the fields that the approval covers for an effect, as they were when it was given."""
+        """Return the digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)
             for name, each in gate.bound.get(effect, {}).items()
@@ -269,6 +269,6 @@ class Lineage:
 
 
 def stamp_of(run: Run) -> str:
-    """A text that is another one where a run of the lineage has begun an effect, or one was settled."""
+    """Return a text that changes where a run of the lineage has begun an effect, or one was settled."""
     mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage or run.pk)).order_by("pk")
     return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))

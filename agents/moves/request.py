@@ -40,7 +40,7 @@ class Wanted:
 
 
 def target_of(run: Run, seq: int) -> Snapshot:
-    """The saved state of one of the run's checkpoints. Raises RewindRefused."""
+    """Return the saved state of one of the run's checkpoints. Raises RewindRefused."""
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
         gap = gaps.over(run.pk, seq)
@@ -52,13 +52,13 @@ def target_of(run: Run, seq: int) -> Snapshot:
 
 
 def check_goes_on(target: Snapshot) -> None:
-    """Raises RewindRefused where nothing follows the checkpoint."""
+    """Raise RewindRefused where nothing follows the checkpoint."""
     if not target.next_step:
         raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
 
 
 def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
-    """Raises RewindRefused where the agent is known here, and none of its versions could take the run on from there.
+    """Raise RewindRefused where the agent is known here, but none of its versions could take the run from there.
 
     A process that knows no version of it cannot tell, and leaves that to those that do.
     """
@@ -69,7 +69,7 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
 
 
 def check_stands(run: Run, target: Snapshot) -> None:
-    """Raises RewindRefused where the checkpoint's state tells of an effect that was taken back since."""
+    """Raise RewindRefused where the checkpoint's state tells of an effect that was undone since."""
     found = hold_left_behind.gone(run, Path.to(target.id))
     if found is None:
         return
@@ -82,12 +82,12 @@ def check_stands(run: Run, target: Snapshot) -> None:
 
 
 def plan_row_of(run: Run, seq: int) -> Plan:
-    """The plan under which a checkpoint of the run was saved."""
+    """Return the plan under which a checkpoint of the run was saved."""
     return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
 
 
 def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
-    """The state with the patch over it. Raises ValueRefused.
+    """Return the state with the patch over it. Raises ValueRefused.
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
@@ -103,7 +103,7 @@ def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
 def edited(
     run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: Way | None = None
 ) -> dict[str, Any]:
-    """The fields that a JSON Patch changes, as they will be saved; checked by its own plan unless another is given.
+    """Return the fields that a JSON Patch changes, as they will be saved; checked by its own plan unless given another.
 
     With a `way`, the patched state is brought up to that version. Raises RewindRefused with every error at once.
     """
@@ -137,7 +137,7 @@ def edited(
 def wanted(
     run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
 ) -> Wanted:
-    """What the fork would begin with, checked. Raises RewindRefused with every error."""
+    """Return what the fork would begin with, checked. Raises RewindRefused with every error."""
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)
@@ -163,7 +163,7 @@ def _version(recorded: Plan, version: str) -> Plan:
 
 
 def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Environment:
-    """The run's own environment, with the fork's configuration over it."""
+    """Return the run's own environment, with the fork's configuration over it."""
     known = deployed.of(plan.pk)
     recorded = environment.recorded(run)
     if config is None or known is None:

@@ -158,7 +158,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
 
 
 def check_may(run: Run, by: User) -> None:
-    """Raises RewindNotAllowed."""
+    """Raise RewindNotAllowed where this person may not rewind the run."""
     if not may(by, run.team_id, MAY):
         raise RewindNotAllowed("You may not rewind, edit, fork, settle or cancel runs of this team.")
 
@@ -210,10 +210,10 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Imp
 
 
 def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None:
-    """Raises ImpactChanged where something else is done than was shown.
+    """Raise ImpactChanged where something else would be done than was shown.
 
-    Shown may have been what it does without the words, or with some: a page works that out anew a moment after they
-    are typed. Whoever typed them knows them, so that they matter only where they change what is done.
+    The page may have shown the impact without the words, or with some: it computes it anew a moment after they are
+    typed. Whoever typed them knows them, so they matter only where they change what is done.
     """
     now = impact(move.words)
     if now.digest() == seen:
@@ -226,7 +226,7 @@ def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None
 
 
 def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
-    """As `taken`, where `change` may find that it was done before."""
+    """Do as `taken`, where `change` may find that it was done before."""
     try:
         return taken(run, by, change)
     except _DoneBefore:
@@ -235,13 +235,13 @@ def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
 
 
 def _done_before(run: Run, key: str, by: User) -> bool:
-    """Whether this person's form with this key was taken; asked again under the lock of the run's row."""
+    """Tell whether this person's form with this key was taken; asked again under the lock of the run's row."""
     told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
     return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 
 def _order_again(run: Run, move: Move, by: User) -> None:
-    """Where the run is sent back to an effect, it is done again rather than adopted. Raises NeedsConfirmation."""
+    """Redo an effect, not adopt it, where the run is sent back to it. Raises NeedsConfirmation."""
     if move.kind != "rewind":
         return
     plan = spec_of(plan_row_of(run, move.target.seq))
@@ -280,7 +280,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:
-    """The words in the list that the agent's gates or validators use, where it has one."""
+    """Return the words in the list that the agent's gates or validators use, where it has one."""
     if not words:
         return {}
     known = deployed.of(plan.pk)
@@ -291,7 +291,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
 
 
 def _behind(edited: Write, words: Append) -> list[Any]:
-    """The words behind what an edit put into their list: an append alone would go to the list as it was before."""
+    """Put the words behind what an edit wrote into their list: a mere append would go to the list as it was before."""
     return [*(edited if isinstance(edited, list) else []), *words.items]
 
 

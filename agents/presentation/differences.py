@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def told(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of checkpoints.values.patch.changes, with small objects that were added or removed taken apart."""
+    """Yield the rows of checkpoints.values.patch.changes, with small added or removed objects taken apart."""
     for row in rows:
         kind, value = row["kind"], row.get("after", row.get("before"))
         if kind == "changed" and row["before"] in EMPTY and isinstance(row["after"], dict):
@@ -30,7 +30,7 @@ def told(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _leaves(pointer: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values that are no object, or an empty one, with their pointers."""
+    """Yield the values that are no object, or an empty one, with their pointers."""
     if not (isinstance(value, dict) and value):
         yield pointer, value
         return

@@ -32,18 +32,18 @@ class Editor:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was typed into it, or moved."""
+        """Tell whether anything was typed into it, or moved."""
         return any(True for _ in self.node.touched())
 
     @property
     def unfolded(self) -> bool:
-        """Whether it is drawn open: a step ahead reads it and it is small, or there is something to look at."""
+        """Tell whether it is drawn open: a step ahead reads it and it is small, or there is something to look at."""
         small = 0 < len(list(self.node.fields())) <= FEW
         return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
 
     @property
     def inner(self) -> Node:
-        """Its node, less the label where that would only say the name once more."""
+        """Return its node, less the label where that would only repeat the name."""
         plain = isinstance(self.node, (Field, Group, Closed))
         return replace(self.node, place=replace(self.node.place, label="")) if plain else self.node
 
@@ -58,14 +58,14 @@ class Typed:
 
     @property
     def changed(self) -> set[str]:
-        """The fields that differ."""
+        """Return the fields that differ."""
         return {json_pointer.tokens(op["path"])[0] for op in self.patch}
 
 
 def drawn(
     plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], faults: Iterable[FieldError] = ()
 ) -> Form:
-    """The form over a state with what was posted for it, and what is wrong beside its fields."""
+    """Draw the form over a state with what was posted for it, and what is wrong beside its fields."""
     said: dict[str, str] = {}
     for each in faults:
         said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
@@ -73,7 +73,7 @@ def drawn(
 
 
 def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[Editor]:
-    """The fields that are drawn. Those that the steps from `then` on read come first, in the order in which they do."""
+    """Return the fields that are drawn. Those that the steps from `then` on read come first, in the order of use."""
     masked = redact.veil(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
@@ -88,7 +88,7 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> 
 
 
 def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> Typed:
-    """What was typed. What was not posted, or came back as it was drawn, keeps its value."""
+    """Return what was typed. What was not posted, or came back as it was drawn, keeps its value."""
     form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
     faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
     wanted = form.value

@@ -29,7 +29,7 @@ class EffectRow:
 def table(
     told: Sequence[Fate], landed: Mapping[tuple[str, str], int], ahead: Sequence[Planned], called: Called = in_words
 ) -> list[EffectRow]:
-    """Rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
+    """List rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
         waits = "waits for the gate" if step.guarded else "not yet"
@@ -43,7 +43,7 @@ def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
 
 
 def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
-    """What a run that ends now leaves behind in the outside world, one sentence for each effect."""
+    """Say what a run that ends now leaves behind in the outside world, one sentence for each effect."""
     endings = {
         "done": "is done and stays done",
         "kept": "is done and stays done",
@@ -62,12 +62,12 @@ def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
 
 
 def taken_back(done: Done) -> bool:
-    """Whether the effect is undone before the run ends."""
+    """Tell whether the effect is undone before the run ends."""
     return done.unsettled and done.status == "done" and bool(done.undo) and not done.irreversible
 
 
 def undone_first(effects: Sequence[Done], called: Called = in_words) -> list[str]:
-    """What the effects are called that are undone before the run ends."""
+    """List, by what they are called, the effects that are undone before the run ends."""
     return [called(fate.effect.step) for fate in fates(effects) if taken_back(fate.effect)]
 
 
@@ -80,14 +80,14 @@ class Settling:
 
     @property
     def commit(self) -> str:
-        """What the button says."""
+        """Return the button's text."""
         if not self.undone:
             return "Settle now, leaving " + quoted(self.left)
         return f"Undo {quoted(self.undone)} now" if len(self.undone) == 1 else f"Undo {len(self.undone)} effects now"
 
 
 def settling(effects: Sequence[Done], called: Called = in_words) -> Settling | None:
-    """What has to be settled; None where nothing has."""
+    """Return what has to be settled; None where nothing has."""
     open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
     undone = tuple(called(done.step) for done in open_ones if not _stays(done))
     left = tuple(called(done.step) for done in open_ones if _stays(done))

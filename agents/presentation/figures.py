@@ -36,7 +36,7 @@ class Bar:
 
 
 def ends(figures: Figures) -> list[Part]:
-    """How runs ended, as one bar; a status of which there is none has no part."""
+    """Return, as one bar, how runs ended; a status that no run has gets no part."""
     parts, start = list[Part](), 0.0
     for status in ENDS:
         if number := figures.statuses.get(status, 0):
@@ -47,13 +47,13 @@ def ends(figures: Figures) -> list[Part]:
 
 
 def waits(figures: Figures) -> list[Bar]:
-    """How long gates waited for a decision, a bar for each span, against the longest of them."""
+    """Return how long gates waited for a decision, a bar for each span, against the longest of them."""
     labels = [*(f"up to {lasting(each)}" for each in WITHIN), LONGER]
     return bars(labels, figures.within) if figures.decided else []
 
 
 def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:
-    """A bar for each number, the largest as long as there is room."""
+    """Return a bar for each number, the largest as long as there is room."""
     most = max(numbers, default=0) or 1
     return [Bar(label, number, _percent(100 * number / most)) for label, number in zip(labels, numbers, strict=True)]
 

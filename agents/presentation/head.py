@@ -39,7 +39,7 @@ class Cell:
 
 
 def status(run: Standing, gate: Asked | None, called: Called = in_words) -> Mark:
-    """The word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
+    """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
     plain = STATUS[run.status]
     if gate and run.status == "waiting":
         return Mark("", "waiting", "hold", f"Held at {quoted([called(gate.step)])}")
@@ -54,7 +54,7 @@ def status(run: Standing, gate: Asked | None, called: Called = in_words) -> Mark
 
 
 def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called = in_words) -> str:
-    """What stands under the status word, after the time that it has been so."""
+    """Return the line under the status word, after the time that it has been so."""
     if gate and run.status == "waiting":
         parts = []
         if gate.quorum > 1:
@@ -78,20 +78,20 @@ def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called
 
 
 def _held_by(program: Program) -> str:
-    """Which program elsewhere has the run, and that it is not there any more."""
+    """Say which external program has the run, and that it is not heard of any more."""
     name = program.name or "its program"
     return f"{name} has it, not heard of for {program.heard}" if program.missed else f"{name} has it"
 
 
 def since(run: Standing, gate: Asked | None) -> datetime | None:
-    """From when the status word holds, where that is worth telling."""
+    """Return the time from which the status word holds, where that is worth telling."""
     if gate and run.status == "waiting":
         return gate.opened_at
     return run.changed_at if run.status in ("completed", "failed", "cancelled") else None
 
 
 def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> Cell:
-    """How long the steps took, how long people were waited for, and how many steps did not have to run."""
+    """Say how long the steps took, how long people were waited for, and how many steps did not have to run."""
     waited = f"held {duration(held)}" if held else ""
     spared = f"{counted(reused, 'step')} reused" if reused else ""
     return Cell("Worked", duration(took), ", ".join(filter(None, [counted(checkpoints, "checkpoint"), waited, spared])))
@@ -110,7 +110,7 @@ OUTSIDE = (
 
 
 def outside(effects: Sequence[Done]) -> Cell:
-    """What the run did in the outside world. An undo is counted with what it undid, never by itself."""
+    """Say what the run did in the outside world. An undo is counted with what it undid, never by itself."""
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
         return Cell("Outside world", "No effects", "nothing outside has changed")
@@ -120,7 +120,7 @@ def outside(effects: Sequence[Done]) -> Cell:
 
 
 def _counted_as(done: Done) -> str:
-    """Each effect once, by what matters most about it."""
+    """Count each effect once, by what matters most about it."""
     if done.status in ("done", "kept") and done.irreversible:
         return "final"
     if done.status == "intended":

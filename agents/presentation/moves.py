@@ -35,7 +35,7 @@ def ways(
     asked: bool = True,
     called: Callable[[str], str] = in_words,
 ) -> list[Way]:
-    """The ways to rewind at a checkpoint: on from its state, or again the step that led to it.
+    """List the ways to rewind at a checkpoint: on from its state, or again the step that led to it.
 
     `then` is the step that follows it, empty where the run had ended; `before` is the number of the checkpoint from
     which `step` started, 0 where there is none in this run. `asked`: a gate had something to ask.
@@ -55,7 +55,7 @@ def ways(
 
 
 def commit(verb: str, impact: Impact) -> str:
-    """What the button says: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
+    """Return the button's text: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
     said = [verb]
     if impact.undone:
         said.append(f"undoing {_effects(impact, impact.undone)}")
@@ -71,7 +71,7 @@ def _effects(impact: Impact, rows: Sequence[Row]) -> str:
 
 
 def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.Row | None:
-    """The gates that a move of the head withdraws, and whose word lapses with them; None where none is open."""
+    """Return the gates that a move of the head withdraws, and whose approvals lapse; None where none is open."""
     if not gates:
         return None
     what = plural(len(gates), "gate")

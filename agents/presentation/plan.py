@@ -55,7 +55,7 @@ class Drawn:
 
 
 def ways(plan: PlanSpec) -> list[Way]:
-    """Where the steps lead but to the next."""
+    """Return where the steps lead other than to the next."""
     at = {step.name: number for number, step in enumerate(plan.steps)}
     found: list[Way] = []
     for number, step in enumerate(plan.steps):
@@ -67,7 +67,7 @@ def ways(plan: PlanSpec) -> list[Way]:
 
 
 def trunks(found: list[Way]) -> list[Trunk]:
-    """The ways, those together that may share a lane."""
+    """Return the ways, those together that may share a lane."""
     ends = Counter((way.kind, way.end) for way in found)
     together: dict[tuple[str, bool, int], set[int]] = {}
     for way in found:
@@ -78,7 +78,7 @@ def trunks(found: list[Way]) -> list[Trunk]:
 
 
 def lanes(found: list[Trunk]) -> list[int]:
-    """A lane for each, 1 being the first beside the main one."""
+    """Give each a lane, 1 being the first beside the main one."""
     taken: list[list[tuple[int, int]]] = []
     placed = []
     for trunk in found:
@@ -93,7 +93,7 @@ def lanes(found: list[Trunk]) -> list[int]:
 
 
 def drawn(plan: PlanSpec) -> tuple[list[Drawn], int]:
-    """Every step with its slice, and how many lanes there are."""
+    """Return every step with its slice, and how many lanes there are."""
     found = trunks(ways(plan))
     placed = lanes(found)
     rows = [

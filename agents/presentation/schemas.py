@@ -18,14 +18,14 @@ class Field:
 
 
 def table(schema: Mapping[str, Any]) -> list[Field]:
-    """The fields, in their order."""
+    """Return the fields, in their order."""
     required = schema.get("required", ())
     parts = schema.get("properties", {})
     return [Field(name, kind(part, schema), name in required, about(part, schema)) for name, part in parts.items()]
 
 
 def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """What a field holds, in a word or two: "list of Item", "text or nothing"."""
+    """Say what a field holds, in a word or two: "list of Item", "text or nothing"."""
     if not isinstance(part, Mapping) or depth > 4:
         return "anything"
     if "$ref" in part:
@@ -40,7 +40,7 @@ def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def about(part: Any, root: Mapping[str, Any]) -> str:
-    """Its description, or that of what it refers to."""
+    """Return its description, or that of what it refers to."""
     if not isinstance(part, Mapping):
         return ""
     name = str(part.get("$ref", "")).rpartition("/")[2]
@@ -49,7 +49,7 @@ def about(part: Any, root: Mapping[str, Any]) -> str:
 
 
 def required(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object of the required fields alone: what a run cannot start without."""
+    """Return the schema of an object of the required fields alone: what a run cannot start without."""
     names = schema.get("required", ())
     parts = {name: part for name, part in schema.get("properties", {}).items() if name in names}
     return {"type": "object", "properties": parts, "required": list(parts), "$defs": schema.get("$defs", {})}

@@ -40,7 +40,7 @@ class Step:
 
 
 def told(records: Iterable[Record], outcomes: Mapping[str, str], called: Callable[[str], str] = in_words) -> list[Step]:
-    """In the order in which they were saved. `outcomes` says how a gate ended, by the hex id of its checkpoint."""
+    """List the steps in the order in which they were saved. `outcomes` has a gate's end by its checkpoint's hex id."""
     return [
         Step(
             each.run_id,

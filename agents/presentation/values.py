@@ -7,7 +7,7 @@ from typing import Any
 
 
 def at_pointer(value: Any, pointer: str) -> Any:
-    """The value at a JSON Pointer (RFC 6901). Raises LookupError where there is none."""
+    """Return the value at a JSON Pointer (RFC 6901). Raises LookupError where there is none."""
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list):
@@ -22,7 +22,7 @@ def at_pointer(value: Any, pointer: str) -> Any:
 
 
 def members(value: dict[str, Any] | list[Any], first: int, count: int) -> dict[str, Any]:
-    """`count` members of a list or an object from the place `first` on, by name; a list's by its places."""
+    """Return `count` members of a list or an object from `first` on, by name; a list's by their indices."""
     if isinstance(value, list):
         return {str(first + place): item for place, item in enumerate(value[first : first + count])}
     return dict(islice(value.items(), first, first + count))

@@ -20,7 +20,7 @@ class Change:
 
 
 def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
-    """What became of the steps, in the order of the newer plan."""
+    """Say what became of the steps, in the order of the newer plan."""
     old, new = ({step.name: step for step in plan.steps} for plan in (before, after))
     found = [Change(name, "removed") for name in old if name not in new]
     for name, step in new.items():
@@ -38,5 +38,5 @@ def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
 
 
 def schema(before: PlanSpec, after: PlanSpec) -> list[dict[str, Any]]:
-    """How the schemas of the state differ, as rows of a difference."""
+    """Say how the schemas of the state differ, as rows of a difference."""
     return patch.changes(dict(before.state_schema), dict(after.state_schema))

@@ -25,14 +25,14 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def reader_of(request: HttpRequest) -> User:
-    """The signed-in person; `private` has made sure that there is one."""
+    """Return the signed-in person; `private` has made sure that there is one."""
     if not isinstance(request.user, User):
         raise Http404
     return request.user
 
 
 def private(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """For signed-in people only, and kept by no cache: what a run holds is its team's."""
+    """Admit signed-in people only, and keep the answer out of caches: what a run holds is its team's."""
 
     @wraps(view)
     def read(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -43,7 +43,7 @@ def private(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:
-    """The run, where the reader may see it."""
+    """Return the run, where the reader may see it."""
     found = Run.objects.visible_to(reader_of(request)).select_related("plan", "team", "started_by").filter(pk=run_id)
     run = found.first()
     if run is None:
@@ -52,5 +52,5 @@ def run_or_404(request: HttpRequest, run_id: int) -> Run:
 
 
 def is_fragment(request: HttpRequest) -> bool:
-    """Whether a page asks for a part of itself."""
+    """Tell whether a page asks for a part of itself."""
     return request.headers.get("HX-Request") == "true"

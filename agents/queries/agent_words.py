@@ -31,10 +31,10 @@ NOTHING = Told()
 
 
 def of(run: Run) -> Told:
-    """What the run's agent tells of it; nothing where it has nothing to tell, or its version is not deployed here.
+    """Return what the agent tells of the run; nothing where it tells nothing, or its version is not deployed here.
 
-    The agent's code is somebody's own, and what it reads may be what an older version of it saved: where it fails the
-    page is drawn without it.
+    The agent's code is its author's, and may read what an older version of it saved: where it fails, the page is
+    drawn without it.
     """
     agent = _agent_of(run)
     ended = run.status not in Run.LIVE
@@ -65,5 +65,5 @@ def _agent_of(run: Run) -> type[Agent] | None:
 
 
 def _tells(agent: type[Agent] | None, name: str) -> bool:
-    """Whether the agent has this to tell: the state is read for no other."""
+    """Tell whether the agent has this to tell: the state is read for no other."""
     return agent is not None and getattr(agent, name).__func__ is not getattr(Agent, name).__func__

@@ -22,12 +22,12 @@ ROWS = 200  # of a difference, drawn at once
 
 
 def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
-    """The run's checkpoint of that number, without its payload."""
+    """Return the run's checkpoint of that number, without its payload."""
     return with_parent_or_404(run, seq)[0]
 
 
 def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None]:
-    """The run's checkpoint of that number and the one that it follows, without their payloads."""
+    """Return the run's checkpoint of that number and the one that it follows, without their payloads."""
     here = Checkpoint.objects.filter(run=run, seq=seq)
     both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
     found = list(both.with_names().defer("payload").select_related("plan"))
@@ -39,12 +39,12 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
 
 
 def veil_of(checkpoint: Checkpoint) -> Veil:
-    """What of the checkpoint's state is secret. Needs its plan."""
+    """Say what of the checkpoint's state is secret. Needs its plan."""
     return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
 def hidden_rows(changed: list[dict[str, Any]], *hidden: Veil) -> list[Mapping[str, Any]]:
-    """The rows of a difference as they are drawn; what either of the two sides hides is hidden."""
+    """Return the rows of a difference as they are drawn; what either side hides is hidden."""
     for veil in hidden:
         changed = veil.rows(changed)
     return list(differences.told(changed))

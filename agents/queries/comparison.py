@@ -44,27 +44,27 @@ class Side:
 
     @property
     def told(self) -> list[Step]:
-        """Its steps, a line each."""
+        """List its steps, a line each."""
         return steps.told(self.steps, outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of)
 
     @property
     def place(self) -> str:
-        """For the head of a column."""
+        """Return the name of its place, for the head of a column."""
         return f"{self.letter}: {self.checkpoint.seq} of {self.run}"
 
     @property
     def worked(self) -> str:
-        """How long its steps took."""
+        """Say how long its steps took."""
         return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
 
     @property
     def name(self) -> str:
-        """As the form takes it."""
+        """Return its name as the form takes it."""
         return f"{self.run.pk}.{self.checkpoint.seq}"
 
 
 def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
-    """The checkpoint of that name, where the reader may see its run."""
+    """Return the checkpoint of that name, where the reader may see its run."""
     match = PLACE.fullmatch(text)
     if match is None:
         raise Http404("No such checkpoint")
@@ -77,7 +77,7 @@ def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
 
 
 def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
-    """For runs/comparison.html. 404 where the two are of different lineages."""
+    """Return the context of runs/comparison.html. 404 where the two are of different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
     on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
@@ -91,7 +91,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 
 
 def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
-    """Where the two parted, and what led to each. 404 where they are of different lineages."""
+    """Say where the two parted, and what led to each. 404 where they are of different lineages."""
     try:
         return run_history.compare(a.id, b.id)
     except OtherLineage as other:
@@ -99,7 +99,7 @@ def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
 
 
 def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
-    """One side, with the effects that its steps recorded."""
+    """Return one side, with the effects that its steps recorded."""
     run = checkpoint.run
     ids, began = {each.id for each in way}, {each.parent for each in way}
     rows = rows_of({each.run_id for each in way})
@@ -110,14 +110,14 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
 
 
 def outcomes_of(way: Sequence[Record]) -> dict[str, str]:
-    """How each gate on the way ended, by the checkpoint that saved its outcome."""
+    """Say how each gate on the way ended, by the checkpoint that saved its outcome."""
     bases = {each.parent: each.id.hex for each in way if each.kind == "gate" and each.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
     return {bases[base]: kind for base, kind in found.values_list("gate__checkpoint", "kind")}
 
 
 def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
-    """How the two states differ, as rows. Raises NotVerified."""
+    """Say how the two states differ, as rows. Raises NotVerified."""
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
     either = before.fields.keys() | after.fields.keys()
     names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
@@ -130,5 +130,5 @@ def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 
 
 def lapse(a: datetime, b: datetime) -> str:
-    """How far apart the two were saved."""
+    """Say how far apart the two were saved."""
     return duration(abs(b - a))

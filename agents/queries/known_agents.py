@@ -35,22 +35,22 @@ class Known:
 
     @property
     def lacks(self) -> str:
-        """What has to be set up before a run of it can work; empty where nothing has."""
+        """Say what has to be set up before a run of it can work; empty where nothing has."""
         return self.here.agent.lacks() if self.here else ""
 
     @property
     def external(self) -> bool:
-        """Whether its code is elsewhere."""
+        """Tell whether its code is elsewhere."""
         return self.here is None and self.plans[0].external
 
     @property
     def doc(self) -> str:
-        """The first paragraph of what its author says of it."""
+        """Return the first paragraph of its author's description."""
         return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""
 
 
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
-    """The agents whose runs the reader sees, and those that they may start, by name."""
+    """Return the agents whose runs the reader sees, and those that they may start, by name."""
     reader, within = reader_of(request), token_scope.of(reader_of(request)).team
     seen = of_teams([team for team in page_frame.reach_of(request).teams if within in (None, team)])
     stored: dict[str, list[Plan]] = {}
@@ -64,6 +64,6 @@ def known_to(request: HttpRequest, name: str = "") -> list[Known]:
 
 
 def _here() -> dict[str, Registered]:
-    """The newest version of each agent that this process knows."""
+    """Return the newest version of each agent that this process knows."""
     known = registry.agents()
     return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}

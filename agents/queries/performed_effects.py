@@ -21,7 +21,7 @@ from checkpoints.runs.plans import PlanSpec
 
 
 def execution_of(row: Checkpoint | Performed) -> str:
-    """What was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
+    """Say what was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
     return "" if row.input_digest is None else f"{row.step}/{bytes(row.input_digest).hex()}/{row.occurrence}"
 
 
@@ -69,12 +69,12 @@ LANDED_AT = RawSQL(
 
 
 def performed_of(run: Run) -> list[Performed]:
-    """The run's rows of the effect ledger, undos among them, in the order in which they were intended."""
+    """Return the run's rows of the effect ledger, undos among them, in the order in which they were intended."""
     return rows_of([run.pk])
 
 
 def rows_of(runs: Collection[int]) -> list[Performed]:
-    """The ledger's rows of some runs."""
+    """Return the ledger's rows of some runs."""
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(run__in=runs).order_by("pk")
     performs = Coalesce(NullIf("action", Value("")), "grant__action", Value(""))
@@ -96,7 +96,7 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
 
 
 def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
-    """The effects of the run, by id, that it has left behind and that nothing has settled."""
+    """Return the effects of the run, by id, that it has left behind and that nothing has settled."""
     open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in unsettled.OPEN]
     on_path = course.of([seq for row in open_ones for seq in row.landed])
     return {
@@ -107,7 +107,7 @@ def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
 
 
 def done_of(plan: PlanSpec, rows: Iterable[Performed], off: Collection[int]) -> Iterable[Done]:
-    """Rows of the ledger as facts; those of `off` are known to be off the run's path."""
+    """Yield rows of the ledger as facts; those of `off` are known to be off the run's path."""
     undo = {step.name: step.undo for step in plan.steps}
     for each in rows:
         yield Done(

@@ -9,7 +9,7 @@ from checkpoints.models import Checkpoint, Gap, Run
 
 
 def pruned_of(run: Run, window: Sequence[Checkpoint]) -> Iterator[Pruned]:
-    """The gaps before and between the window's checkpoints, those that lie side by side as one."""
+    """Yield the gaps before and between the window's checkpoints, adjacent ones joined."""
     upto = window[-1].seq if window else run.seq + 1
     gaps = list(Gap.objects.filter(run=run, first_seq__lt=upto).defer("headers").order_by("first_seq"))
     if not gaps:

@@ -33,7 +33,7 @@ STANDING = (*unsettled.LANDED, *unsettled.IN_DOUBT)
 
 
 def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
-    """By gate, oldest first. Needs each gate's run with its plan."""
+    """Return the repeats by gate, oldest first. Needs each gate's run with its plan."""
     cards = {gate.pk: gate.asked for gate in gates}
     done: dict[int, list[Any]] = defaultdict(list)
     for row in _rows(gates, {step for card in cards.values() for step in card.allows}):
@@ -66,7 +66,7 @@ def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
 
 
 def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
-    """By grant, what was decided that its action is to do."""
+    """Map each grant to what was decided that its action is to do."""
     given = Grant.objects.filter(pk__in={row.grant_id for row in rows if row.grant_id}).select_related("outcome")
     found = {}
     for grant in given.exclude(action=""):
@@ -77,7 +77,7 @@ def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
 
 
 def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> Sequence[Action | None]:
-    """The action that would do it once more, None where none stands for the step; empty where none does the same."""
+    """Return the action that would do it once more, None where the step has none; empty where none does the same."""
     acting = [action for action in card.actions if action.effect == row.step]
     if not spec.action:
         return [next(iter(acting), None)]
@@ -92,9 +92,9 @@ class _Way:
         self.origin = next(((at, seq) for number, at, seq in run.whole["turns"] if number == 1), (0, 0))
 
     def leaves(self, row: Any, spec: StepSpec) -> bool:
-        """Whether the effect stands beside it, and is not undone when another takes its place.
+        """Tell whether the effect is beside the way, and is not undone when another takes its place.
 
-        Of a step for whatever the agent calls, what is on the way was another call than the one to come.
+        For a step that performs whatever the agent calls, an effect on the way was another call than the one to come.
         """
         if row.run_id != self.course.run:
             run, seq = self.origin

@@ -37,7 +37,7 @@ SAID = (
 
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
-    """The open gates and those of the window, oldest first, with what was said at each."""
+    """Return the open gates and those of the window, oldest first, with what was said at each."""
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
     gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
     others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
@@ -67,11 +67,11 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[A
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:
-    """What became of each action. Its title is the agent's words, so its number and id stand for it."""
+    """Say what became of each action. Its title is the agent's words, so its number and id name it instead."""
     return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
 
 
 def said_of(one: Mapping[str, Any]) -> Said:
-    """What one reviewer said, from a row of SAID."""
+    """Return what one reviewer said, from a row of SAID."""
     name = f"{one['first']} {one['last']}".strip() or one["username"]
     return Said(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])

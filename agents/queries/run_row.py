@@ -86,7 +86,7 @@ class Read:
 
 
 def run_read_or_404(request: HttpRequest, run_id: int) -> Read:
-    """The run, where the reader may see it. One statement."""
+    """Return the run, where the reader may see it. One statement."""
     reader = reader_of(request)
     run = annotated(Run.objects.visible_to(reader), reader).filter(pk=run_id).first()
     if run is None:
@@ -95,12 +95,12 @@ def run_read_or_404(request: HttpRequest, run_id: int) -> Read:
 
 
 def read(run: Run, reader: User) -> Read:
-    """The same for a run that is in hand, as it is now."""
+    """Read again, as it is now, a run that is in hand."""
     return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
 
 
 def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
-    """Runs with what `told` takes."""
+    """Annotate runs with what `told` takes."""
     members = teams_where(reader, "checkpoints.rewind_run").filter(pk=OuterRef("team_id"))
     return runs.select_related("plan", "team", "started_by").annotate(
         may_move=Exists(members), kin=ArraySubquery(_kin(reader)), whole=WHOLE
@@ -108,13 +108,13 @@ def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
 
 
 def course(run_id: int) -> Course:
-    """The way to one run's head."""
+    """Return the way to one run's head."""
     run: Any = Run.objects.annotate(whole=WAY).get(pk=run_id)
     return course_of(run, run.whole)
 
 
 def _kin(reader: User) -> QuerySet[Any, Any]:
-    """The other runs of the lineage, in the form that the index of forks has."""
+    """Return the other runs of the lineage, in the form that the index of forks has."""
     lineage = Coalesce(OuterRef("lineage"), OuterRef("pk"), output_field=BigIntegerField())
     # The root is found by its key and its forks by their index.
     others = Run.objects.visible_to(reader).filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
@@ -126,7 +126,7 @@ def _kin(reader: User) -> QuerySet[Any, Any]:
 
 
 def told(run: Any) -> Read:
-    """From a run that `annotated` read."""
+    """Make a Read of a run that `annotated` read."""
     whole, origin = run.whole, run.whole["origin"]
     return Read(
         run=run,
@@ -149,7 +149,7 @@ def _moment(said: str | None) -> datetime | None:
 
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
-    """The way to the run's head, which is its newest checkpoint."""
+    """Return the way to the run's head, which is its newest checkpoint."""
     turns = [Turn(*each) for each in whole["turns"] if each[0] > 1]
     if run.head and any(not turn.run for turn in turns):
         turns = turns_in(run, executions.path(run.head))  # what they followed was removed, and is known from the gaps
@@ -157,7 +157,7 @@ def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
 
 
 def turns_in(run: Run, path: Sequence[Record]) -> list[Turn]:
-    """Where a path leaves the order in which its run's checkpoints were saved."""
+    """List where a path leaves the order in which its run's checkpoints were saved."""
     own = [(before, here) for before, here in pairwise(path) if here.run_id == run.pk and here.seq > 1]
     return [
         Turn(here.seq, before.run_id, before.seq)

@@ -54,26 +54,26 @@ class Scene:
 
     @property
     def first_seq(self) -> int:
-        """Of the window."""
+        """Return the number of the window's first checkpoint; 0 for an empty one."""
         return self.window[0].seq if self.window else 0
 
     @property
     def lineage(self) -> list[int]:
-        """The other runs of the lineage, as far as the head names them."""
+        """Return the other runs of the lineage, as far as the head names them."""
         return [kin.run for kin in self.read.kin[:KIN]]
 
     @property
     def gate(self) -> Asked | None:
-        """The gate that holds the run."""
+        """Return the gate that holds the run."""
         return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
 
     @property
     def first_left(self) -> bool:
-        """Whether nothing older than the window is left of the run."""
+        """Tell whether nothing older than the window is left of the run."""
         return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
 
     def remaining(self) -> list[Planned]:
-        """The steps that follow the one under way, in the plan's order."""
+        """List the steps that follow the one under way, in the plan's order."""
         names = [step.name for step in self.story.plan]
         if self.run.next_step not in names or self.run.status not in Run.LIVE:
             return []
@@ -108,12 +108,12 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
 
 
 def planned(step: StepSpec) -> Planned:
-    """A step of the plan."""
+    """Return a step of the plan as the story tells it."""
     return Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
-    """The window, and what is looked at by its number, with what that follows; newest first, with the notes."""
+    """Return the window, the checkpoints looked at by number, and their parents; newest first, with the notes."""
     said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
@@ -131,15 +131,15 @@ def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list
 
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
-    """The checkpoints that one page draws, oldest first."""
+    """Return the checkpoints that one page draws, oldest first."""
     own = [each for each in known if each.run_id == run.pk and (before is None or each.seq < before)]
     return own[:WINDOW][::-1]
 
 
 def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | None] = ()) -> list[Event]:
-    """In one statement: the newest that the page tells, how the run ended, and who ordered what the window shows.
+    """Read the newest events that the page tells, how the run ended, and who ordered what the window shows.
 
-    Also what people noted on the checkpoints `noted`.
+    Also what people noted on the checkpoints `noted`. One statement.
     """
     own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
     asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
@@ -153,7 +153,7 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
 
 
 def standing(read: Read, events: Sequence[Event]) -> Standing:
-    """Where the run is now."""
+    """Say where the run is now."""
     run = read.run
     ended = f"run.{run.status}" if run.status not in Run.LIVE else ""
     last = next((each for each in events if each.kind == ended), None)
@@ -176,25 +176,25 @@ def standing(read: Read, events: Sequence[Event]) -> Standing:
 
 
 def ended_by(run: Run, last: Event | None) -> str:
-    """Who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
+    """Say who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
     by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
     return last.actor_name if last and by_person else ""
 
 
 def frozen_of(run: Run) -> bool:
-    """Whether the run ended because what is stored does not verify."""
+    """Tell whether the run ended because what is stored does not verify."""
     return run.status == Run.Status.FAILED and run.reason.startswith(FROZEN)
 
 
 def starter(run: Run) -> str:
-    """Who started the run, by the name that people know."""
+    """Say who started the run, by the name that people know."""
     if run.started_by:
         return run.started_by.get_full_name() or run.started_by.get_username()
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
 def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
-    """The attempts that did not land, oldest first, where the window tells of them."""
+    """Return the attempts that did not land, oldest first, where the window tells of them."""
     here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
     for each in Failure.objects.filter(here, run=run).order_by("pk"):
         told = bytes(each.traceback).decode(errors="replace")
@@ -203,7 +203,7 @@ def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
 
 
 def forks_of(read: Read, window: Sequence[Checkpoint]) -> Iterable[Forked]:
-    """The runs that started from a checkpoint of the window and that the reader may see."""
+    """Yield the runs that started from a checkpoint of the window and that the reader may see."""
     here = {each.id for each in window}
     for kin in read.kin:
         if kin.forked_from in here and kin.forked_from is not None:

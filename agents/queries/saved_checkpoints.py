@@ -34,7 +34,7 @@ ORDER BY c.at, c.run_id, c.seq
 
 
 def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[Saved]:
-    """The checkpoints of the window, with what their steps noted, or who ordered them and why."""
+    """Yield the checkpoints of the window, with what their steps noted, or who ordered them and why."""
     run, by = read.run, orders_of(events)
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
     for each in window:
@@ -63,13 +63,13 @@ def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) 
 
 
 def origins_of(read: Read) -> dict[int, str]:
-    """The checkpoints of other runs on which those of a fork stand, by the number of the one that does."""
+    """Map the checkpoints of a fork that follow another run's checkpoint to that one, by number."""
     turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
     return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
-    """What was executed -> where its output was recorded, for the executions that the window reused.
+    """Map what was executed to where its output was recorded, for the executions that the window reused.
 
     It is looked for among the newest checkpoints of some runs of the lineage; one that is further off has no place
     here, and the note of the checkpoint that reused it says which it was.
@@ -93,13 +93,13 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
 
 
 def orders_of(events: Iterable[Event]) -> dict[int, str]:
-    """Who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
+    """Say who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
     found = [each for each in events if each.kind in ORDERED]
     return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
 
 
 def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
-    """The agent's versions under which the window's checkpoints were saved, by plan; empty where there was but one."""
+    """Return the agent versions that saved the window's checkpoints, by plan; empty where there was but one."""
     plans = {each.plan_id for each in window}
     if plans <= {run.plan_id}:
         return {run.plan_id: run.plan.version}
@@ -107,5 +107,5 @@ def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
 
 
 def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
-    """The states at which something may have happened that the window tells of: its own, and what it began from."""
+    """Return the states at which something may have happened that the window tells of: its own, and their parents."""
     return {each.id for each in window} | {each.parent for each in window if each.parent}

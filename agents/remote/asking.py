@@ -45,7 +45,7 @@ def ask(
 
 
 def faults_of(card: Card) -> list[FieldError]:
-    """What is asked for has to hold under its own schema, or nobody could approve it as it is."""
+    """List what is wrong with a card: a gate that fails its own schema could not be approved as it is."""
     with validate.counted():
         return list(_faults(card))
 
@@ -65,7 +65,7 @@ def _faults(card: Card) -> Iterator[FieldError]:
 
 
 def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What a card names has to be there, once."""
+    """Check that what a card names is there, once."""
     ids = [action.id for action in card.actions]
     if not ids:
         yield FieldError(pointer="/actions", message="a gate asks about one action at least")
@@ -82,14 +82,14 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _files(card: Card, slice: Slice) -> Iterator[FieldError]:
-    """What a gate's arguments name is handed out there."""
+    """Check that the files a gate's arguments name are the run's: the gate hands them out."""
     for number, action in enumerate(card.actions):
         for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):
             yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
 
 
 def _pins(card: Card) -> Iterator[FieldError]:
-    """What is pinned has to be shown: a misspelt pin would leave the dangerous value among the others.
+    """Check that what is pinned is shown: a misspelt pin would leave the dangerous value among the others.
 
     An argument that is left out may be pinned where the schema has it.
     """

@@ -37,7 +37,7 @@ _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
 
 
 def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
-    """(run, token) of such runs, but of these."""
+    """Return (run, token) of such runs, except these."""
     granted = Exists(Grant.objects.filter(outcome__gate=OuterRef("pk")))
     nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=post_gate.VERSION)
     closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))

@@ -37,7 +37,7 @@ def heard(run: Run) -> None:
 
 
 def listens(run: Run, token: Token | None) -> None:
-    """Somebody waits for what becomes of the run: its program, where it is its agent or sends the token it came by."""
+    """Mark the run as heard, where its program asks for it: its agent, or whoever sends the token it came by."""
     if token is not None and (token.agent or Client.objects.filter(run=run, token=token).exists()):
         heard(run)
 

@@ -69,7 +69,7 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
 
 @cached(LRUCache(KEPT, _weight), lock=RLock())
 def _checked(body: bytes) -> PlanSpec:
-    """The plan with a schema that is sound, looked at once a process: gates that ask the same share theirs.
+    """Return the plan if its schema is sound, checked once a process: gates that ask the same share theirs.
 
     Raises PlanRefused.
     """
@@ -94,13 +94,13 @@ def _checked(body: bytes) -> PlanSpec:
 
 @cached(LRUCache(KEPT, _weight), lock=RLock())
 def registered(plan_id: int) -> Registered | None:
-    """What the runner goes by for a plan that lives outside; None for any other."""
+    """Return what the runner goes by for an external plan; None for any other."""
     plan = Plan.objects.filter(pk=plan_id, external=True).first()
     return None if plan is None else declared(plan)
 
 
 def declared(plan: Plan) -> Registered:
-    """A class of the plan's agent: its state, and no methods, since its code is elsewhere."""
+    """Make a class of the plan's agent: its state, and no methods, since its code is elsewhere."""
     spec = spec_of(plan)
     body = {"name": spec.agent, "version": spec.version, "State": states.state_of(spec.state_schema)}
     agent = AgentType("Outside", (Agent,), body)

@@ -15,7 +15,7 @@ from checkpoints.runs.plans import StepSpec
 
 
 def policy_of(token: Token | None, said: str, team: Group) -> str:
-    """The policy of a gate that is posted without a plan. Raises WorkNotAllowed, and WorkInvalid for an unknown one."""
+    """Return the policy of a gate posted without a plan. Raises WorkNotAllowed, and WorkInvalid for an unknown one."""
     only = token.policy if token else ""
     if said and only and said != only:
         raise _not_for(only)
@@ -24,7 +24,7 @@ def policy_of(token: Token | None, said: str, team: Group) -> str:
 
 
 def check_plan(token: Token | None, steps: Sequence[StepSpec]) -> None:
-    """Raises WorkInvalid where a gate of the plan names another policy than the token's only one."""
+    """Raise WorkInvalid where a gate of the plan names another policy than the token's only one."""
     only = token.policy if token else ""
     faults = [
         FieldError(pointer=f"/steps/{number}/policy", message=f"this token asks only under the policy {only}: name it")
@@ -36,7 +36,7 @@ def check_plan(token: Token | None, steps: Sequence[StepSpec]) -> None:
 
 
 def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
-    """The same of a gate whose plan somebody else may have registered, for any team.
+    """Check the same of a gate whose plan somebody else may have registered, for any team.
 
     Raises WorkNotAllowed, and WorkInvalid for a policy that the team does not have: its default may ask for less.
     """

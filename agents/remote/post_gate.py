@@ -66,7 +66,7 @@ class Posted:
 
 
 def implied(posted: Posted) -> PlanSpec:
-    """The plan of such a run; its version is a digest of it."""
+    """Return the plan of such a run; its version is a digest of it."""
     ids = [action.id for action in posted.card.actions]
     performed = [] if posted.ask_only else posted.card.actions
     edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
@@ -88,7 +88,7 @@ def implied(posted: Posted) -> PlanSpec:
 
 
 def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
-    """The schema of a value that came without one, so that people get a field for each of its members."""
+    """Return the schema of a value that came without one, so that people get a field for each of its members."""
     if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
         return {
             "type": "object",
@@ -138,7 +138,7 @@ def post(
 
 
 def _shaped(posted: Posted, team: Group) -> Card:
-    """The card with a schema for each action: of a registered tool as people wrote it, whatever was sent.
+    """Return the card with a schema for each action: a registered tool's as people wrote it, whatever was sent.
 
     Raises ToolNotRegistered and ToolMismatched.
     """
@@ -169,7 +169,7 @@ def _effect(action: Action, how: Performed) -> StepSpec:
 
 
 def _definitions(posted: Posted) -> dict[str, Any]:
-    """The definitions of all actions' schemas, as the state's schema has them: two may have one of the same name."""
+    """Return the definitions of all actions' schemas, as the state's schema has them: two may share a name."""
     found: dict[str, Any] = {}
     for action in posted.card.actions:
         own = action.schema.get("$defs", {})
@@ -178,7 +178,7 @@ def _definitions(posted: Posted) -> dict[str, Any]:
 
 
 def _moved(schema: Any, action: str) -> Any:
-    """An action's schema without its definitions, and referring to where they are now."""
+    """Return an action's schema without its definitions, and referring to where they are now."""
     if isinstance(schema, list):
         return [_moved(each, action) for each in schema]
     if not isinstance(schema, Mapping):
@@ -191,7 +191,7 @@ def _moved(schema: Any, action: str) -> Any:
 
 
 def _placed(posted: Posted) -> Card:
-    """The card with its actions' arguments where the state has them, and the effects that perform them."""
+    """Return the card with its actions' arguments where the state has them, and the effects that perform them."""
     actions: Sequence[Action] = [
         replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
         for action in posted.card.actions
@@ -200,7 +200,7 @@ def _placed(posted: Posted) -> Card:
 
 
 def _check_files(posted: Posted) -> None:
-    """Raises WorkInvalid: a run that is only about to start has no files, and its gate would hand out another's."""
+    """Raise WorkInvalid for any file: a run about to start has none, and its gate would hand out another's."""
     named = {"/state": posted.state}
     named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
     faults = [place + at for place, value in named.items() for at in uploads.foreign(None, value)]
@@ -209,7 +209,7 @@ def _check_files(posted: Posted) -> None:
 
 
 def _check_names(posted: Posted) -> None:
-    """Raises WorkInvalid where two things would be at one place of the state."""
+    """Raise WorkInvalid where two things would be at one place of the state."""
     ids = [action.id for action in posted.card.actions]
     taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
     faults = [

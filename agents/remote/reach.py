@@ -56,7 +56,7 @@ class Reached(NamedTuple):
 
 
 def to_work(run_id: int, *, by: User) -> Reached:
-    """The run, where this person, or the agent that they answer for, may work on it. Its program is heard by that.
+    """Return the run, where this person, or the agent that they answer for, may work on it. Notes its program as heard.
 
     Raises Http404, WorkNotAllowed and NotExternal.
     """
@@ -76,5 +76,5 @@ def to_work(run_id: int, *, by: User) -> Reached:
 
 
 def whole(run_id: int) -> Run:
-    """The run's row, with its plan."""
+    """Return the run's row, with its plan."""
     return Run.objects.select_related("plan", "team").get(pk=run_id)

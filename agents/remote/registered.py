@@ -13,7 +13,7 @@ from checkpoints.runs.plans import PlanSpec
 
 
 def drawn(card: Card, *, team: Group, policy: str, plan: PlanSpec | None = None) -> Card:
-    """The card as people registered its tools. Raises ToolNotRegistered, ToolMismatched, and NoSuchPolicy."""
+    """Return the card as people registered its tools. Raises ToolNotRegistered, ToolMismatched, and NoSuchPolicy."""
     named = Policy.objects.named(policy, team=team)
     try:
         return drawing.drawn(card, team=team, policy=named, plan=plan)

@@ -62,7 +62,7 @@ class Written:
     notes: Sequence[str] = ()
 
     def returned(self) -> Any:
-        """As a method would have returned it."""
+        """Return it as a method would have returned it."""
         if self.next_step is None:
             return dict(self.writes)
         return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
@@ -81,7 +81,7 @@ def step(slice: Slice, name: str, written: Written) -> Turn:
 
 
 def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
-    """The writes that make the state at the head into this one. Raises WorkInvalid."""
+    """Return the writes that turn the state at the head into this one. Raises WorkInvalid."""
     before = slice.snapshot.state
     missing = [name for name in before if name not in state]
     if missing:
@@ -119,7 +119,7 @@ def begin_undo(slice: Slice, effect: int) -> Turn:
 
 
 def done(slice: Slice, row: Effect, written: Written) -> Turn:
-    """An effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
+    """Record that an effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
     _open(slice, row)
     spec = slice.plan.step(row.step)
     _checked(slice, spec, written)
@@ -128,7 +128,7 @@ def done(slice: Slice, row: Effect, written: Written) -> Turn:
 
 
 def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool) -> Turn:
-    """An effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
+    """Record that an effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
     _open(slice, row)
     spec = slice.plan.step(row.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
@@ -137,14 +137,14 @@ def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool)
 
 
 def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
-    """An effect was taken back. Raises ReportedBefore and Fenced."""
+    """Record that an effect was undone. Raises ReportedBefore and Fenced."""
     _open(slice, undo)
     undo_left_behind.taken_back(slice, row, undo)
     return go_on(slice)
 
 
 def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> Turn:
-    """It was not taken back, or nobody knows. Raises ReportedBefore and Fenced."""
+    """Record that it was not undone, or nobody knows. Raises ReportedBefore and Fenced."""
     _open(slice, undo)
     spec = slice.plan.step(undo.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
@@ -153,16 +153,16 @@ def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: 
 
 
 def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
-    """A step failed: it is tried again later where its plan says so, else a person is asked. Raises OutOfTurn."""
+    """Record that a step failed: its plan's retry tries it again later, else a person is asked. Raises OutOfTurn."""
     spec = check_next(slice, name, "step", "gate", "effect")
     execute.failed(slice, spec, Reported(error) if retry else StepFailed(error))
     return rest(slice)
 
 
 def late(row: Effect, status: str, written: Written, error: str) -> None:
-    """What a program says of an effect that it began under a claim which it lost since: evidence, and no checkpoint.
+    """Take a report on an effect begun under a claim that was lost since: as evidence, without a checkpoint.
 
-    Raises ReportedBefore where it said so before, and WorkInvalid.
+    Raises ReportedBefore where the program reported the same before, and WorkInvalid.
     """
     if row.status == AS_REPORTED.get(status):
         raise _before(row)
@@ -198,7 +198,7 @@ def ended(slice: Slice, status: str, reason: str) -> Turn:
 
 
 def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The writes that ops say: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
+    """Return the writes that ops say: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
     found: dict[str, Any] = {}
     for number, op in enumerate(ops):
         name = op["field"]
@@ -214,7 +214,7 @@ def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _open(slice: Slice, row: Effect) -> None:
-    """Raises ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
+    """Raise ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
     if row.status != Status.INTENDED or row.token != slice.claim.token:
         raise _before(row)
 
@@ -233,7 +233,7 @@ def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
 def _fits(
     known: Registered, spec: StepSpec, written: Written, *, run: Run, state: Mapping[str, Any] | None = None
 ) -> outputs.Output:
-    """What was written, checked. `state`: what it is written over, read where nobody has it and it matters."""
+    """Check what was written. `state`: what it is written over, read where nobody has it and it matters."""
     _check_lists(known, written.writes)
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
@@ -248,7 +248,7 @@ def _fits(
 
 
 def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
-    """Only a list grows: what is appended is checked item by item, and would make one of a field that may be none."""
+    """Check that only a list grows: an append is checked by item, and would make a list of a field that may be none."""
     properties = known.spec.state_schema.get("properties", {})
     for name, write in writes.items():
         grows = isinstance(write, (Append, Splice)) and name in properties
@@ -257,7 +257,7 @@ def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
 
 
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
-    """A gate hands out the files that its state names, and a digest is all that it takes to name another team's."""
+    """Check that the state names the run's own files: a gate hands them out, and a digest could name another team's."""
     grown = (Append, Splice)
     written = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
     if not any(True for _ in artifacts.references(written)):

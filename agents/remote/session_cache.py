@@ -55,14 +55,14 @@ class Desk:
 
     @contextmanager
     def alone(self, run_id: int) -> Iterator[None]:
-        """Nobody else in this process works on the run meanwhile."""
+        """Keep everybody else in this process from working on the run meanwhile."""
         with self.guard:
             lock = self.locks.get(run_id) or self.locks.setdefault(run_id, _Lock())
         with lock.lock:
             yield
 
     def take(self, run_id: int) -> Slice | None:
-        """What is kept of a run, which is then in the caller's hands alone."""
+        """Take out what is kept of a run, which is then in the caller's hands alone."""
         with self.guard:
             return self.kept.pop(run_id, None)
 
@@ -77,7 +77,7 @@ class Desk:
 
     @property
     def size(self) -> int:
-        """Bytes of all the states that are kept."""
+        """Return the bytes of all the states that are kept."""
         return sum(slice.snapshot.size for slice in self.kept.values())
 
 
@@ -86,10 +86,10 @@ DESK = Desk()
 
 @contextmanager
 def at_work(run: Reached, token: int) -> Iterator[Slice]:
-    """The run as the program has it by its token: all that is done inside lands, or nothing.
+    """Give the run as its program has it by its token: all that is done inside lands, or nothing.
 
-    The caller has it `alone` until that is committed, in whose transaction it is, and makes `stale` of Fenced
-    when that is over. Raises Fenced, StaleToken, RunEnded and NotVerified.
+    The caller has the run `alone` until its own transaction, in which this is, is committed, and turns Fenced into
+    `stale` when that is over. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
     slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
     slice.hands, slice.for_whom = Hands(), run.by
@@ -99,7 +99,7 @@ def at_work(run: Reached, token: int) -> Iterator[Slice]:
 
 
 def slice_of(run: Run, claim: Claim) -> Slice:
-    """The runner's turn with a run that a program has claimed. Raises NotVerified."""
+    """Return the runner's turn with a run that a program has claimed. Raises NotVerified."""
     known = plans.registered(run.plan_id)
     if known is None:
         raise LookupError(f"{run.plan} does not live outside")
@@ -109,7 +109,7 @@ def slice_of(run: Run, claim: Claim) -> Slice:
 
 
 def _kept(run: Reached, token: int) -> Slice | None:
-    """What is kept, where nothing has happened to the run since."""
+    """Return what is kept, where nothing has happened to the run since."""
     slice = DESK.take(run.id)
     if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
         return None
@@ -118,7 +118,7 @@ def _kept(run: Reached, token: int) -> Slice | None:
 
 
 def _held(run_id: int, token: int) -> Claim:
-    """The claim that a program holds by its token."""
+    """Return the claim that a program holds by its token."""
     found = run_sql(_HELD, [run_id, token, claims.TAKE_OVER_LEASE])
     if not found:
         raise stale(run_id, token)
@@ -127,7 +127,7 @@ def _held(run_id: int, token: int) -> Claim:
 
 
 def stale(run_id: int, token: int) -> WorkRefused:
-    """Why what was sent under a token does not count, as what is raised."""
+    """Return, as an exception, why what was sent under a token does not count."""
     run = Run.objects.get(pk=run_id)
     if run.status == Run.Status.RUNNING and run.token == token:
         return OutOfTurn("Another call under this token landed in this moment; go on from where the run stands now.")
@@ -142,12 +142,12 @@ def stale(run_id: int, token: int) -> WorkRefused:
 
 
 def gate_of(run_id: int) -> int | None:
-    """The gate at which the run waits."""
+    """Return the gate at which the run waits."""
     return Gate.objects.open().filter(run=run_id).order_by("-pk").values_list("pk", flat=True).first()
 
 
 def ended(run: Run) -> RunEnded:
-    """That a run has ended, and how."""
+    """Return, as an exception, that a run has ended, and how."""
     why = f": {run.reason}" if run.reason else ""
     return RunEnded(f"The run is {run.status}{why}. Nothing more is done in it; start another, or fork this one.")
 

@@ -28,24 +28,24 @@ class Held:
         self.schema, self.optional = schema, optional
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Checked as the schema says, and written as it is."""
+        """Return a schema that checks by JSON Schema and writes the value as it is."""
         return core_schema.no_info_plain_validator_function(self.checked)
 
     def checked(self, value: Any) -> Any:
-        """Raises what pydantic makes an error of."""
+        """Return a value that holds. Raises what pydantic makes an error of."""
         for place, message in self.faults(value):
             raise _error(f"{place}: {message}" if place else message)
         return value
 
     def faults(self, value: Any) -> list[tuple[str, str]]:
-        """(JSON Pointer, message) of what does not hold."""
+        """List (JSON Pointer, message) of what does not hold."""
         if not self.schema or (self.optional and value is None):
             return []
         return validate.faults_of(self.schema, value)
 
 
 def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
-    """The model of a state with the properties of `schema`, an object's JSON Schema with its definitions beside them.
+    """Return the model of a state with the properties of `schema`, an object's JSON Schema with its definitions.
 
     A property that is not required may be null, and is null, or empty for a list, where nobody wrote it.
     """
@@ -68,7 +68,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as it is kept with the plan: what may be missing may be null."""
+    """Return the schema as it is kept with the plan: what may be missing may be null."""
     required, kept = set(schema.get("required", ())), {}
     for name, part in schema.get("properties", {}).items():
         fixed = name in required or _lists(part)
@@ -85,12 +85,12 @@ class _State(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The schema that was registered."""
+        """Return the schema that was registered."""
         return cls.described
 
     @classmethod
     def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
-        """As pydantic does, with every fault at its own place."""
+        """Validate as pydantic does, with every fault at its own place."""
         lines: list[InitErrorDetails] = []
         with validate.counted():
             for name, value in obj.items() if isinstance(obj, Mapping) else ():
@@ -102,7 +102,7 @@ class _State(BaseModel):
 
 
 def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:
-    """A list, whose items hold by themselves: one that is appended is checked alone."""
+    """Annotate a list, whose items hold by themselves: one that is appended is checked alone."""
     items = part.get("items", {})
     one = Held({**items, **beside} if items else {})
     return Annotated[list[Annotated[Any, one]], held]
@@ -121,7 +121,7 @@ def _or_null(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, 
 
 
 def _bare(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reverse: what holds of a value that is not null, so that its faults are told at their own places."""
+    """Reverse it: return what holds of a value that is not null, so that its faults are told at their own places."""
     either = schema.get("anyOf", [])
     return either[0] if len(either) == 2 and either[1] == NULL else schema
 

@@ -84,7 +84,7 @@ def go_on(slice: Slice) -> Turn:
 
 
 def go_further(slice: Slice, going: bool) -> Turn:
-    """The same from after a step that has just landed."""
+    """Go on from after a step that has just landed, and return the turn."""
     try:
         engine.turns(slice, going)
     except HandOut as out:
@@ -93,7 +93,7 @@ def go_further(slice: Slice, going: bool) -> Turn:
 
 
 def handed(slice: Slice, out: HandOut) -> Turn:
-    """What is handed out."""
+    """Return the turn for what is handed out."""
     return Turn(
         run=slice.run,
         token=slice.claim.token,
@@ -108,20 +108,20 @@ def handed(slice: Slice, out: HandOut) -> Turn:
 
 
 def rest(slice: Slice) -> Turn:
-    """Where the run stands that its program has nothing to do in: it waits for people or a moment, or has ended."""
+    """Return the turn of a run that has nothing for its program to do: it waits for people or a moment, or ended."""
     slice.hands = None
     return standing(slice.run.pk, slice.claim.token)
 
 
 def standing(run_id: int, token: int) -> Turn:
-    """Where the run stands, for a program that has lost it."""
+    """Return where the run is, for a program that has lost it."""
     run = Run.objects.select_related("plan", "team").get(pk=run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
     return Turn(run=run, token=token, seq=run.seq, gate=gate)
 
 
 def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
-    """The step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
+    """Return the step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
     check_settled(slice)
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
@@ -136,14 +136,14 @@ def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
 
 
 def check_settled(slice: Slice) -> None:
-    """A run that settles what it left behind does nothing else. Raises OutOfTurn."""
+    """Raise OutOfTurn where the run settles what it left behind: it does nothing else then."""
     due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
     if due:
         raise first_undone(slice, due[0])
 
 
 def first_undone(slice: Slice, row: Effect) -> OutOfTurn:
-    """That an effect is to be taken back before anything else, as what is raised."""
+    """Return, as an exception, that an effect is to be undone before anything else."""
     return OutOfTurn(
         f"The run takes back what it left behind first: begin that by POST /api/runs/{slice.run.pk}/effects with "
         f"`undoes`: {row.pk} ({row.step}), and report it."
@@ -151,7 +151,7 @@ def first_undone(slice: Slice, row: Effect) -> OutOfTurn:
 
 
 def why_not(run_id: int) -> WorkRefused:
-    """Why a run cannot be claimed, as what is raised."""
+    """Return, as an exception, why a run cannot be claimed."""
     run = Run.objects.select_related("plan").get(pk=run_id)
     if run.status in ENDED:
         return ended(run)

@@ -86,7 +86,7 @@ def silenced() -> Iterator[None]:
 
 
 def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
-    """The receiver of checkpoints' one signal, sent after commit: rings for the version that takes the run."""
+    """Ring for the version that takes the run: receives checkpoints' one signal, sent after commit."""
     ring(run_id, registry.queue_for(plan))
 
 

@@ -12,7 +12,7 @@ TIMEOUT = 0.5  # seconds, to connect and to be answered
 
 
 def waiting(queues: Iterable[str]) -> dict[str, int]:
-    """How many messages each of these queues holds; none where a key of another type stands in its place.
+    """Count the messages in each of these queues; none where a key of another type is in its place.
 
     Raises redis.RedisError where Redis does not answer.
     """

@@ -27,7 +27,7 @@ class Bells:
     rung: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
     def quiet(self, now: float) -> list[tuple[int, int]]:
-        """The (number, token) to leave alone for now. Those long past are forgotten."""
+        """Return the (number, token) to leave alone for now. Those long past are forgotten."""
         self.rung = {key: (at, pause) for key, (at, pause) in self.rung.items() if now < at + pause + LONGEST}
         return [key for key, (at, pause) in self.rung.items() if now < at + pause]
 
@@ -37,5 +37,5 @@ class Bells:
         self.rung[number, token] = (now, min(LONGEST, pause * 2))
 
     def forget(self) -> None:
-        """Whatever was rung for is lost."""
+        """Forget all pauses: whatever was rung for is lost."""
         self.rung.clear()

@@ -84,7 +84,7 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
 
 
 def _first_asked(slice: Slice, spec: StepSpec) -> tuple[UUID | None, list[str]]:
-    """Where the gate stood when it last gave permissions, and the steps that were executed since."""
+    """Return the checkpoint at which the gate last gave permissions, and the steps that were executed since."""
     since: list[str] = []
     for place in reversed(slice.path.places):
         if place.step == spec.name and place.kind in ("gate", "reused"):
@@ -117,7 +117,7 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
 
 
 def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
-    """The checkpoint to which the head moves; None where there is none from which the run can go on."""
+    """Return the checkpoint to which the head moves; None where there is none from which the run can go on."""
     try:
         target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
     except NoSuchCheckpoint:  # removed by retention
@@ -179,13 +179,13 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
 
 
 def _asks(gate: Gate, *answers: str) -> bool:
-    """Whether one of these is an answer to what the gate asks."""
+    """Tell whether one of these is an answer to what the gate asks."""
     choices = gate.asked.question["choices"] if gate.asked.question else []
     return any(each["id"] in answers for each in choices)
 
 
 def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
-    """Nobody said what became of an effect that was left behind: a late report did, or else the run ends unsettled.
+    """Go on where nobody answered about an effect left behind: a late report did, or else the run ends unsettled.
 
     Where the run was cancelled meanwhile, that one stays as it is, and the others are settled.
     """

@@ -64,10 +64,10 @@ def advance(run_id: int) -> bool:
 
 
 def _fenced(claim: Claim, error: Fenced) -> None:
-    """This worker was too late: somebody else has the run by now. Kept, since a stale writer is worth knowing of.
+    """Handle a worker's being too late: somebody else has the run. It is recorded: a stale writer is worth knowing of.
 
-    Where the run is still its own, it was an effect that somebody else had settled: to be looked at anew, and counted,
-    or the two would go round for ever.
+    Where the claim still holds, somebody else had settled an effect: look at the run anew, and count the attempt, or
+    the two would go round for ever.
     """
     if claims.renew(claim):
         log.info("effect.settled_elsewhere", error=str(error))
@@ -98,7 +98,7 @@ def _claimed(run_id: int) -> Claim | None:
 
 
 def worker() -> str:
-    """Who holds the claim, for people: host and process."""
+    """Name the holder of the claim, for people: host and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -138,7 +138,7 @@ def turns(slice: Slice, going: bool) -> None:
 
 
 def _settles_first(run: Run, gate: Gate | None) -> bool:
-    """Whether what the run left behind comes before its gate: not before an answer, which a question would push aside.
+    """Tell whether effects are settled before the gate: not before an answer, which a question would push aside.
 
     A run that is about to end needs no answer to what it asked.
     """
@@ -148,7 +148,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
 
 
 def _hand_over(slice: Slice) -> None:
-    """The run was sent back to before it came to this version: whoever takes that one goes on with it."""
+    """Hand the run over: it was sent back to before it came to this version, and whoever takes that one goes on."""
     with transaction.atomic():
         claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
         plan = Plan.objects.get(pk=slice.snapshot.plan_id)
@@ -156,7 +156,7 @@ def _hand_over(slice: Slice) -> None:
 
 
 def _halt(claim: Claim) -> None:
-    """A person wants the run to stand still, to move it: let go after a whole step, which costs nothing to resume."""
+    """Let go after a whole step, which costs nothing to resume: a person wants the run to stand still, to move it."""
     log.info("run.halted")
     wait = claim.clock() + timedelta(seconds=HALTED)
     claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
@@ -181,7 +181,7 @@ def turn(slice: Slice) -> bool:
 
 
 def _freeze(claim: Claim, reason: str) -> None:
-    """The run's data does not verify: it never continues from there. Names the last good checkpoint."""
+    """End a run whose data does not verify: it never continues from there. Names the last good checkpoint."""
     log.error("run.frozen", reason=reason)
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
@@ -192,7 +192,7 @@ def _freeze(claim: Claim, reason: str) -> None:
 
 
 def last_good(run_id: int) -> int | None:
-    """The number of the newest checkpoint on the path that loads and verifies; None where none does."""
+    """Return the number of the newest checkpoint on the path that loads and verifies; None where none does."""
     run = Run.objects.get(pk=run_id)
     for seq, id in run.checkpoints.order_by("-seq").values_list("seq", "id").iterator(chunk_size=64):
         try:
@@ -204,7 +204,7 @@ def last_good(run_id: int) -> int | None:
 
 
 def _let_go(claim: Claim, error: Exception) -> None:
-    """The runner itself failed: try again later, and give up after some attempts rather than go round for ever."""
+    """Try again later after the runner itself failed; give up after some attempts rather than go round for ever."""
     wait = execute.backoff(claim.attempts)
     try:
         with transaction.atomic():

@@ -53,7 +53,7 @@ class _Decided(Exception):
 
 
 def brought(run: Run, snapshot: Snapshot, way: Way) -> dict[str, Any]:
-    """The run's state as one of the version that takes it; nothing is written. Raises UpcastFailed."""
+    """Return the run's state in the version that takes it; nothing is written. Raises UpcastFailed."""
     gone = way.lacks([snapshot.next_step])
     if gone:
         raise UpcastFailed(f"Version {way.to.spec.version} has no step {gone[0]}, and no upcaster names another")
@@ -81,7 +81,7 @@ def claim(run_id: int, *, worker: str) -> Claim | None:
 
 
 def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
-    """Why the run cannot be brought up from its head, or from `snapshot`, and is left as it is; empty where it can.
+    """Say why the run cannot be upgraded from its head, or from `snapshot`, and is left as it is; empty where it can.
 
     Empty too for one that does not verify: that is the runner's to freeze.
     """
@@ -167,7 +167,7 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
 
 
 def _note(way: Way, plan: PlanSpec) -> str:
-    """What happened, for the run's page."""
+    """Say what happened, for the run's page."""
     ran = ", ".join(each.name for each in way.upcasters)
     renamed = way.renamed(step.name for step in plan.steps)
     words = "".join(f" {old} is now {new}." for old, new in renamed.items())
@@ -175,7 +175,7 @@ def _note(way: Way, plan: PlanSpec) -> str:
 
 
 def _as_planned(run: Run) -> Registered:
-    """A version whose code is gone, by its plan alone: enough to apply what was decided."""
+    """Return a version whose code is gone, by its plan alone: enough to apply what was decided."""
     spec = spec_of(run.plan)
     state: dict[str, Any] = dict.fromkeys(spec.state_schema.get("properties", {}), (Any, None))
     config: dict[str, Any] = {name: (Any, value) for name, value in environment.recorded(run).get("config", {}).items()}
@@ -185,9 +185,9 @@ def _as_planned(run: Run) -> Registered:
 
 
 def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
-    """Runs that wait for people, whose version is gone and has a way on; those of `but` are left out.
+    """Return runs that wait for people, whose version is gone and can be upgraded; those of `but` are left out.
 
-    One that waits for its timer is brought up when that is due.
+    A run that waits for its timer is upgraded when that is due.
     """
     names = registry.upcasting_agents()
     plans = Plan.objects.filter(agent__in=names).only("agent", "version") if names else ()

@@ -52,16 +52,16 @@ class Asked:
 
     @property
     def filtered(self) -> bool:
-        """Whether it is not simply what the run's page tells."""
+        """Tell whether it is not simply what the run's page tells."""
         return bool(self.family or self.words)
 
     @property
     def label(self) -> str:
-        """The family in the reader's words."""
+        """Return the family in the reader's words."""
         return dict(FAMILIES)[self.family]
 
     def query(self, **more: object) -> str:
-        """The same as a query string, with `more` set over it; empty where nothing is asked for."""
+        """Return the same as a query string, with `more` set over it; empty where nothing is asked for."""
         asked = {"family": self.family, "words": self.words, "before": self.before} | more
         said = urlencode({name: value for name, value in asked.items() if value})
         return f"?{said}" if said else ""
@@ -76,7 +76,7 @@ class Page:
 
 
 def page(run: Run, asked: Asked) -> Page:
-    """The newest that fit, or those below a place. At most two statements."""
+    """Return the newest that fit, or those below a place. At most two statements."""
     if asked.family == SAVES:
         return _saves(run, asked)
     own = Event.objects.told().filter(run_id=run.pk).order_by("-id")
@@ -88,13 +88,13 @@ def page(run: Run, asked: Asked) -> Page:
 
 
 def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> Page:
-    """A page of these events of a run, one more than it holds among them; `next` where that is not all."""
+    """Make a page of these events of a run, one more than it holds among them; `next` where that is not all."""
     shown, titles = found[:PAGE], spec_of(run.plan).titles
     return Page([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
 
 
 def _saves(run: Run, asked: Asked) -> Page:
-    """The checkpoints of a run. Words are looked for in the names of their steps and kinds."""
+    """Return the checkpoints of a run. Words are looked for in the names of their steps and kinds."""
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     own = own.filter(seq__lt=asked.before) if asked.before else own
     rows = list(own.values_list("seq", "at", "kind", "step")[: LOOKED if asked.words else PAGE + 1])
@@ -113,7 +113,7 @@ def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
 
 
 def happening(event: Event, titles: Mapping[str, str]) -> Happening:
-    """One event in words."""
+    """Put one event in words."""
     words = getattr(event, "words", None)
     return event_words.tell(
         at=event.at,

@@ -72,7 +72,7 @@ class Wanted:
 
     @property
     def filtered(self) -> bool:
-        """Whether anything but the status is asked for."""
+        """Tell whether anything but the status is asked for."""
         return any(
             (
                 self.agent,
@@ -89,9 +89,9 @@ class Wanted:
 
 
 def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
-    """The ids of the first `most` runs, the newest first.
+    """Return the ids of the first `most` runs, the newest first.
 
-    `teams` are those whose runs the reader sees, `waiting` the gates that wait for their word.
+    `teams` are those whose runs the reader sees, `waiting` the gates that wait for their decision.
     """
     asked = [team for team in teams if wanted.team in (0, team)]
     conditions, values = _conditions(wanted, waiting)
@@ -119,7 +119,7 @@ def _found(sql: str, values: list[Any]) -> list[int]:
 
 
 def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list[Any]]:
-    """As SQL on a run `r`, with the values."""
+    """Return the conditions as SQL on a run `r`, with the values."""
     asked: list[tuple[object, str, Any]] = [
         (wanted.status, "r.status = %s", wanted.status),
         (wanted.waits, "r.id IN (SELECT run_id FROM approvals_gate WHERE id = ANY(%s))", list(waiting)),
@@ -137,7 +137,7 @@ def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list
 
 
 def counts(teams: Collection[int]) -> dict[str, Capped]:
-    """How many runs of these teams have each status, counted no further than is said; in one statement."""
+    """Count the runs of these teams by status, no further than is said; in one statement."""
     asked = [status.value for status in Run.Status]
     values = [value for status in asked for value in (list(teams), status, MOST + 1, MOST + 1)]
     with connection.cursor() as cursor:

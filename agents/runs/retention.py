@@ -22,6 +22,6 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 
 
 def named_in() -> Iterator[Iterable[bytes]]:
-    """The runner's rows that may name an artifact beside the states."""
+    """Yield the runner's rows that may name an artifact beside the states."""
     for model in (Memo, Effect):
         yield (bytes(each) for each in strays.column(model._default_manager.all(), "result"))

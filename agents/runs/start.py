@@ -89,14 +89,14 @@ def check_policies(plan: PlanSpec, team: Group) -> None:
 
 
 def titled(agent: type[Agent], state: BaseModel) -> str:
-    """The agent's title of a run, without the secrets of its input."""
+    """Return the agent's title of a run, without the secrets of its input."""
     veil = fields.veil(agent.State)
     title = agent.title(state)
     return str(redact.scrubbed(title, veil.words(fields.whole(state)))) if veil else title
 
 
 def checked(state: type[BaseModel], input: Any) -> BaseModel:
-    """The input as an instance of the agent's state. Raises InputRefused with every error at once."""
+    """Return the input as an instance of the agent's state. Raises InputRefused with every error at once."""
     if not isinstance(input, Mapping):
         raise InputRefused([FieldError(pointer="", message="the input has to be a JSON object")])
     strange = [name for name in input if name not in state.model_fields]

@@ -56,22 +56,22 @@ class Figures:
 
     @property
     def ended(self) -> int:
-        """How many have ended."""
+        """Count those that have ended."""
         return sum(self.statuses.get(each, 0) for each in ("completed", "failed", "cancelled"))
 
     @property
     def success(self) -> int | None:
-        """Of those that ended, how many in a hundred were completed; None where none has."""
+        """Return how many in a hundred of those that ended were completed; None where none has."""
         return round(100 * self.statuses["completed"] / self.ended) if self.ended else None
 
     @property
     def any(self) -> bool:
-        """Whether there is a run to tell of."""
+        """Tell whether there is a run to tell of."""
         return any(self.statuses.values())
 
 
 def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> dict[str, Figures]:
-    """For each agent, by the ids of its plans, over its newest runs in these teams. One statement for all."""
+    """Return figures by agent, from the ids of its plans, over its newest runs in these teams. One statement."""
     pairs = [(agent, plan) for agent, of in plans.items() for plan in of]
     found: dict[str, list[Any]] = {agent: [] for agent in plans}
     if pairs:
@@ -87,7 +87,7 @@ def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> d
 
 
 def _figures(rows: Sequence[Any]) -> Figures:
-    """From rows of (what, plan, status, seconds, number)."""
+    """Make figures from rows of (what, plan, status, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
     closed = [(status, seconds) for what, _, status, seconds, _ in rows if what == "gate"]
     said = [status for status, _ in closed]
@@ -111,13 +111,13 @@ def _figures(rows: Sequence[Any]) -> Figures:
 
 
 def spread(waited: Sequence[float]) -> list[int]:
-    """How many of these seconds lie within each of WITHIN and not the one before, and at last those beyond all."""
+    """Count the seconds that lie within each of WITHIN and not the one before, and at last those beyond all."""
     bounds = [0.0, *(each.total_seconds() for each in WITHIN), float("inf")]
     return [sum(low <= each < high for each in waited) for low, high in pairwise(bounds)]
 
 
 def quantile(ordered: list[float], share: float) -> timedelta | None:
-    """The smallest of these that so large a share does not exceed; None of none."""
+    """Return the smallest of these that so large a share does not exceed; None of none."""
     if not ordered:
         return None
     return timedelta(seconds=ordered[min(int(share * len(ordered)), len(ordered) - 1)])

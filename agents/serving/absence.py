@@ -34,13 +34,13 @@ class Service:
 
 
 def of_plans(plans: Collection[int]) -> dict[int, Service]:
-    """For each of these plans, by id. One statement."""
+    """Return the service of each of these plans, by id. One statement."""
     found: Sequence[Any] = run_sql(_OF_PLANS, [list(plans)]) if plans else []
     return {plan: Service(there, heard) for plan, there, heard in found}
 
 
 def told(run: Run) -> str:
-    """Why nobody takes up a run that is due, in words; empty where it is none, or was due just now."""
+    """Say why nobody takes up a run that is due; empty where it is not due, or was only just."""
     there, heard, due, now = run_sql(_OF_RUN, [run.pk])[0]
     named = f"{run.plan.agent} {run.plan.version}"
     if due is None or due > now or (there and due > now - LATE):

@@ -54,7 +54,7 @@ def end() -> None:
 
 
 def taken() -> list[int]:
-    """The ids of the plans of which this process takes runs: its own, and those that it brings up to one of its own."""
+    """Return the ids of the plans whose runs this process takes: its own, and those that it upgrades to its own."""
     own, upcast = set(registry.plans()), registry.upcasting_agents()
     older = Plan.objects.filter(agent__in=upcast, external=False).exclude(pk__in=own) if upcast else []
     return sorted(own | {plan.pk for plan in older if _way(plan)})

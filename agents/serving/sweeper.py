@@ -64,7 +64,7 @@ class Sweeper:
         self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def sweep_once(self) -> dict[str, int]:
-        """One pass; how many runs and gates each part touched. Raises the database's errors and UnfitDatabase.
+        """Do one pass; return how many runs and gates each part touched. Raises the database's errors, UnfitDatabase.
 
         A part that meets what others keep locked stops none after it, and is logged. One that fails stops none either;
         the pass then fails at its end, so that it does not count.
@@ -169,14 +169,14 @@ class Sweeper:
         return Q(*(Q(pk=gate, version=version) for gate, version in quiet), _connector=Q.OR)
 
     def _closes(self, gate: Gate, act: Callable[[], Any], failed: str) -> bool:
-        """Whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
+        """Tell whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
         done = self._tried(act, failed, gate=gate.pk)
         if done is None:
             self.unclosed.rang(gate.pk, gate.version, time.monotonic())
         return bool(done)
 
     def _tried(self, act: Callable[[], Any], failed: str, **about: int) -> Any:
-        """What `act` returned; None where this gate or run is at fault, which must not stop the others.
+        """Return what `act` returned; None where this gate or run is at fault, which must not stop the others.
 
         Raises where the database is away, and at the second one in a part that others keep locked: it may be the table.
         """
@@ -192,7 +192,7 @@ class Sweeper:
         return None
 
     def _look_for_a_flush(self) -> None:
-        """Redis without the mark was flushed or restarted empty: every bell that was in it is gone."""
+        """Look for the mark in Redis: without it Redis was flushed or restarted empty, and every bell in it is gone."""
         try:
             if self.redis.set(MARK, 1, nx=True):
                 self._forget()
@@ -254,7 +254,7 @@ def _refuse_unfit() -> None:
 
 
 def _unless_held_up(act: Callable[[], Any], part: str) -> Any:
-    """What `act` returned; None where others keep locked what it needs."""
+    """Return what `act` returned; None where others keep locked what it needs."""
     try:
         return act()
     except OperationalError as error:

@@ -18,9 +18,9 @@ from .run_session import Slice
 
 
 def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """The newest outcome on the path of a gate that could allow `spec`, or of a question that asked for permission.
+    """Return the newest outcome on the path of a gate that could allow `spec`, or of a question that asked for it.
 
-    A question about another action than the one that `spec` would perform now is no word about this one.
+    A question about another action than the one that `spec` would perform now decides nothing about this one.
     """
     asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
     recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
@@ -33,13 +33,13 @@ def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
 
 
 def acting(slice: Slice, spec: StepSpec) -> str:
-    """The id of the action that `spec` would perform now, where it performs several; "" where it says none."""
+    """Return the id of the action that `spec` would perform now, where it performs several; "" where it names none."""
     named = slice.snapshot.state.get(spec.action) if spec.action else None
     return named if isinstance(named, str) else ""
 
 
 def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
-    """The action of an outcome's card that `spec` would perform now; None where none is performed by it."""
+    """Return the action of an outcome's card that `spec` would perform now; None where it performs none of them."""
     mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
     if spec.action:
         return next((action for action in mine if action.id == acting(slice, spec)), None)
@@ -47,7 +47,7 @@ def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
 
 
 def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
-    """The action that `spec` would perform now and does not, although its gate let the run go on, and the word on it.
+    """Return the action that `spec` would perform now but may not, although its gate let the run go on, and why.
 
     None where nobody refused it or answered in its place.
     """
@@ -59,12 +59,12 @@ def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
 
 
 def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
-    """The gate steps that allow `spec`."""
+    """List the gate steps that allow `spec`."""
     return [step.name for step in slice.plan.steps if spec.name in step.allows]
 
 
 def may_revise(slice: Slice, spec: StepSpec) -> bool:
-    """Whether people may edit what `spec` would do, at a gate that this process can open again."""
+    """Tell whether people may edit what `spec` would do, at a gate that this process can open again."""
     if not spec.guarded or not callable(getattr(slice.agent, asking_gate(slice, spec), None)):
         return False
     asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=asking_gate(slice, spec), gate__kind="review")
@@ -73,14 +73,14 @@ def may_revise(slice: Slice, spec: StepSpec) -> bool:
 
 
 def asking_gate(slice: Slice, spec: StepSpec) -> str:
-    """The gate step that is opened again for `spec`: the one that asked last on the path."""
+    """Return the gate step that is opened again for `spec`: the one that asked last on the path."""
     asking = gates_for(slice, spec)
     on_path = [place.step for place in slice.path.places if place.kind in ("gate", "reused") and place.step in asking]
     return on_path[-1] if on_path else asking[-1]
 
 
 def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
-    """The fields that people changed after an outcome, on which depends what `spec` does, and which that did not fix.
+    """Return the fields people changed after an outcome, that `spec` depends on and the outcome did not fix.
 
     By name, each as it was before: {} or {name: value}.
     """
@@ -93,7 +93,7 @@ def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str,
 
 
 def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
-    """The actions that people were shown when they allowed `spec`, to be shown again and not edited.
+    """Return the actions that people were shown when they allowed `spec`, to be shown again and not edited.
 
     Those that name it, or all of them where it was allowed along with the rest.
     """
@@ -111,7 +111,7 @@ def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
 
 
 def carried(slice: Slice, spec: StepSpec) -> list[Precondition]:
-    """The preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
+    """Return the preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
     outcome = last_outcome(slice, spec) if spec.guarded else None
     fixed = outcome.approved().guarding(spec.name) if outcome is not None else []
     return [replace(each, required=True, effects=(spec.name,)) for each in fixed]

@@ -49,20 +49,20 @@ class Hands:
     takes_back: int = 0  # the effect's id
 
     def take(self, step: StepSpec) -> Given:
-        """What was given for the step, once. Raises HandOut where nothing was."""
+        """Return what was given for the step, once. Raises HandOut where nothing was."""
         given, self.given = self.given, None
         if given is None or given.step != step.name:
             raise HandOut(step)
         return given
 
     def before(self, step: StepSpec) -> None:
-        """Before an effect's intent is written: raises HandOut unless the program said that it begins."""
+        """Run before an effect's intent is written: raise HandOut unless the program said that it begins."""
         begins, self.begins = self.begins, ""
         if begins != step.name:
             raise HandOut(step)
 
     def before_undo(self, step: StepSpec, row: Effect) -> None:
-        """The same for taking `row` back."""
+        """Do the same for undoing `row`."""
         takes_back, self.takes_back = self.takes_back, 0
         if takes_back != row.pk:
             raise HandOut(step, undoes=row)

@@ -38,11 +38,11 @@ class Beat:
         self.kill_at: float | None = None
 
     def stale(self) -> bool:
-        """Whether the lease may have passed, by this machine's monotonic clock."""
+        """Tell whether the lease may have passed, by this machine's monotonic clock."""
         return self.lost or time.monotonic() - self.renewed >= self.claim.lease
 
     def next_look(self) -> float:
-        """When the thread has to look again."""
+        """Return when the thread has to look again."""
         due = min(self.renewed + self.claim.lease / 3, self.asked + HALT_EVERY)
         return due if self.kill_at is None else min(due, self.kill_at)
 
@@ -100,14 +100,14 @@ class Heart:
                 self.beats.remove(beat)
 
     def limit(self, beat: Beat, seconds: float | None) -> None:
-        """From now on, kill the process when `seconds` and the grace have passed; None: no more."""
+        """Set, from now on, that the process is killed once `seconds` and the grace have passed; None: no more."""
         with self.changed:
             beat.kill_at = None if seconds is None else time.monotonic() + seconds + GRACE
             if seconds is not None and seconds + GRACE < beat.claim.lease / 3:
                 self.changed.notify()
 
     def run(self) -> None:
-        """The thread's life: sleep until something is due, then look."""
+        """Live as the thread: sleep until something is due, then look."""
         while True:
             with self.changed:
                 due = min((beat.next_look() for beat in self.beats if not beat.lost), default=None)

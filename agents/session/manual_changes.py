@@ -28,7 +28,7 @@ class Written(NamedTuple):
 
 
 def on(places: Iterable[Place], plan: PlanSpec) -> Iterator[Written]:
-    """Every one of these places at which somebody changed the state, in their order."""
+    """Yield every one of these places at which somebody changed the state, in their order."""
     # A gate sends the run back to another step than its own, with the words of whoever decides there.
     found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
     moved = [(each, each.parent) for each in found if each.parent is not None]

@@ -61,7 +61,7 @@ class Path:
 
     @classmethod
     def to(cls, head: UUID) -> Path:
-        """The path that ends at `head`."""
+        """Return the path that ends at `head`."""
         with connection.cursor() as cursor:
             cursor.execute(_PATH, [head])
             rows = [Place(*row) for row in cursor.fetchall()]
@@ -72,7 +72,7 @@ class Path:
 
     @classmethod
     def within(cls, head: UUID, known: Mapping[UUID, Record]) -> Path:
-        """The same among records that are in hand."""
+        """Return the path that ends at `head`, among records that are in hand."""
         return cls(
             [
                 Place(r.id, r.parent, r.run_id, r.kind, r.step, r.input_digest, r.occurrence, r.next_step)
@@ -86,7 +86,7 @@ class Path:
 
     @property
     def runs(self) -> set[int]:
-        """The runs that it leads through: a fork's begins in another."""
+        """Return the runs that it leads through: a fork's begins in another."""
         return {place.run_id for place in self.places}
 
     def add(self, place: Place) -> None:
@@ -96,31 +96,31 @@ class Path:
         self.counts[place.step, place.input_digest] += 1
 
     def occurrences(self, step: str, input_digest: bytes) -> int:
-        """How often this step was executed with this input."""
+        """Count how often this step was executed with this input."""
         return self.counts[step, input_digest]
 
     def executions(self, step: str) -> int:
-        """How often this step was executed, on whatever input."""
+        """Count how often this step was executed, on whatever input."""
         return sum(1 for place in self.places if place.step == step and place.kind in EXECUTED)
 
     def holds(self, checkpoints: Iterable[UUID]) -> bool:
-        """Whether one of these is on the path."""
+        """Tell whether one of these is on the path."""
         return not self.ids.isdisjoint(checkpoints)
 
     def after(self, checkpoint: UUID) -> list[Place] | None:
-        """The places that follow a checkpoint; None where it is not on the path."""
+        """Return the places that follow a checkpoint; None where it is not on the path."""
         for number, place in enumerate(self.places):
             if place.id == checkpoint:
                 return self.places[number + 1 :]
         return None
 
     def forced(self, step: str) -> bool:
-        """Whether a person, or a repair, sent the run to `step`, so that it runs whatever is recorded."""
+        """Tell whether a person, or a repair, sent the run to `step`, so that it runs whatever is recorded."""
         place = self.sent(step)
         return place is not None and place.kind in FORCING
 
     def sent(self, step: str) -> Place | None:
-        """The checkpoint from which the run came to `step`, before anything went aside there.
+        """Return the checkpoint from which the run came to `step`, before anything went aside there.
 
         A question about another step, which went on with what was to come anyway, is aside too.
         """
@@ -131,22 +131,22 @@ class Path:
         return None
 
     def branched(self, run_id: int, seq: int) -> bool:
-        """Whether the run, whose newest checkpoint is `seq`, has executions beside this path."""
+        """Tell whether the run, whose newest checkpoint is `seq`, has executions beside this path."""
         return self.places[0].run_id != run_id or len(self.places) < seq
 
     def moved(self) -> bool:
-        """Whether the run was ever sent elsewhere than its steps would have gone."""
+        """Tell whether the run was ever sent elsewhere than its steps would have gone."""
         return any(place.kind in MOVED for place in self.places)
 
     def before_last(self, step: str) -> UUID | None:
-        """The checkpoint from which `step` was last executed; None where it never was."""
+        """Return the checkpoint from which `step` was last executed; None where it never was."""
         for place in reversed(self.places):
             if place.step == step and place.kind in EXECUTED:
                 return place.parent
         return None
 
     def settled(self) -> list[UUID]:
-        """The checkpoints at which a gate stood whose outcome is on the path, newest first."""
+        """Return the checkpoints at which a gate was opened whose outcome is on the path, newest first."""
         return [place.parent for place in reversed(self.places) if place.kind in SETTLED and place.parent]
 
     def __iter__(self) -> Iterator[Place]:

@@ -44,7 +44,7 @@ def reused(slice: Slice, spec: StepSpec) -> bool | None:
 
 
 def twin_of(slice: Slice, spec: StepSpec) -> Record | None:
-    """The record of this execution on another branch or in a fork; None where it was never done."""
+    """Return the record of this execution on another branch or in a fork; None where it was never done."""
     if not slice.branched:
         return None
     digest = slice.input_digest(spec)
@@ -53,18 +53,18 @@ def twin_of(slice: Slice, spec: StepSpec) -> Record | None:
 
 
 def said_of(slice: Slice, twin: Record) -> str:
-    """Where the output came from, for the run's page."""
+    """Say where the output came from, for the run's page."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was taken, nothing ran."
 
 
 def _fits(slice: Slice, spec: StepSpec, twin: Record) -> bool:
-    """Whether the recorded output can stand for one of this plan: another version may go elsewhere, or write less."""
+    """Tell whether the recorded output fits this plan: another version may go elsewhere, or write less."""
     return twin.next_step in slice.plan.successors(spec.name)
 
 
 def _check(slice: Slice, name: str, value: Any) -> None:
-    """Raises ValueRefused for what this version of the state does not take."""
+    """Raise ValueRefused for what this version of the state does not take."""
     if name not in slice.agent.State.model_fields:
         raise ValueRefused(f"/{name}", "is no field of this version's state")
     if not isinstance(value, (Append, Splice)):

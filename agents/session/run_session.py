@@ -68,40 +68,40 @@ class Slice:
 
     @cached_property
     def path(self) -> Path:
-        """The path to the head, read on first need."""
+        """Return the path to the head, read on first need."""
         return Path.to(self.snapshot.id)
 
     def instance(self) -> Agent:
-        """The agent's instance for one execution."""
+        """Return the agent's instance for one execution."""
         config = None if self.config is None else self.config.model_copy(deep=True)
         return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt, config)
 
     def inputs(self, spec: StepSpec, state: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The typed values that a step reads. Raises ValueRefused."""
+        """Return the typed values that a step reads. Raises ValueRefused."""
         values = self.snapshot.state if state is None else state
         return {name: fields.read(self.agent.State, name, values) for name in spec.reads}
 
     def input_digest(self, spec: StepSpec) -> bytes:
-        """The digest of what the step reads, of the state and of the configuration."""
+        """Return the digest of what the step reads, of the state and of the configuration."""
         return input_digest(spec, self.snapshot.fields, self.config_values)
 
     @cached_property
     def config(self) -> BaseModel | None:
-        """The run's configuration."""
+        """Return the run's configuration."""
         return environment.config_for(self.run, self.agent)
 
     @cached_property
     def config_values(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Return the configuration as JSON values."""
         return {} if self.config is None else self.config.model_dump(mode="json", by_alias=False)
 
     def clean(self, words: str) -> str:
-        """Words of the agent, or of an exception, without the secrets of the state: they are kept, shown and logged."""
+        """Remove the state's secrets from words of the agent, or of an exception: they are kept, shown and logged."""
         veil = fields.veil(self.agent.State)
         return str(redact.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
 
     def check(self) -> None:
-        """Raises Fenced where the lease is known to be lost."""
+        """Raise Fenced where the lease is known to be lost."""
         if self.beat.lost:
             raise Fenced
 
@@ -118,21 +118,21 @@ class Slice:
 
     @property
     def branched(self) -> bool:
-        """Whether anything was executed beside the path, so that there may be something to reuse."""
+        """Tell whether anything was executed beside the path, so that there may be something to reuse."""
         return self.path.branched(self.run.pk, self.snapshot.seq)
 
     @cached_property
     def executions(self) -> list[Record]:
-        """Every execution in the lineage, by run and number, read on first need."""
+        """Return every execution in the lineage, by run and number, read on first need."""
         return executions.executions(self.snapshot.lineage)
 
     def recorded_of(self, kind: str, step: str) -> list[Record]:
-        """This run's executions of a step, on every branch."""
+        """Return this run's executions of a step, on every branch."""
         return [each for each in self.executions if (each.run_id, each.kind, each.step) == (self.run.pk, kind, step)]
 
     @cached_property
     def recorded(self) -> dict[tuple[str, bytes, bytes, int], Record]:
-        """The lineage's newest execution of each (step, input digest, code hash, occurrence), read on first need."""
+        """Return the newest execution of each (step, input digest, code hash, occurrence) in the lineage, read once."""
         return {
             (each.step, each.input_digest, each.code_hash, each.occurrence): each
             for each in sorted(self.executions, key=lambda each: each.at)
@@ -146,7 +146,7 @@ class Slice:
             self.attempt = 1
 
     def unsettled(self) -> list[Effect]:
-        """The effects that this run left behind, oldest first."""
+        """Return the effects that this run left behind, oldest first."""
         return unsettled.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
 
     def executed(
@@ -226,7 +226,7 @@ class Slice:
             raise
 
     def takes(self, target: Snapshot) -> bool:
-        """Whether the run can go on from there: a fork into another version may find no upcaster."""
+        """Tell whether the run can go on from there: a fork into another version may find no upcaster."""
         try:
             if target.run_id != self.run.pk:
                 translate.writes_from(target, self.run.plan, {})
@@ -248,7 +248,7 @@ class Slice:
         next_step: str,
         by: Actor,
     ) -> None:
-        """The same for whatever `kind` of checkpoint. Raises Fenced.
+        """Do the same for whatever `kind` of checkpoint. Raises Fenced.
 
         A fork that goes back to a state of the run that it came from stays with its own version.
         """

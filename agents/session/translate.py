@@ -35,18 +35,18 @@ def packed(here: Snapshot, row: Effect, output: Output) -> dict[str, Any]:
 
 
 def given_by(row: Effect, plan: Plan) -> bool:
-    """Whether the effect's result is in the words of this very plan."""
+    """Tell whether the effect's result is in the words of this very plan."""
     return _given(row) == plan.pk
 
 
 def started_from(row: Effect, plan: Plan) -> State:
-    """The state from which an effect was started. Raises UpcastFailed and NotVerified."""
+    """Return the state from which an effect was started. Raises UpcastFailed and NotVerified."""
     base = store.load_checkpoint(row.base)
     return _brought(base.state, base.plan_id, plan)
 
 
 def left_by(row: Effect, plan: Plan) -> State:
-    """The state as an effect left it: where it started from, with its recorded result. Raises as above."""
+    """Return the state as an effect left it: where it started from, with its recorded result. Raises as above."""
     given = _given(row)
     base = store.load_checkpoint(row.base)
     there = plan if given == plan.pk else Plan.objects.get(pk=given)
@@ -55,7 +55,7 @@ def left_by(row: Effect, plan: Plan) -> State:
 
 
 def readable(row: Effect, plan: Plan) -> bool:
-    """Whether what the effect gave can be put in the words of this version."""
+    """Tell whether what the effect gave can be put in the words of this version."""
     try:
         output_of(row, plan)
     except UpcastFailed:
@@ -64,9 +64,9 @@ def readable(row: Effect, plan: Plan) -> bool:
 
 
 def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Output:
-    """What an effect gave, as an output of this version. Raises as above.
+    """Return what an effect gave, as an output of this version. Raises as above.
 
-    Who knows under which plan its base was saved says so, and spares the question.
+    A caller that knows under which plan its base was saved passes `base_plan`, and spares a query.
     """
     output = outputs.unpacked(row.returned)
     given = output.plan or base_plan or _plan_at(row.base)
@@ -82,7 +82,7 @@ def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Outpu
 
 
 def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> State:
-    """What makes a saved state one of this version, with `writes` over it. Raises UpcastFailed."""
+    """Return what makes a saved state one of this version, with `writes` over it. Raises UpcastFailed."""
     if target.plan_id == plan.pk:
         return dict(writes)
     now = _brought(target.state, target.plan_id, plan)
@@ -91,13 +91,13 @@ def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> Stat
 
 
 def difference(before: State, after: State) -> State:
-    """What makes the one state the other."""
+    """Return what makes the one state the other."""
     changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
     return {**changed, **{name: DROP for name in before if name not in after}}
 
 
 def _written(output: Output, after: State, before: State, now: State, new: frozenset[str]) -> State:
-    """What makes `before` into `now`, both of this version, and what the effect wrote although it was there already.
+    """Return what makes `before` `now`, both of this version, and what the effect wrote although it was there already.
 
     `after` is the state that became `now`, in the words in which the output was given; `new` are the fields that
     this version's step writes. What kept its name and its value is written in the form in which it was given.
@@ -115,7 +115,7 @@ def _written(output: Output, after: State, before: State, now: State, new: froze
 
 
 def _grown(before: Any, now: Any) -> Any:
-    """A list that only became longer, as an append to whatever list is there."""
+    """Return a list that only became longer as an append, to whatever list is there."""
     if isinstance(before, list) and isinstance(now, list) and same(now[: len(before)], before):
         return Append(now[len(before) :])
     return now
@@ -126,13 +126,13 @@ def _after(state: Mapping[str, Any], output: Output) -> State:
 
 
 def _given(row: Effect) -> int:
-    """The plan in whose words the result is."""
+    """Return the plan in whose words the result is."""
     return outputs.unpacked(row.returned).plan or _plan_at(row.base)
 
 
 @lru_cache(4096)
 def _plan_at(checkpoint: UUID) -> int:
-    """The plan under which a checkpoint was saved: that never changes, and is read once a process."""
+    """Return the plan under which a checkpoint was saved: that never changes, and is read once a process."""
     return int(Checkpoint.objects.values_list("plan_id", flat=True).get(pk=checkpoint))
 
 

@@ -21,27 +21,27 @@ LANDED = (Status.DONE, Status.KEPT)  # what a later execution may adopt
 
 
 def of_run(run_id: int, path: Path) -> list[Effect]:
-    """The run's unsettled effects, oldest first."""
+    """Return the run's unsettled effects, oldest first."""
     rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=OPEN)
     found = rows.select_related("run").prefetch_related("undos").order_by("pk")
     return [row for row in found if abandoned(row, path)]
 
 
 def abandoned(row: Effect, path: Path) -> bool:
-    """Whether an open effect is off the path. One that the run stands before, and asks about, is not."""
+    """Tell whether an open effect is off the path. One at which the run waits, and about which it asks, is not."""
     if row.again:
         return True
     return not (path.holds(row.landings) or awaited(row, path))
 
 
 def awaited(row: Effect, path: Path) -> bool:
-    """Whether the run still stands where the effect was started, and waits to hear of it."""
+    """Tell whether the run still is where the effect was started, and waits to hear of it."""
     after = path.after(row.base)
     return after is not None and all(place.kind == "recovery" and place.step == row.step for place in after)
 
 
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
-    """Those to settle before the effect step `about_to` is performed, or the run ends; newest first.
+    """Return those to settle before the effect step `about_to` is performed, or the run ends; newest first.
 
     What a step ahead may still adopt waits. What became of an earlier attempt at the same step never does, nor does
     an undo that was begun.
@@ -52,7 +52,7 @@ def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[E
 
 
 def _later(plan: PlanSpec, step: str) -> set[str]:
-    """The steps that may run after `step` without anybody's word."""
+    """Return the steps that may run after `step` without anybody's decision."""
     return {name for after in plan.successors(step) for name in plan.reachable(after)}
 
 
@@ -61,7 +61,7 @@ def _in_doubt(row: Effect, step: str) -> bool:
 
 
 def _with_dependents(chosen: Iterable[Effect], rows: Sequence[Effect], plan: PlanSpec) -> set[Effect]:
-    """`chosen`, with the later ones of `rows` that were made of what one of these gave."""
+    """Return `chosen`, with the later ones of `rows` that were made of what one of these gave."""
     known = {step.name for step in plan.steps}
     found = set(chosen)
     for row in sorted(found, key=lambda each: each.pk):

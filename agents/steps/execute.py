@@ -108,7 +108,7 @@ def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
 
 
 def died(slice: Slice, spec: StepSpec) -> bool:
-    """The step was started too often without anything coming back: it kills its workers. As `failed`."""
+    """Fail a step that was started too often without anything coming back: it kills its workers. As `failed`."""
     error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     return failed(slice, spec, error)
 
@@ -143,7 +143,7 @@ def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
 
 
 def said(error: BaseException) -> str:
-    """The exception in one line; of a step that words its own failure nothing but its words."""
+    """Return the exception in one line; of a step that words its own failure nothing but its words."""
     kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
     return one_line(f"{kind}{error}", 300)
 

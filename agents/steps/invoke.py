@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 def declared(slice: Slice, name: str) -> Method:
-    """What the method's decorator was told, or the defaults."""
+    """Return what the method's decorator was told, or the defaults."""
     said = getattr(getattr(slice.agent, name, None), MARK, PLAIN)
     return said if isinstance(said, Method) else PLAIN
 
@@ -58,5 +58,5 @@ def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str =
 
 
 def _wanted(slice: Slice, name: str) -> list[str]:
-    """The names of the method's parameters."""
+    """Return the names of the method's parameters."""
     return list(inspect.signature(getattr(slice.agent, name)).parameters)[1:]

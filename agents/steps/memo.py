@@ -45,7 +45,7 @@ class Memory:
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
-        """The kept result of fn(*args), which is called where there is none. Raises AgentError and RunLost."""
+        """Return the kept result of fn(*args); call it where none is kept. Raises AgentError and RunLost."""
         digest = digest_of(name, args, salt)
         with unalarmed():
             kept = self._kept(name, digest)
@@ -60,7 +60,7 @@ class Memory:
         return decode(kept)
 
     def refusals(self) -> list[str]:
-        """What validators said since the refused output was last accepted, oldest first."""
+        """List what validators said since the refused output was last accepted, oldest first."""
         return refusals.words_for(self.slice, self.spec)
 
     def progress(self, text: str) -> None:
@@ -79,7 +79,7 @@ class Memory:
 
     @property
     def base(self) -> UUID:
-        """The checkpoint from which the step was sent on, which names its memory.
+        """Return the checkpoint from which the step was sent on, which names its memory.
 
         A recovery aside keeps it, except where the step's output was refused: "try again" then asks for another.
         """
@@ -123,7 +123,7 @@ class Memory:
 
 
 def digest_of(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
-    """What a call is kept by, beside its name. Raises AgentError."""
+    """Return what a call is kept by, beside its name. Raises AgentError."""
     if not isinstance(name, str) or not name or len(name) > 100 or name != one_line(name, 100):
         raise AgentError(f"once() takes a name of 1 to 100 printable characters first; it got {name!r}.")
     try:

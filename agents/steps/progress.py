@@ -56,7 +56,7 @@ class Voice:
             ephemeral.whisper(ephemeral.SPOKEN, run.pk)
 
     def _hiding(self, text: str) -> str:
-        """The text without the secrets of the state, before it is cut; of one that is about to be said nothing."""
+        """Hide the state's secrets before the text is cut, and leave out the beginning of one at its end."""
         veil = fields.veil(self.slice.agent.State)
         words = veil.words(self.slice.snapshot.state) if veil else []
         shown: str = redact.scrubbed(text, words)

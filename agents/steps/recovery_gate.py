@@ -143,7 +143,7 @@ def answered_elsewhere(row: Effect, reason: str) -> None:
 
 
 def about(gate: Gate) -> str:
-    """The key of the effect that a recovery gate asks about; empty where it asks about none."""
+    """Return the key of the effect that a recovery gate asks about; empty where it asks about none."""
     question = gate.asked.question
     return question.get("effect", "") if question else ""
 
@@ -175,7 +175,7 @@ def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
 
 
 def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
-    """The JSON Schema of what a step returns: an object of the fields that it writes."""
+    """Return the JSON Schema of what a step returns: an object of the fields that it writes."""
     schema = slice.plan.state_schema
     known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
     if len(spec.writes) == 1:  # what happened has a result: the only thing that the step returns is not nothing
@@ -192,7 +192,7 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
 
 
 def _without(spec: StepSpec) -> list[Choice]:
-    """To go on without a step, which what follows may bear, or not at all."""
+    """Offer to go on without a step, which what follows may bear, or not at all."""
     label = f"Go on without {named(spec)}; what it writes stays as it is"
     skip: Choice = _choice(RecoveryAnswer.SKIP, label)
     return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
@@ -268,12 +268,12 @@ def _ask(
 
 
 def named(spec: StepSpec) -> str:
-    """A step in a sentence, by its title."""
+    """Name a step in a sentence, by its title."""
     return quoted([spec.title])
 
 
 def policy_of(slice: Slice, spec: StepSpec) -> str:
-    """Who is asked: for an effect those who may allow it, else the team's default policy."""
+    """Return the policy for asking: for an effect that of those who may allow it, else the team's default."""
     if spec.kind == "gate":
         return spec.policy
     return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")

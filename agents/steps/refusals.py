@@ -56,7 +56,7 @@ def keep(slice: Slice, spec: StepSpec, refused: Sequence[Refusal], ring: int) ->
 
 
 def tried(slice: Slice, step: str) -> int:
-    """How many outputs of the step were refused since one was accepted, or since a person's last word."""
+    """Count the step's outputs refused since one was accepted, or since a person's last decision."""
     answered = Gate.objects.filter(run_id=slice.run.pk, outcome__by__startswith="user:").values("checkpoint")
     after = Checkpoint.objects.filter(run_id=slice.run.pk, parent__in=answered)
     since = max(after.aggregate(seq=Max("seq"))["seq"] or 0, _accepted(slice.run.pk, step))
@@ -64,29 +64,29 @@ def tried(slice: Slice, step: str) -> int:
 
 
 def standing(run_id: int, step: str) -> list[Failure]:
-    """What was refused of the step since one output was accepted, or a person sent the run elsewhere; oldest first."""
+    """List the step's refusals since an output was accepted, or a person sent the run elsewhere; oldest first."""
     return list(_of(run_id, step).filter(seq__gte=_accepted(run_id, step)).order_by("pk"))
 
 
 def at(run_id: int, step: str, checkpoint: UUID) -> list[Failure]:
-    """What was refused of the step as it was started from this checkpoint, oldest first."""
+    """List what was refused of the step as it was started from this checkpoint, oldest first."""
     return list(_of(run_id, step).filter(base=checkpoint).order_by("pk"))
 
 
 def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
-    """Those of the checkpoints from which the step gave an output that was refused."""
+    """Return those of the checkpoints from which the step gave an output that was refused."""
     return set(_of(run_id, step).filter(base__in=list(checkpoints)).values_list("base", flat=True))
 
 
 def words_for(slice: Slice, spec: StepSpec) -> list[str]:
-    """The words that stand against what this step, or the repair that it is run again for, gave; oldest first."""
+    """List the words against the output of this step, or of the repair that it is run again for; oldest first."""
     steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
     rows = [row for step in steps for row in standing(slice.run.pk, step)]
     return [words_of(row)["text"] for row in sorted(rows, key=lambda row: row.pk)]
 
 
 def words_of(row: Failure) -> Words:
-    """The refusal as feedback, under the validator's name."""
+    """Return the refusal as feedback, under the validator's name."""
     return Words(text=bytes(row.traceback).decode(), by=row.validator, at=row.at)
 
 
@@ -95,7 +95,7 @@ def _of(run_id: int, step: str) -> QuerySet[Failure]:
 
 
 def _accepted(run_id: int, step: str) -> int:
-    """The number of the newest checkpoint at which an output of the step landed, or a person sent the run on."""
+    """Return the number of the newest checkpoint at which an output landed, or a person sent the run on."""
     landed = Q(step=step, kind__in=EXECUTED) | Q(kind__in=SENT)
     found = Checkpoint.objects.filter(landed, run_id=run_id).aggregate(seq=Max("seq"))["seq"]
     return int(found or 0)

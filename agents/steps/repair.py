@@ -55,14 +55,14 @@ class Back(NamedTuple):
 
 
 def judged(slice: Slice, spec: StepSpec, output: Output) -> list[Refusal]:
-    """What the step's validators say against the output; nothing where it is accepted. Raises what they raise."""
+    """Return what the validators say against the output; nothing where it is accepted. Raises what they raise."""
     after = left_by(slice.snapshot.state, output) if spec.validators else {}
     found = [Refusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
     return [each for each in found if each.words]
 
 
 def left_by(state: Mapping[str, Any], output: Output) -> dict[str, Any]:
-    """The state as the step would leave it. Raises ValueRefused."""
+    """Return the state as the step would leave it. Raises ValueRefused."""
     return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
 
 
@@ -90,10 +90,10 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
 
 
 def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
-    """To before the earliest producer within this ring; None where the ring has none that a narrower one had not.
+    """Go back to before the earliest producer within this ring; None where this ring adds no producer.
 
-    Nor to before an effect that cannot be undone, where that would not certainly be taken over: nobody but a person
-    says that it is done once more.
+    Never go to before an effect that cannot be undone, unless it would certainly be taken over: only a person may
+    have it done once more.
     """
     places = list(slice.path)
     known = {step.name: step for step in slice.plan.steps}
@@ -116,7 +116,7 @@ def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
 
 
 def said_at_head(slice: Slice, spec: StepSpec) -> dict[str, Any]:
-    """The write that tells the step what was refused when it last started from the head; nothing where nothing was."""
+    """Return the write that tells the step what was refused when it last started from the head; else nothing."""
     rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
     return feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
@@ -131,7 +131,7 @@ def accept(slice: Slice, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool
 
 
 def _words(name: str, returned: Any) -> str:
-    """What a validator said, as one text; empty where it found nothing."""
+    """Return what a validator said, as one text; empty where it found nothing."""
     said = [] if returned is None else [returned] if isinstance(returned, str) else returned
     if not isinstance(said, (list, tuple)) or not all(isinstance(each, str) for each in said):
         raise OutputRefused(f"The validator {name} returned {returned!r:.100}; it returns None, a text or texts.")
@@ -140,7 +140,7 @@ def _words(name: str, returned: Any) -> str:
 
 
 def _maker(places: list[Place], known: Mapping[str, StepSpec], at: int, name: str) -> int | None:
-    """Where on the path the field that is read at `at` was last written, if that was a step which may run again.
+    """Find where on the path the field read at `at` was last written, if by a step which may run again.
 
     None where it was an effect or a gate, or where it was before a person last sent the run on.
     """
@@ -156,7 +156,7 @@ def _maker(places: list[Place], known: Mapping[str, StepSpec], at: int, name: st
 
 
 def _wrote(place: Place, step: StepSpec, name: str) -> bool:
-    """Whether this execution wrote the field: as recorded, or else as its plan says. A gate may write what it edits."""
+    """Tell whether this execution wrote the field: as recorded, else by its plan. A gate may write what it edits."""
     if step.kind != "gate" and name not in step.writes:
         return False
     try:
@@ -176,7 +176,7 @@ def _move(slice: Slice, spec: StepSpec, back: Back) -> None:
 
 
 def _item(slice: Slice, spec: StepSpec, row: Failure) -> Any:
-    """The refusal as it stands in the state's list; None where there is no such list."""
+    """Return the refusal as it is in the state's list; None where there is no such list."""
     return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
 
 
@@ -190,7 +190,7 @@ def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -
 
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
+    """Return what hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
     veil = redact.veil(plan.state_schema)
     hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
     return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

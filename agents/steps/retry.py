@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
-    """Seconds until the next attempt: doubling, and spread so that runs that failed together come back apart."""
+    """Return the seconds until the next attempt: doubling, and spread so that failed runs do not come back together."""
     spread = random.uniform(0.75, 1.25)  # noqa: S311 - no secret
     longest = max(LONGEST_BACKOFF, first)
     return min(longest, first * 2.0 ** min(attempt - 1, 64)) * spread
@@ -45,7 +45,7 @@ def looping(slice: Slice, spec: StepSpec) -> bool:
 
 
 def turns(slice: Slice, spec: StepSpec) -> int:
-    """How often the step ran on this path, or failed and was caught, since a person last let it go on."""
+    """Count how often the step ran on this path, or failed and was caught, since a person last let it go on."""
     mine = [place for place in slice.path if place.step == spec.name]
     aside = [place.parent for place in mine if place.kind == "recovery" and place.parent]
     asked = Gate.objects.filter(checkpoint__in=aside, kind=Gate.Kind.RECOVERY) if aside else Gate.objects.none()

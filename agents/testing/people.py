@@ -13,7 +13,7 @@ MAY = ("checkpoints.view_run", "checkpoints.start_run", "checkpoints.rewind_run"
 
 
 def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
-    """A team of its own, with a policy for each that the agent's gates name."""
+    """Make a team of its own, with a policy for each that the agent's gates name."""
     team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
     for each in MAY:
         app, _, codename = each.partition(".")
@@ -24,7 +24,7 @@ def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
 
 
 def person(name: str, team: Group) -> User:
-    """The member of the team whom the test calls so."""
+    """Return the member of the team whom the test calls so."""
     username = f"{name}-{team.pk}"[:150]
     found = User.objects.filter(username=username).first()
     if found is None:

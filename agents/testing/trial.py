@@ -84,38 +84,38 @@ class Trial:
 
     @property
     def status(self) -> str:
-        """ "waiting" at a gate; or "completed", "failed", "cancelled"."""
+        """Return "waiting" at a gate; or "completed", "failed", "cancelled"."""
         return str(self._fresh().status)
 
     @property
     def reason(self) -> str:
-        """Why it ended, or stands still."""
+        """Say why it ended, or stands still."""
         return self._fresh().reason
 
     @property
     def title(self) -> str:
-        """The run's title."""
+        """Return the run's title."""
         return self.row.title
 
     @property
     def version(self) -> str:
-        """The version of the agent that the run is of now."""
+        """Return the version of the agent that the run is of now."""
         return self._fresh().plan.version
 
     @property
     def state(self) -> dict[str, Any]:
-        """The saved state at its head, as JSON values."""
+        """Return the saved state at its head, as JSON values."""
         return store.load(self._fresh()).state
 
     @property
     def steps(self) -> list[str]:
-        """The steps on the way here, oldest first; one that ran twice stands twice."""
+        """List the steps on the way here, oldest first; one that ran twice is there twice."""
         places = Checkpoint.objects.filter(run=self.row).order_by("seq")
         return [step for kind, step in places.values_list("kind", "step") if kind in ("step", "effect", "gate")]
 
     @property
     def effects(self) -> list[Performed]:
-        """What it did in the outside world, and what was taken back, oldest first."""
+        """Return what it did in the outside world, and what was undone, oldest first."""
         rows = Effect.objects.filter(run=self.row).order_by("pk")
         return [
             Performed(row.step, row.status, row.key, dict(outputs.unpacked(row.returned).writes), row.error)
@@ -124,17 +124,17 @@ class Trial:
 
     @property
     def failures(self) -> list[str]:
-        """What its steps raised, oldest first."""
+        """List what its steps raised, oldest first."""
         return [f"{row.step}: {row.error}" for row in Failure.objects.filter(run=self.row).order_by("pk")]
 
     @property
     def card(self) -> Card:
-        """What its open gate asks. Raises TrialStuck where none is open."""
+        """Return what its open gate asks. Raises TrialStuck where none is open."""
         return self._gate().standing().card
 
     @property
     def asks(self) -> str:
-        """The step that asks, empty where none does."""
+        """Return the step that asks, empty where none does."""
         gate = Gate.objects.open().filter(run=self.row).first()
         return gate.step if gate else ""
 
@@ -166,7 +166,7 @@ class Trial:
         return self.decide({**others, action: {"verdict": "respond", "response": response}}, by=by)
 
     def decide(self, verdicts: Mapping[str, Mapping[str, Any]], *, then: str = "", by: str = REVIEWER) -> Self:
-        """A verdict for each action by its id: {"verdict": "approve" | "edit" | "reject" | "respond", …}.
+        """Decide, with a verdict for each action by its id: {"verdict": "approve" | "edit" | "reject" | "respond", …}.
 
         Where all of them are rejected, `then` is "stop" or "back".
         """
@@ -229,7 +229,7 @@ class Trial:
         return found
 
     def _stands(self) -> str:
-        """Where the run is, for a message."""
+        """Say where the run is, for a message."""
         run = self._fresh()
         at = (self.asks or run.next_step) * (run.status in Run.LIVE)
         words = [f"It is {run.status}" + (f" at {at}" if at else ""), *filter(None, [run.reason]), *self.failures[-1:]]
@@ -243,6 +243,6 @@ class Trial:
 
     @contextmanager
     def _world(self) -> Iterator[None]:
-        """This process knows the agent on trial alone, and rings for no worker."""
+        """Make this process know the agent on trial alone, and ring for no worker."""
         with registry.knowing(self.known), doorbell.silenced():
             yield

@@ -44,7 +44,7 @@ SHOWN = 50  # versions
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Every agent that the reader may know of."""
+    """Show every agent that the reader may know of."""
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
     found = stats.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
@@ -57,12 +57,12 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @private
 def agent(request: HttpRequest, name: str) -> HttpResponse:
-    """One agent."""
+    """Show one agent."""
     return show(request, _known_or_404(request, name))
 
 
 def told(known: Known, found: stats.Figures, served: Mapping[int, Service]) -> dict[str, Any]:
-    """For agents/_figures.html: the numbers, their bars, and whether workers serve it, by the plan's id."""
+    """Return the context of agents/_figures.html: the numbers, their bars, and whether workers serve it, by plan id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(found.due.items(), key=lambda each: each[1], default=None)
     heard = [served[plan.pk].heard for plan in known.plans if served[plan.pk].heard]
@@ -96,7 +96,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
-    """The run. Raises InputRefused."""
+    """Start a run and return it. Raises InputRefused."""
     if team is None:
         raise InputRefused([FieldError(pointer="", message="choose a team of yours that may start runs")])
     if known.here is None:
@@ -110,7 +110,7 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
 
 
 def input_of(known: Known, form: Mapping[str, str]) -> Any:
-    """What was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
+    """Return what was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
     if text := form.get("json", "").strip():
         try:
             return canonical_json.parse(text)
@@ -123,7 +123,7 @@ def input_of(known: Known, form: Mapping[str, str]) -> Any:
 
 
 def form_of(known: Known, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
-    """The form of what a run cannot start without."""
+    """Return the form of what a run cannot start without."""
     schema = schemas.required(known.spec.state_schema)
     return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {}, quoted=known.external)
 
@@ -132,7 +132,7 @@ def show(
     request: HttpRequest, known: Known, *, posted: Mapping[str, str] | None = None,
     errors: list[FieldError] | None = None, status: int = 200,
 ) -> HttpResponse:  # fmt: skip
-    """The page of one agent."""
+    """Show the page of one agent."""
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
@@ -153,21 +153,21 @@ def show(
 
 
 def _stuck(request: HttpRequest, known: Known) -> list[int]:
-    """The runs that the reader sees and that wait for the code they began with, where this version has other code."""
+    """List the visible runs that wait for the code they began with, where this version has other code."""
     if known.here is None:
         return []
     return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
 def _starting(known: Known, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
-    """For the form: the teams whose run it may be, and the one that is chosen, by default the agent's own."""
+    """Return, for the form, the teams whose run it may be, and the one chosen, by default the agent's own."""
     teams = list(teams_where(reader, START).order_by("name")) if known.here else []
     own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
     return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 
 
 def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:
-    """What changed from the stored plan `?a=` to `?b=`, by default from the one before to the newest."""
+    """Say what changed from the stored plan `?a=` to `?b=`, by default from the one before to the newest."""
     by_id = {str(plan.pk): plan for plan in known.plans}
     a = by_id.get(request.GET.get("a", ""), known.plans[1] if len(known.plans) > 1 else None)
     b = by_id.get(request.GET.get("b", ""), known.plans[0] if known.plans else None)

@@ -35,7 +35,7 @@ class Place:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """What `?q=` finds, as a page, or as the list alone where script asks for it."""
+    """Show what `?q=` finds, as a page, or as the list alone where script asks for it."""
     asked = request.GET.get("q", "").strip()[:200]
     places = [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked), *_runs(request, asked)]
     context = {"q": asked, "places": places}
@@ -53,7 +53,7 @@ def _pages(request: HttpRequest, asked: str) -> list[Place]:
 
 
 def _numbered(request: HttpRequest, asked: str) -> list[Place]:
-    """The gate and the run of that number, where the reader may see them."""
+    """Return the gate and the run of that number, where the reader may see them."""
     user, (gate_id, run_id) = reader_of(request), numbered(asked)
     gates = Gate.objects.visible_to(user).select_related("run__plan").filter(pk=gate_id) if gate_id else ()
     runs = Run.objects.visible_to(user).select_related("plan").filter(pk=run_id) if run_id else ()
@@ -71,7 +71,7 @@ def _gates(request: HttpRequest, asked: str) -> list[Place]:
 
 
 def _runs(request: HttpRequest, asked: str) -> list[Place]:
-    """Runs whose titles or gates have words that begin so, the newest first."""
+    """Return runs whose titles or gates have words that begin so, the newest first."""
     if not beginnings(asked):
         return []
     found = query.ids(query.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)

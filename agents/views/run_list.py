@@ -45,7 +45,7 @@ class Address:
     by: str = ""  # the name of the account, as it was typed
 
     def query(self, **changed: object) -> str:
-        """The same as a query string, with `changed` set over it; empty where all is asked for."""
+        """Return the same as a query string, with `changed` set over it; empty where all is asked for."""
         wanted = self.wanted
         said: dict[str, object] = {
             "status": WAITS if wanted.waits else wanted.status, "agent": wanted.agent, "version": wanted.version,
@@ -59,13 +59,13 @@ class Address:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """The runs of the reader's teams, newest first; `?before=` names the run to go on below, the rest picks."""
+    """Show the reader's teams' runs, newest first; `?before=` names the run to go on below, the rest filters."""
     context = listing(request)
     return render(request, "runs/_list.html" if is_fragment(request) else "runs/list.html", context)
 
 
 def address_of(request: HttpRequest) -> Address:
-    """What is asked for; junk asks for nothing."""
+    """Return what is asked for; junk asks for nothing."""
     said = {name: request.GET.get(name, "").strip() for name in request.GET}
     status, by = said.get("status", ""), said.get("by", "")[:150]
     starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
@@ -89,7 +89,7 @@ def address_of(request: HttpRequest) -> Address:
 
 
 def day(text: str) -> date | None:
-    """A day as a form says it; anything else is none."""
+    """Parse a day as a form says it; anything else is none."""
     try:
         return parse_date(text)
     except ValueError:
@@ -97,7 +97,7 @@ def day(text: str) -> date | None:
 
 
 def listing(request: HttpRequest) -> dict[str, Any]:
-    """For runs/_list.html and runs/list.html."""
+    """Return the context of runs/_list.html and runs/list.html."""
     asked, frame = address_of(request), page_frame.of(request)
     teams = frame.reach.teams if frame else {}
     found = query.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())
@@ -131,7 +131,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
 
 
 def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
-    """The agents that these teams have runs of, by name, each with its versions, the newest first; of PLANS plans."""
+    """Map the agents of these teams' runs, by name, to their versions, the newest first; of PLANS plans."""
     seen = of_teams(teams)
     found: dict[str, list[str]] = {}
     for agent, version in sorted(seen.order_by("-pk").values_list("agent", "version")[:PLANS], key=itemgetter(0)):
@@ -142,7 +142,7 @@ def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
 
 
 def told(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """With all that a row says."""
+    """Annotate runs with all that a row says."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
     gate = JSONObject(id="pk", step="step", kind="kind", title="title")
     return runs.select_related("plan", "team", "started_by").annotate(
@@ -160,7 +160,7 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 
 
 def row_of(run: Any) -> dict[str, Any]:
-    """One row: the run, its status word, what it waits for and what it has left to settle."""
+    """Return one row: the run, its status word, what it waits for and what it has left to settle."""
     asking = next(iter(run.asking), None)
     gate = asking and Asked(
         asking["id"], "", asking["step"], asking["kind"], Gate.Status.OPEN, asking["title"], run.opened

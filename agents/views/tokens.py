@@ -44,7 +44,7 @@ SHOWN = 100  # the newest ones
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """All of the reader's."""
+    """Show all of the reader's tokens."""
     return show(request, typed=typed_in(request.GET) if request.GET else None)
 
 
@@ -79,7 +79,7 @@ def revoke(request: HttpRequest, token: int) -> HttpResponse:
 
 
 def asked(reader: User, form: QueryDict) -> dict[str, Any]:
-    """What was entered, for `issue`. Raises TokenRefused."""
+    """Return what was entered, for `issue`. Raises TokenRefused."""
     days, agent = form.get("days", ""), ""
     if form.get("whose") == "agent":
         agent = storable(form.get("agent", "").strip())
@@ -97,7 +97,7 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
 
 
 def typed_in(form: QueryDict) -> dict[str, Any]:
-    """What the form shows again."""
+    """Return what the form shows again."""
     texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")}
     return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in Scope.values]}
 
@@ -106,7 +106,7 @@ def show(
     request: HttpRequest, *, typed: Mapping[str, Any] | None = None, refused: str = "", status: int = 200,
     made: Token | None = None, sent: str = "",
 ) -> HttpResponse:  # fmt: skip
-    """The page, with the token that was just made where one was."""
+    """Show the page, with the token that was just made where one was."""
     reader = reader_of(request)
     startable = list(teams_where(reader, tokens.START).order_by("name"))
     own = list(reader.groups.order_by("name"))
@@ -125,12 +125,12 @@ def show(
 
 
 def _policies(teams: list[Group]) -> QuerySet[Policy, str]:
-    """The names of these teams' policies."""
+    """Return the names of these teams' policies."""
     return Policy.objects.filter(team__in=teams).order_by("name").values_list("name", flat=True).distinct()
 
 
 def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
-    """To where the password is asked for, and from there back to the form. Raises TokenRefused where there is none."""
+    """Go to where the password is asked for, then back to the form. Raises TokenRefused where there is none."""
     if not reader.has_usable_password():
         raise TokenRefused(
             "Your account has no password to give again. Ask an administrator for one, or for the token."
@@ -142,7 +142,7 @@ def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
 
 
 def _key(form: QueryDict) -> str:
-    """By which the form is known again. Raises TokenRefused where it was sent without."""
+    """Return the key by which the form is known again. Raises TokenRefused where it was sent without."""
     found = form.get("key", "")
     if not re.fullmatch("[0-9a-f]{32}", found):
         raise TokenRefused("The form came without its key. Send it from this page.")
@@ -150,7 +150,7 @@ def _key(form: QueryDict) -> str:
 
 
 def _team(reader: User, typed: str) -> Group | None:
-    """The team that was chosen; None where none was. Raises TokenRefused for one that the reader is not in."""
+    """Return the team that was chosen; None where none was. Raises TokenRefused for one that the reader is not in."""
     if not typed:
         return None
     found = reader.groups.filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()

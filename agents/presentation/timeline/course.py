@@ -30,7 +30,7 @@ class Course:
     aside: tuple[tuple[int, str], ...] = ()
 
     def stretches(self) -> list[tuple[int, int]]:
-        """The first and the last number of each stretch of the way, oldest first."""
+        """List the first and the last number of each stretch of the way, oldest first."""
         seqs = [turn.seq for turn in self.turns]
         found: list[tuple[int, int]] = []
         at = self.head
@@ -45,7 +45,7 @@ class Course:
         return found[::-1]
 
     def of(self, seqs: Sequence[int]) -> set[int]:
-        """Those of these numbers that lie on the way."""
+        """Return those of these numbers that lie on the way."""
         stretches = self.stretches()
         firsts = [first for first, _ in stretches]
         found = set()
@@ -56,7 +56,7 @@ class Course:
         return found
 
     def waits(self, base: int, step: str) -> bool:
-        """Whether the run still stands where `step` was started, at `base`, and asks about it."""
+        """Tell whether the run still is where `step` was started, at `base`, and asks about it."""
         if not base or base + len(self.aside) < self.head:
             return False
         return all(asked == step for seq, asked in self.aside if seq > base)

@@ -18,7 +18,7 @@ GLYPH = '<path class="glyph" data-tone="{}" d="{}"/>'
 
 
 def lanes(row: Row) -> SafeString:
-    """The lines that pass, the curve that leaves, and the row's mark."""
+    """Draw the lines that pass, the curve that leaves, and the row's mark."""
     return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', format_html_join("", "{}", _parts(row)))
 
 

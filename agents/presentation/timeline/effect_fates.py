@@ -42,7 +42,7 @@ class Fate:
 
     @property
     def mark(self) -> Mark:
-        """The word for it."""
+        """Return the mark that tells it in a word."""
         done = self.effect
         if done.left_open:
             return replace(KEPT, word="may have happened; left open", status="unknown")
@@ -56,13 +56,13 @@ class Fate:
 
     @property
     def undone(self) -> Done | None:
-        """The undo that took it back; None where none did."""
+        """Return the undo of it that succeeded; None where none did."""
         if self.effect.status != "undone":
             return None
         return next((undo for undo in reversed(self.undos) if undo.status == "done"), None)
 
     def remarks(self) -> Iterator[Remark]:
-        """What there is to add to the word, one line each."""
+        """Yield what there is to add to the word, one line each."""
         done = self.effect
         if done.taken_from:
             yield Remark(f"taken over from {done.taken_from}, nothing was sent")
@@ -91,7 +91,7 @@ class Fate:
 
 
 def fates(effects: Sequence[Done], reused: dict[str, list[int]] | None = None) -> list[Fate]:
-    """The effects in the order in which they were intended, each with its undos.
+    """Return the effects in the order in which they were intended, each with its undos.
 
     `reused` maps what was executed to the checkpoints that took its result over.
     """
@@ -108,7 +108,7 @@ def fates(effects: Sequence[Done], reused: dict[str, list[int]] | None = None) -
 
 
 def _adopted(row: Done, newest: dict[str, int], reused: dict[str, list[int]]) -> list[int]:
-    """Only the newest generation is ever taken over."""
+    """Return the checkpoints that took the result over: only the newest generation ever is."""
     if row.status not in ("done", "kept") or newest.get(row.execution) != row.id:
         return []
     return reused.get(row.execution, [])

@@ -166,7 +166,7 @@ class Standing:
 
     @property
     def gone(self) -> bool:
-        """Whether it is in the hands of a program that was not heard of lately."""
+        """Tell whether an external program that was not heard of lately has it."""
         return self.status == "running" and self.program is not None and self.program.missed
 
 
@@ -182,7 +182,7 @@ class Pruned:
     by: str = ""
 
     def joined(self, last: int, at: datetime, policy: str) -> Pruned:
-        """The same with the stretch that lies right behind it."""
+        """Return the same with the stretch that lies right behind it."""
         return replace(self, last=last, upto=at, policies=tuple(dict.fromkeys([*self.policies, policy])))
 
 
@@ -203,13 +203,13 @@ class Story:
     newest: bool = True  # the window reaches up to the newest checkpoint
 
     def called(self, step: str) -> str:
-        """What people call a step."""
+        """Return what people call a step."""
         return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
 
     def landed(self) -> dict[tuple[str, str], Saved]:
-        """(base, step) of each step that was saved -> its checkpoint.
+        """Map (base, step) of each step that was saved to its checkpoint.
 
-        What a person orders at a recovery gate is a checkpoint of its own between the base of an effect and the
+        A person's order at a recovery gate is a checkpoint of its own between the base of an effect and the
         checkpoint in which it lands, so a base is looked for across those.
         """
         by_id = {saved.id: saved for saved in self.saved}
@@ -225,7 +225,7 @@ class Story:
         return found
 
     def reused(self) -> dict[str, list[int]]:
-        """What was executed -> the numbers of the checkpoints that wrote its recorded output again."""
+        """Map what was executed to the numbers of the checkpoints that wrote its recorded output again."""
         found: dict[str, list[int]] = {}
         for saved in self.saved:
             if saved.kind == "reused" and saved.execution:

@@ -16,17 +16,17 @@ Called = Callable[[str], str]  # what people call a step of the run's plan, by i
 
 
 def ending_of(gate: Asked) -> Mark:
-    """How a closed gate ended."""
+    """Say how a closed gate ended."""
     return marks.OUTCOMES.get(gate.outcome or gate.status, marks.ANSWERED)
 
 
 def how_long(gate: Asked) -> str:
-    """For how long it held the run; empty while it does."""
+    """Say for how long it held the run; empty while it does."""
     return duration(gate.closed_at - gate.opened_at) if gate.closed_at else ""
 
 
 def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
-    """Who decided a closed gate and what follows; a comment is quoted under the name of the one who wrote it."""
+    """Say who decided a closed gate and what follows; a comment is quoted under its author's name."""
     if gate.status == "expired":
         approved = ", so the policy approved it" if gate.outcome in ("approved", "edited", "mixed") else ""
         return [Remark(f"nobody answered in time{approved}")]
@@ -48,7 +48,7 @@ def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
 
 
 def open_remark(gate: Asked) -> Remark:
-    """What an open gate waits for."""
+    """Say what an open gate waits for."""
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
     asks = "asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision"
     return Remark(f"{agreed} of {gate.quorum} agreed" if gate.quorum > 1 else asks)

@@ -63,7 +63,7 @@ class Slice:
 
 
 def lay_out(nodes: Sequence[Node]) -> list[Slice]:
-    """A slice for each of `nodes`, in their order. Keys are unique; a parent stands before its children."""
+    """Return a slice for each of `nodes`, in their order. Keys are unique; a parent comes before its children."""
     at = {node.key: row for row, node in enumerate(nodes)}
     lanes = _lanes(nodes, at)
     slices = [Slice(lane, FIRST + STRIDE * lane, node.held) for lane, node in zip(lanes, nodes, strict=True)]
@@ -76,12 +76,12 @@ def lay_out(nodes: Sequence[Node]) -> list[Slice]:
 
 
 def width(slices: Sequence[Slice]) -> int:
-    """How many lanes there are, one at least."""
+    """Return how many lanes there are, one at least."""
     return max((piece.lane for piece in slices), default=0) + 1
 
 
 def _lanes(nodes: Sequence[Node], at: dict[str, int]) -> list[int]:
-    """A lane for each row: 0 for the main path and what lies ahead, the first free one for every chain beside it."""
+    """Give each row a lane: 0 for the main path and what lies ahead, the first free one for every chain beside it."""
     ends = {node.left: row for row, node in enumerate(nodes) if node.left}
     lanes: list[int] = []
     chain_of: dict[str, int] = {}  # row key -> index of its chain
@@ -111,7 +111,7 @@ def _place(spans: list[list[int]]) -> None:
 
 
 def _draw_edge(slices: list[Slice], start: int, end: int, kind: Kind) -> None:
-    """The line from the row `start` (-1: above the first) down to the node of the row `end`."""
+    """Draw the line from the row `start` (-1: above the first) down to the node of the row `end`."""
     target = slices[end]
     if start >= 0:
         origin = slices[start]
@@ -128,7 +128,7 @@ def _draw_edge(slices: list[Slice], start: int, end: int, kind: Kind) -> None:
 
 
 def _draw_return(slices: list[Slice], tip: int, end: int) -> None:
-    """The dashed way back from the tip of what was left to the rewind that left it."""
+    """Draw the dashed way back from the tip of what was left to the rewind that left it."""
     origin, target = slices[tip], slices[end]
     origin.lines.append(Line("back", origin.x, str(MIDDLE + 7), "100%"))
     for passed in slices[tip + 1 : end]:

@@ -98,17 +98,17 @@ LEGEND = {
 
 
 def beside(mark: Mark) -> Mark:
-    """The same mark on a branch that was left: what ran there is drawn fainter."""
+    """Return the same mark on a branch that was left: what ran there is drawn fainter."""
     return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
 
 
 def radius(shape: str) -> float:
-    """The node's radius in px."""
+    """Return the node's radius in px."""
     return RADIUS.get(shape, 5.5)
 
 
 def glyph(shape: str, x: int, y: int = 18) -> str:
-    """The sign inside the node at `x`, `y`, as SVG path data; empty where there is none."""
+    """Return the sign inside the node at `x`, `y`, as SVG path data; empty where there is none."""
     back = f"M{x + 3:g} {y}h-6m2.4-2.4-2.4 2.4 2.4 2.4"
     signs = {
         "rejected": f"m{x - 2.3:g} {y - 2.3:g} 4.6 4.6m0-4.6-4.6 4.6",

@@ -14,7 +14,7 @@ from .words import duration
 
 
 def of_gate(gate: Asked, called: Called) -> Row:
-    """The row of a gate that has no checkpoint of its own: it is open, or it was withdrawn."""
+    """Return the row of a gate that has no checkpoint of its own: it is open, or it was withdrawn."""
     row = Row(f"gate-{gate.id}", called(gate.step), marks.HELD, link="gate" if gate.visible else "", target=gate.id)
     row.at = gate.opened_at
     if gate.status != "open":
@@ -27,7 +27,7 @@ def of_gate(gate: Asked, called: Called) -> Row:
 
 
 def of_next(story: Story) -> Row | None:
-    """The row of the step that is under way, waits its turn, or is where the run ended; none where a gate says it."""
+    """Return the row of the step that runs, is queued, or is where the run ended; none where a gate's row tells it."""
     run = story.run
     row = Row("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
     if run.ending and run.status in ("running", "queued"):
@@ -54,14 +54,14 @@ def of_next(story: Story) -> Row | None:
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:
-    """What a run does once its effects are settled."""
+    """Say what a run does once its effects are settled."""
     if ending == "now":
         return f"then it goes on with {quoted([called(next_step)])}" if next_step else "then it goes on"
     return {"completed": "then it completes", "cancelled": "then it is cancelled", "failed": "then it fails"}[ending]
 
 
 def of_planned(step: Planned, *, over: bool) -> Row:
-    """The row of a step that has not run; once the run is `over` it never will."""
+    """Return the row of a step that has not run; once the run is `over` it never will."""
     row = Row(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
     if step.kind == "gate" and not over:
         row.remarks.append(Remark("asks people"))

@@ -47,22 +47,22 @@ class Row:
 
     @property
     def radius(self) -> float:
-        """Of the node, in px."""
+        """Return the node's radius, in px."""
         return marks.radius(self.mark.shape)
 
     @property
     def glyph(self) -> str:
-        """The sign inside the node, as SVG path data."""
+        """Return the sign inside the node, as SVG path data."""
         return marks.glyph(self.mark.shape, self.piece.x)
 
     @property
     def tone(self) -> str:
-        """The colour role of the glyph."""
+        """Return the colour role of the glyph."""
         return marks.TONES.get(self.mark.shape, "")
 
     @property
     def bars(self) -> int:
-        """Where the hold line begins, in px."""
+        """Return where the hold line begins, in px."""
         return self.piece.x - 11
 
 
@@ -77,7 +77,7 @@ class Around:
 
 
 def of_checkpoint(saved: Saved, around: Around) -> Row:
-    """The row of a checkpoint."""
+    """Return the row of a checkpoint."""
     row = Row(
         saved.id,
         around.story.called(saved.step or saved.kind),
@@ -102,7 +102,7 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
 
 
 def of_gap(gap: Pruned) -> Row:
-    """The row of checkpoints that are gone: how many, since when, and under which policy."""
+    """Return the row of checkpoints that are gone: how many, since when, and under which policy."""
     count = gap.last - gap.first + 1
     numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
     row = Row(f"gap-{gap.first}", counted(count, "checkpoint"), marks.GONE, at=gap.upto)
@@ -219,12 +219,12 @@ def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
 
 
 def _next(saved: Saved, around: Around) -> str:
-    """The title of the step that comes next."""
+    """Return the title of the step that comes next."""
     return quoted([around.story.called(saved.next_step)])
 
 
 def _order(row: Row, saved: Saved) -> None:
-    """Who ordered it, and why."""
+    """Add who ordered it, and why."""
     if saved.by or saved.why:
         by = f"by {saved.by}" if saved.by else ""
         row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
@@ -246,7 +246,7 @@ TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
 
 
 def of_refusal(said: Sequence[Failed], story: Story) -> Row:
-    """The row of an output that validators refused, with each one's words: nothing of it was saved."""
+    """Return the row of an output that validators refused, with each one's words: nothing of it was saved."""
     first = said[0]
     row = Row(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [Remark(f"by {each.validator}:", each.traceback or each.error) for each in said]
@@ -256,7 +256,7 @@ def of_refusal(said: Sequence[Failed], story: Story) -> Row:
 
 
 def of_fork(fork: Forked) -> Row:
-    """The row of a run that was forked from here."""
+    """Return the row of a run that was forked from here."""
     row = Row(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
     row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status, fork.title))
     return row

@@ -58,7 +58,7 @@ class Timeline:
 
     @property
     def now(self) -> Row | None:
-        """Where the run is, where that may be out of sight: the gate that holds it, the step at hand, or its head."""
+        """Return where the run is, if maybe out of sight: the gate that holds it, the step at hand, or its head."""
         if len(self.rows) <= SHORT:
             return None
         there = [row for row in self.rows if row.held] or [row for row in self.rows if row.key == "next"]
@@ -66,13 +66,13 @@ class Timeline:
 
     @property
     def abandoned(self) -> int:
-        """How many rows of branches that the run has left are folded away; 0 where there are few."""
+        """Count the rows of branches that the run has left and that are folded away; 0 where there are few."""
         left = sum(row.left for row in self.rows)
         return left if left > FEW and not any(row.left and row.held for row in self.rows) else 0
 
     @property
     def summary(self) -> str:
-        """What lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
+        """Say what lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
         parts = [counted(self.branches, "branch", "branches")] if self.branches else []
         parts += [counted(self.forks, "fork")] if self.forks else []
         return ", ".join(parts + ([f"{self.removed:,} removed"] if self.removed else []))
@@ -125,7 +125,7 @@ class _Teller:
         self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
 
     def _closed_by(self, saved: Saved) -> Asked | None:
-        """The gate whose outcome this checkpoint saves."""
+        """Return the gate whose outcome this checkpoint saves."""
         if saved.kind not in ("gate", "recovery"):
             return None
         about = (saved.step, saved.kind == "recovery")
@@ -133,7 +133,7 @@ class _Teller:
         return next((gate for gate in found if gate.status != "open"), None)
 
     def pairs(self) -> Iterator[tuple[Row, Node]]:
-        """Each row with what the layout needs to know of it."""
+        """Yield each row with what the layout needs to know of it."""
         before, tip = "", ""  # the checkpoint saved before this one, and the last row of its branch
         gaps = list(self.story.pruned)
         for saved in self.story.saved:
@@ -165,7 +165,7 @@ class _Teller:
         return row, Node(saved.id, parent, "main" if on_path else "rejected", left)
 
     def _refused(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
-        """The outputs that validators refused while `saved` was the newest checkpoint."""
+        """Yield the outputs that validators refused while `saved` was the newest checkpoint."""
         outputs: dict[tuple[str, int], list[Failed]] = defaultdict(list)
         for failure in self.refusals[saved.seq]:
             outputs[failure.base, failure.attempt].append(failure)
@@ -175,7 +175,7 @@ class _Teller:
             yield row, Node(row.key, base if base in self.by_id else saved.id, "rejected")
 
     def _loose_gates(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
-        """The gates on the state of `saved` that no checkpoint answers."""
+        """Yield the gates on the state of `saved` that no checkpoint answers."""
         parent = saved.id
         main = saved.id in self.story.path
         for gate in self.gates[saved.id]:
@@ -189,7 +189,7 @@ class _Teller:
             parent = row.key
 
     def _ahead(self) -> Iterator[tuple[Row, Node]]:
-        """The step under way or ended at, then what the plan has after it."""
+        """Yield the step under way or ended at, then what the plan has after it."""
         run = self.story.run
         parent, asked = run.head, False
         for gate in self.gates[run.head]:
@@ -211,7 +211,7 @@ class _Teller:
             parent = row.key
 
     def _remaining(self, *, whole: bool) -> list[Planned]:
-        """The plan's steps after the one that is next, or from it on."""
+        """List the plan's steps after the one that is next, or from it on."""
         names = [step.name for step in self.story.plan]
         if self.story.run.next_step not in names:
             return []
@@ -219,7 +219,7 @@ class _Teller:
 
 
 def _landed(story: Story) -> dict[str, Fate]:
-    """What became of the effect that each checkpoint records, by the checkpoint."""
+    """Return, by checkpoint, what became of the effect that each records."""
     landed = story.landed()
     of = {(fate.effect.base, fate.effect.step): fate for fate in fates(story.effects, story.reused())}
     return {landed[place].id: fate for place, fate in of.items() if place in landed}

@@ -8,7 +8,7 @@ _KILO = 1000
 
 
 def duration(span: timedelta) -> str:
-    """`span` in at most two units: "< 1 ms", "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"."""
+    """Return `span` in at most two units: "< 1 ms", "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"."""
     seconds = max(span.total_seconds(), 0.0)
     if seconds < 0.001:
         return "< 1 ms"
@@ -25,7 +25,7 @@ def duration(span: timedelta) -> str:
 
 
 def size(count: int) -> str:
-    """`count` bytes in decimal units: "512 B", "16.9 kB", "3.2 MB"."""
+    """Return `count` bytes in decimal units: "512 B", "16.9 kB", "3.2 MB"."""
     if count < _KILO:
         return f"{count} B"
     amount = count / _KILO

@@ -26,7 +26,7 @@ CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it c
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """The checkpoint, as a page or, asked for by one, as a part."""
+    """Show the checkpoint, as a page or, asked for by one, as a part."""
     run = run_or_404(request, run_id)
     picked = picked_of(request)
     reader = reader_of(request)
@@ -40,9 +40,9 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_safe
 @private
 def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
-    """One value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
+    """Show one value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
 
-    With `&tree=1` what is inside of it, for the branch of a tree that was opened.
+    With `&tree=1` show what is inside of it, for the branch of a tree that was opened.
     """
     run = run_or_404(request, run_id)
     checkpoint = checkpoint_or_404(run, seq)

@@ -15,7 +15,7 @@ from agents.queries.comparison import compared, named
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
-    """`?a=` and `?b=` name a checkpoint each: its number in this run, or run.number."""
+    """Compare two checkpoints, `?a=` and `?b=`: each by its number in this run, or as run.number."""
     run = run_or_404(request, run_id)
     asked = {letter: request.GET.get(letter, "").strip() for letter in "ab"}
     context: dict[str, Any] = {"run": run, "asked": asked}

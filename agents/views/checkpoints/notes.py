@@ -58,7 +58,7 @@ def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpRespon
 def _answer(
     request: HttpRequest, run: Run, seq: int, said: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """The list alone, where the page asks for a part of itself; else the page, at the checkpoint."""
+    """Return the list alone, where the page asks for a part of itself; else the page, at the checkpoint."""
     reader = reader_of(request)
     if is_fragment(request):
         checkpoint = checkpoint_or_404(run, seq)

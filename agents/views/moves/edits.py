@@ -32,7 +32,7 @@ VERB = "Change the state"
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """The state of a checkpoint, to be edited."""
+    """Show the state of a checkpoint, to be edited."""
     run, _ = offered_moves.run_to_order(request, run_id)
     return render(request, "runs/edit.html", edit_context(run, Order("edit", seq)))
 
@@ -54,7 +54,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
-    """The page with what was typed, and why nothing was done."""
+    """Show the page with what was typed, and why nothing was done."""
     run.refresh_from_db()
     status = status_of(refusal) if refusal else 422
     context = edit_context(run, order) | offered_moves.notice(
@@ -64,13 +64,13 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
 
 
 def typed_of(run: Run, order: Order) -> editors.Typed:
-    """What was typed, over the checkpoint's state. Raises NotVerified."""
+    """Return what was typed, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
     return editors.read(offered_moves.plan_at(checkpoint), store.load_checkpoint(checkpoint.id).state, order.texts)
 
 
 def edit_context(run: Run, order: Order) -> dict[str, Any]:
-    """For runs/edit.html and runs/_order_panel.html: the editors, what changes, what is wrong, what it would do."""
+    """Return the context of runs/edit.html and runs/_order_panel.html: editors, changes, faults and impact."""
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": "edit"}
@@ -92,7 +92,7 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
 def state_context(
     checkpoint: Checkpoint, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[FieldError]
 ) -> dict[str, Any]:
-    """The form with its editors, and the difference that was typed, as rows."""
+    """Return the form with its editors, and the difference that was typed, as rows."""
     plan = offered_moves.plan_at(checkpoint)
     form = editors.drawn(plan, state, order.texts, faults)
     names = typed.changed

@@ -34,7 +34,7 @@ VERB = "Fork"
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """What a fork from the checkpoint begins with, and what it would do."""
+    """Show what a fork from the checkpoint begins with, and what it would do."""
     run, _ = offered_moves.run_to_order(request, run_id)
     return render(request, "runs/fork.html", fork_context(run, Order("fork", seq, title=run.title)))
 
@@ -60,7 +60,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
-    """The page with what was typed, and why nothing was done."""
+    """Show the page with what was typed, and why nothing was done."""
     status = status_of(refusal) if refusal else 422
     context = fork_context(run, order) | offered_moves.notice(
         refusal or RewindRefused("", [{"pointer": "", "message": ""}])
@@ -69,7 +69,7 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
 
 
 def fork_context(run: Run, order: Order) -> dict[str, Any]:
-    """For runs/fork.html and runs/_order_panel.html."""
+    """Return the context of runs/fork.html and runs/_order_panel.html."""
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "kind": "fork"}
@@ -99,19 +99,19 @@ def fork_context(run: Run, order: Order) -> dict[str, Any]:
 
 
 def versions(plan: Plan) -> list[str]:
-    """The versions of the agent that this server has, and the one of the checkpoint."""
+    """List the versions of the agent that this server has, and the one of the checkpoint."""
     known = {version for name, version in registry.agents() if name == plan.agent}
     return sorted(known | {plan.version})
 
 
 def recorded_config(run: Run) -> str | None:
-    """The run's configuration as JSON; None where its agent has none."""
+    """Return the run's configuration as JSON; None where its agent has none."""
     found = environment.recorded(run).get("config")
     return as_json(found) if found is not None else None
 
 
 def config_of(run: Run, order: Order) -> tuple[dict[str, Any] | None, list[str]]:
-    """The configuration that was typed, None for the run's own, and what is wrong with it."""
+    """Return the configuration that was typed, None for the run's own, and what is wrong with it."""
     if order.config is None or not order.config.strip():
         return None, []
     try:

@@ -22,7 +22,7 @@ CONTEXTS = {"edit": edit_context, "fork": fork_context}
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The changed form: the state's alone where script asks for it, else the whole page. Nothing is written."""
+    """Draw the changed form: the state's alone where script asks for it, else the whole page. Nothing is written."""
     run, _ = offered_moves.run_to_order(request, run_id)
     kind = request.POST.get("kind", "")
     if kind not in CONTEXTS:

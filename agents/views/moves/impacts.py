@@ -19,7 +19,7 @@ from .forks import fork_context
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The impact of the order in the form, as a part of its page or, without a script, the page."""
+    """Show the impact of the order in the form, as a part of its page or, without a script, the page."""
     run, reader = offered_moves.run_to_order(request, run_id)
     kind = request.POST.get("kind", "")
     if kind not in KINDS:

@@ -39,7 +39,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 def refused(
     request: HttpRequest, run: Run, reader: User, order: Order, refusal: RewindRefused | None = None
 ) -> HttpResponse:
-    """The run's page with what was typed, and why nothing was done."""
+    """Show the run's page with what was typed, and why nothing was done."""
     context = context_of(run_row.read(run, reader), reader, Picked(at=order.at), order=order)
     status = status_of(refusal) if refusal else 200
     return render(request, "runs/run.html", context | offered_moves.notice(refusal), status=status)

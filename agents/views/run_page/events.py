@@ -20,14 +20,14 @@ WORDS = 200  # characters
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The newest events of a run that fit `?family=&words=`, or those before `?before=`."""
+    """Show the newest events of a run that fit `?family=&words=`, or those before `?before=`."""
     run, asked = run_or_404(request, run_id), asked_of(request)
     context = context_of(run, asked, activity.page(run, asked))
     return render(request, "runs/_events_list.html" if is_fragment(request) else "runs/events.html", context)
 
 
 def asked_of(request: HttpRequest) -> Asked:
-    """What the address asks for; junk asks for nothing."""
+    """Return what the address asks for; junk asks for nothing."""
     family, before = request.GET.get("family", ""), request.GET.get("before", "")
     words = request.GET.get("words", "").strip()[:WORDS]
     place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
@@ -35,7 +35,7 @@ def asked_of(request: HttpRequest) -> Asked:
 
 
 def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
-    """For runs/_events.html and runs/_events_list.html."""
+    """Return the context of runs/_events.html and runs/_events_list.html."""
     return {
         "run": run,
         "events": found.told,
@@ -48,5 +48,5 @@ def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
 
 
 def newest_context(scene: Scene) -> dict[str, Any]:
-    """The same of what the run's page has read already."""
+    """Return the same context from what the run's page has read already."""
     return context_of(scene.run, Asked(), activity.of_events(scene.events, scene.run))

@@ -40,7 +40,7 @@ class Choice:
 
 
 def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
-    """The checkpoint of that number and the one that it follows, where both are in hand."""
+    """Return the checkpoint of that number and the one that it follows, where both are in hand."""
     checkpoint = next((each for each in known if (each.run_id, each.seq) == (run.pk, seq)), None)
     parent = next((each for each in known if checkpoint and each.id == checkpoint.parent), None)
     return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
@@ -56,7 +56,7 @@ def inspector_context(
     known: Sequence[Checkpoint] = (),
     events: Sequence[Event] | None = None,
 ) -> dict[str, Any]:
-    """For runs/_inspector.html: the checkpoint `picked.at`, or the newest one; `order` is what was typed there.
+    """Return the context of runs/_inspector.html: the checkpoint `picked.at`, or the newest; `order` is what was typed.
 
     `known` are checkpoints that were read already, and `events` what holds the notes on this one.
 
@@ -102,7 +102,7 @@ def inspector_context(
 
 
 def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] | None = None) -> dict[str, Any]:
-    """For runs/_notes.html: what people noted on the checkpoint, from `events` where those were read already."""
+    """Return the context of runs/_notes.html: the checkpoint's notes, from `events` where those were read already."""
     if events is not None:
         about = notes.subject_of(checkpoint.id)
         events = [each for each in events if each.subject == about]
@@ -111,7 +111,7 @@ def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] 
 
 
 def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
-    """The state, or its difference to another's: only fields whose digests differ are compared. Raises NotVerified."""
+    """Return the state, or its difference to another's: only where digests differ. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
     veil = veil_of(checkpoint)
     said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
@@ -138,7 +138,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
 
 
 def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: Picked) -> list[Choice]:
-    """Difference to the one before, to the branch that a rewind left, and the whole state."""
+    """Offer the difference to the one before, to the branch that a rewind left, and the whole state."""
     at = Picked(at=checkpoint.seq)
     choices = []
     if parent:

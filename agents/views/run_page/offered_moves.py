@@ -40,22 +40,22 @@ class Shown:
 
     @property
     def drawn(self) -> impact_words.Impact:
-        """For approvals/impact.html."""
+        """Return the impact for approvals/impact.html."""
         return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
     @property
     def digest(self) -> str:
-        """Hex: what the form sends back, so that nothing else is done than what was shown."""
+        """Return, in hex, what the form sends back, so that nothing else is done than what was shown."""
         return self.impact.digest()
 
     @property
     def grave(self) -> bool:
-        """Whether it changes the world outside: something is undone, or done once more."""
+        """Tell whether it changes the world outside: something is undone, or done once more."""
         return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated)
 
     @property
     def repeated(self) -> tuple[str, ...]:
-        """The effects that cannot be undone and would be done once more."""
+        """Return the effects that cannot be undone and would be done once more."""
         return self.impact.called(self.impact.repeated)
 
 
@@ -70,12 +70,12 @@ class Option:
 
 
 def allowed(run: Run, reader: User) -> bool:
-    """Whether this person may rewind, edit, fork and settle the run."""
+    """Tell whether this person may rewind, edit, fork and settle the run."""
     return may(reader, run.team_id, MAY)
 
 
 def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
-    """The run and the reader, who may rewind it. 404 for those who may not see it, 403 for those who may only look."""
+    """Return the run and the reader, who may rewind it. 404 for those who may not see it, 403 for mere readers."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     if not allowed(run, reader):
         raise PermissionDenied
@@ -83,7 +83,7 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
 
 
 def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
-    """For runs/_rewind.html."""
+    """Return the context of runs/_rewind.html."""
     return {
         "may_order": True,
         "asked": True,
@@ -95,7 +95,7 @@ def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
 
 
 def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[Option]:
-    """The ways to rewind at a checkpoint, one of them chosen."""
+    """List the ways to rewind at a checkpoint, one of them chosen."""
     found = ways_at(run, checkpoint)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
     look, people = impact.rewinding(run, why), closing(run)
@@ -103,7 +103,7 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
 
 
 def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
-    """The ways that there are, without what they would do."""
+    """List the ways that there are, without what they would do."""
     effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
     before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
     parent = before.values("seq").first()
@@ -126,7 +126,7 @@ def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: impac
 
 
 def closing(run: Run) -> impact_words.Row | None:
-    """The open gates that a rewind or an edit withdraws."""
+    """Return the open gates that a rewind or an edit withdraws."""
     gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
     said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
     agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
@@ -136,7 +136,7 @@ def closing(run: Run) -> impact_words.Row | None:
 def attempt(
     look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.Row | None = None
 ) -> tuple[Shown | None, RewindRefused | None]:
-    """What it would do, or why it cannot be done."""
+    """Return what it would do, or why it cannot be done."""
     try:
         impact = look()
     except RewindRefused as refused:
@@ -145,7 +145,7 @@ def attempt(
 
 
 def notice(refusal: RewindRefused | None) -> dict[str, Any]:
-    """For runs/_refused.html."""
+    """Return the context of runs/_refused.html."""
     if refusal is None:
         return {}
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
@@ -155,10 +155,10 @@ def notice(refusal: RewindRefused | None) -> dict[str, Any]:
 
 
 def sentence(refused: RewindRefused | None) -> str:
-    """Why it cannot be done, where no field is to blame."""
+    """Say why it cannot be done, where no field is to blame."""
     return str(refused) if refused and not refused.errors else ""
 
 
 def plan_at(checkpoint: Checkpoint) -> PlanSpec:
-    """The plan under which the checkpoint was saved."""
+    """Return the plan under which the checkpoint was saved."""
     return spec_of(checkpoint.plan)

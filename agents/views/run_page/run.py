@@ -28,7 +28,7 @@ VIEWS = ("changes", "state")
 
 
 def picked_of(request: HttpRequest) -> Picked:
-    """What the address asks for; anything that is no number reads as not asked."""
+    """Return what the address asks for; anything that is no number reads as not asked."""
 
     at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
@@ -36,7 +36,7 @@ def picked_of(request: HttpRequest) -> Picked:
 
 
 def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True, **how: Any) -> dict[str, Any]:
-    """Everything on the run's page; `how` is passed on to `inspector_context`, where the checkpoint is shown."""
+    """Return the context of the run's page; `how` goes to `inspector_context`, where the checkpoint is shown."""
     run = read.run
     looked_at = {seq for seq in (picked.at, picked.to if inspect else 0) if seq}
     scene = scene_of(read, reader, before=picked.before or None, looked_at=looked_at)
@@ -58,7 +58,7 @@ def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another one to compare with."""
+    """Show the run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another to compare with."""
     read = run_read_or_404(request, run_id)
     return render(request, "runs/run.html", context_of(read, reader_of(request), picked_of(request)))
 
@@ -66,7 +66,7 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 @private
 def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The timeline, with the head and the tables to be put in their places. With `?still=1` the inspector stays."""
+    """Show the timeline, with the head and the tables to be put in place. With `?still=1` the inspector stays."""
     inspect = not request.GET.get("still")
     read = run_read_or_404(request, run_id)
     context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
@@ -76,7 +76,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 @private
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
-    """What the step that runs now says of itself, as long as it does."""
+    """Show what the step that runs now says of itself, as long as it does."""
     run = run_or_404(request, run_id)
     told = agent_words.of(run)
     return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result})
@@ -95,6 +95,6 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def verified(run: Run) -> dict[str, Any]:
-    """For runs/_verification.html."""
+    """Return the context of runs/_verification.html."""
     problems = verify_run(run)
     return {"verified": True, "problems": problems}

@@ -33,7 +33,7 @@ class Picked:
     all: int = 0  # 1: every effect, not only the newest
 
     def query(self, **more: object) -> str:
-        """The same choice as a query string, with `more` set over it; empty where all is default."""
+        """Return the same choice as a query string, with `more` set over it; empty where all is default."""
         view = "" if self.view == "changes" else self.view
         chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
         said = urlencode({name: value for name, value in chosen.items() if value})
@@ -41,7 +41,7 @@ class Picked:
 
 
 def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, Any]:
-    """For runs/_head.html. `figures` are the agent's own."""
+    """Return the context of runs/_head.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
@@ -70,13 +70,13 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
 
 
 def unserved(read: Read) -> Service | None:
-    """Who served the run last, where it lives, waits for a worker of this server and nobody serves it."""
+    """Say who served the run last, where it needs a worker of this server and none serves it."""
     mine = read.run.status in Run.LIVE and not read.run.plan.external
     return read.served if mine and not read.served.there else None
 
 
 def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
-    """For runs/_timeline.html."""
+    """Return the context of runs/_timeline.html."""
     drawn = timeline.build(scene.story)
     selected = picked.at or (scene.run.seq if scene.story.newest else 0)
     return {
@@ -92,7 +92,7 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
 
 
 def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]:
-    """For runs/_effects.html: the newest of them, unless everything is asked for."""
+    """Return the context of runs/_effects.html: the newest effects, unless everything is asked for."""
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
     told = fates(scene.story.effects, scene.story.reused())
@@ -109,5 +109,5 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
 
 
 def address(run: Run, picked: Picked, **more: object) -> str:
-    """The run's page with this choice."""
+    """Return the address of the run's page with this choice."""
     return reverse("run", args=[run.pk]) + picked.query(**more)

@@ -38,12 +38,12 @@ class Order:
 
     @property
     def once(self) -> str:
-        """What an order counts once under: changed and sent again, as a browser's Back allows, it is another one."""
+        """Return the key under which an order counts once: changed and sent again, as by Back, it is another one."""
         return f"{self.key}.{self.said}" if self.key else ""
 
 
 def order_of(request: HttpRequest, kind: str) -> Order:
-    """What the form sent. Numbers that are none read as 0, which no checkpoint has."""
+    """Return what the form sent. Numbers that are none read as 0, which no checkpoint has."""
     sent = request.POST
     to = number(sent.get("to", ""))
     return Order(
@@ -68,5 +68,5 @@ def _digest(request: HttpRequest) -> str:
 
 
 def number(text: str) -> int:
-    """A number in an address or a form; 0 for anything else."""
+    """Read a number in an address or a form; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
