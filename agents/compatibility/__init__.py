@@ -1,1 +1,1 @@
-"""Whether this server's code can go on with a saved run, and check what people edit in it."""
+"""Tells whether this server's code can go on with a saved run, and checks what people edit in it."""

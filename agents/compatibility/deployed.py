@@ -1,4 +1,4 @@
-"""What this server knows of a plan's agent: its code, or, where it lives outside, its state alone."""
+"""What this server knows of a plan's agent: its code, or, for an external agent, its state alone."""
 
 from __future__ import annotations
 

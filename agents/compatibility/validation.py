@@ -59,7 +59,7 @@ def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> 
             return None
         values[OBSERVED] = observed
     draw = getattr(known.agent(RunInfo(0, ""), 1), step, None)
-    card: Any = None if draw is None else draw(**values)  # one that lives outside is not asked
+    card: Any = None if draw is None else draw(**values)  # an external agent is not asked
     return card if isinstance(card, Card) else None
 
 

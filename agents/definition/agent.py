@@ -1,7 +1,7 @@
 """How an agent is written: a class of steps over a typed state.
 
 A step's parameters are the state fields it reads; the dict it returns holds those it writes. Steps run in the
-order of definition. What kind of step a method is the decorators of agents.definition.decorators say.
+order of definition. The decorators of agents.definition.decorators say what kind of step a method is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The decorators that say what a method of an agent is: a step, or something that the runtime calls beside them.
 
 They only attach what they were told; agents.definition.plan_builder reads it and refuses what cannot work, before
-anything runs. Beside the steps there are methods that the runtime calls: an `undo` takes an effect back, an
-`observation` looks at the world for a precondition, a `validator` judges what a step returned, an `upcast` brings an
-older version's state up to this one.
+anything runs. Beside the steps there are methods that the runtime calls: an `undo` undoes an effect, an
+`observation` looks at the world for a precondition, a `validator` judges what a step returned, an `upcast` turns an
+older version's state into one of this version.
 """
 
 from __future__ import annotations

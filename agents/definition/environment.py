@@ -1,4 +1,4 @@
-"""What a run goes by beside its state: its configuration, and the versions of the libraries that its agent declares.
+"""What a run depends on beside its state: its configuration, and the versions of the libraries that its agent declares.
 
 Both are recorded when a run starts and stay with it. A configuration that its agent's newer code reads differently,
 or a library of another version, is said before anybody decides.
@@ -104,7 +104,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
             f"{where} has a secret in its Config, which is kept with each run and shown: "
             "put it into the State, or let the step read it from the process's environment."
         )
-    own = model is None and hasattr(agent, "config")  # an attribute of the agent's own making
+    own = model is None and hasattr(agent, "config")  # an attribute that the agent's author defined
     for step in () if own else plan.steps:
         missing = [name for name in step.config if name not in known and not (name == WHOLE and model)]
         if missing:

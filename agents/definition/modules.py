@@ -1,7 +1,7 @@
 """The modules in which agents are declared. One that cannot be used is told of in a sentence, and the others are read.
 
 Whatever an author's module raises while it is imported is a fault of that module alone: the processes that serve
-every other agent must not end by it.
+every other agent must go on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Upcasters: how a run of a version that is gone goes on in a newer one.
 
 A class method marked @upcast("1") brings a state of version 1 to the version of the class that holds it, and says
-which step is now called what. Upcasters chain: one from 1 to 2 and one from 2 to 3 bring a run from 1 to 3. A run
+which step is now called what. Upcasters chain: one from 1 to 2 and one from 2 to 3 upgrade a run from 1 to 3. A run
 whose own version is registered stays with it, so that old and new live side by side; one whose version is gone is
 taken by the newest version that a chain leads to. Pure: classes and states in, states out.
 """

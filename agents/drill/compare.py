@@ -1,7 +1,7 @@
 """Holding one run's end against another's. Pure.
 
 A difference names a step: the first whose output differs although its input did not, else none. What differs between
-two undisturbed runs is `natural`, and is not held against anybody.
+two undisturbed runs is `natural`, and is no fault.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Exercise:
         return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)
 
     def _ending(self, run: int, walked: Walked) -> Ending:
-        """Read how the run ended, and take back what it did."""
+        """Read how the run ended, and undo what it did."""
         found = record.of(run, self.drilled)
         fates, problem = tidy(run, self.answers)
         return Ending(walked, found, fates, problem)

@@ -32,7 +32,7 @@ def _found(error: BaseException) -> End:
         return error
     if isinstance(error, Retry):
         return EffectFailed(str(error), retry=True)
-    if isinstance(error, (StepFailed, UpcastFailed)):  # of the latter nothing was even called
+    if isinstance(error, (StepFailed, UpcastFailed)):  # with UpcastFailed nothing was even called
         return EffectFailed(str(error))
     found = http.classify(error) if isinstance(error, Exception) else None
     return found or EffectUnknown(execute.said(error))

@@ -1,7 +1,7 @@
-"""What a worker says that was fenced while it did something: no checkpoint, but its word is evidence.
+"""The report of a worker that was fenced while it performed an effect: it makes no checkpoint, but is evidence.
 
 It settles the row where nobody knows yet, and answers whoever was asked. Where somebody settled it before and said
-otherwise, that stands, and what the worker said is kept for people to look at.
+otherwise, that is kept, and the worker's report is recorded for people to look at.
 """
 
 from __future__ import annotations

@@ -70,10 +70,10 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return execute.failed(slice, spec, error)
     if retry.looping(slice, spec):
         return False
-    # What it takes the place of goes first, so that the two never stand side by side.
+    # The effect that it replaces is undone first, so that the two are never both done.
     if not undo_left_behind.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
         return False
-    if slice.attempt > spec.retry + 1:  # the starts that an undo took are not this effect's
+    if slice.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
         return execute.died(slice, spec)
     if slice.hands is not None:
         slice.hands.before(spec)

@@ -1,7 +1,7 @@
 """Passing an effect by: people refused its action, or answered in its place, while the run goes on.
 
 The checkpoint counts as no execution of the step, so that nothing is adopted by it and what the step did on another
-branch is not taken for done. Of the refusal the agent has read at the gate's own checkpoint.
+branch is not taken for done. The agent has read of the refusal at the gate's own checkpoint.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
     Where it is not there any more, whoever said that nothing is to be done is asked again.
     """
     with transaction.atomic():
-        # Locked, so that the run that it is of looks for forks that stand on it either before this or after it.
+        # Locked, so that its own run looks for forks that depend on it either before this or after it.
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
         if not (origin.there and translate.readable(origin, slice.run.plan)):
             slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)

@@ -167,7 +167,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
 
 
 def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
-    """Record that the effect was taken back. Raises Fenced."""
+    """Record that the effect was undone. Raises Fenced."""
     try:
         with transaction.atomic():
             hold_left_behind.lock(slice.run)

@@ -1,6 +1,6 @@
-"""What an agreement at a gate writes into the state: the edit, and what the agent is told of the decision.
+"""What an approval at a gate writes into the state: the edit, and what the agent is told of the decision.
 
-Of what was refused or answered for the agent reads in its feedback, action by action. Of what was edited too, where
+The agent reads in its feedback, action by action, what was refused or answered for it; and what was edited, where
 its items name the action: an agent that is not told would propose its own call again.
 """
 
@@ -85,7 +85,7 @@ def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> d
         "gate": gate.step,
         "kind": outcome.kind,
         "by": outcome.by_name or outcome.by,
-        # The state has the true values at their places; what stands here is read where nothing says that it is secret.
+        # The state has the true values in their fields; these are read where nothing says that they are secret.
         "changes": fields.veil(slice.agent.State).rows(patch.changes(slice.snapshot.state, after)),
         "answer": hidden_answer(outcome),
     }

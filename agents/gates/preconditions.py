@@ -108,7 +108,7 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
     fixed = approved.guarding(spec.name)
     if not fixed:
         return
-    if slice.attempt > spec.retry + 1:  # not once more what may kill the worker
+    if slice.attempt > spec.retry + 1:  # do not repeat what may kill the worker
         raise StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     now = {name: look(slice, name) for name in dict.fromkeys(each.observes for each in fixed)}
     rows = precondition.drifts(fixed, now)

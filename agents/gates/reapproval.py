@@ -1,6 +1,6 @@
-"""Whether an earlier agreement still stands when the run comes to its gate again.
+"""Reapproval: whether an earlier approval still holds when the run comes to its gate again.
 
-It stands where the gate shows exactly what it showed then, over the same input, and every effect that it allowed is
+It holds where the gate shows exactly what it showed then, over the same input, and every effect that it allowed is
 done: then nothing is left to permit, and asking again would only cost a person time. It never gives a grant twice.
 """
 
@@ -19,7 +19,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import outcome_writes
 
-NOT_COMPARED = ("checkpoint", "reopened")  # of what a gate shows: where it stood, not what it asks
+NOT_COMPARED = ("checkpoint", "reopened")  # parts of a card that tell where the gate was opened, not what it asks
 
 
 def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool | None:

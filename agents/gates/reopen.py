@@ -1,8 +1,8 @@
-"""A gate that is opened again for the sake of one effect: what of the earlier word stands, whatever is said now.
+"""A gate that is opened again for the sake of one effect: what of the earlier decision holds, whatever is decided now.
 
 The run goes on with that effect afterwards. What was refused and passed by before it does not run any more, and what
-was done stays done: a verdict that pretended otherwise would not be kept. To have either of it another way the run
-is sent back.
+was done stays done: a verdict that pretended otherwise would not be kept. To change either, send the run
+back.
 """
 
 from __future__ import annotations

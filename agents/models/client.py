@@ -1,4 +1,4 @@
-"""The program elsewhere that works on a run: when it was last heard, and whether it said that it goes away."""
+"""The external program that works on a run: when it was last heard of, and whether it said that it goes away."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClientQuerySet(models.QuerySet["Client"]):
 
 
 class Client(models.Model):
-    """One a run. Beside it, not in it: whether a program is there is nobody's authority over anything."""
+    """One a run. A row beside the run's, since whether a program is there gives nobody authority over it."""
 
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="client")
     token = models.ForeignKey("agents.Token", null=True, on_delete=models.PROTECT, related_name="+")

@@ -20,7 +20,7 @@ from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
 from checkpoints.values.canonical_json import canonical, decode
 
-# What an event covers of a row: all but what says nothing of the world. A landing is a checkpoint, which has its chain.
+# The columns that an event covers: all that tell of the world. A landing is a checkpoint, which has its own chain.
 COLUMNS = (
     "run_id", "step", "key", "grant_id", "action", "base", "input_digest", "occurrence", "generation", "attempts",
     "irreversible", "undoes_id", "taken_from_id", "status", "result", "error", "version",
@@ -202,7 +202,7 @@ class Effect(models.Model):
         return {self.subject: digest(self, COLUMNS)}
 
     def verified(self) -> None:
-        """Hold this row against its events before it is acted on, or an event vouches for it.
+        """Compare this row with its events before it is acted on, or an event vouches for it.
 
         Raises NotVerified where it is not what they recorded.
         """

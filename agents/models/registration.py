@@ -1,6 +1,6 @@
-"""A version of an agent that lives outside, as a team has it: what its own programs have registered, and nobody else's.
+"""A version of an external agent, as a team has it: what its own programs have registered, and nobody else's.
 
-An agent's name is no secret and no authority: a token's owner in another team may give it any plan.
+An agent's name is no secret and gives no authority: a token's owner in another team may give it any plan.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Registration(models.Model):
 
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
     team = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")
-    at = models.DateTimeField(db_default=Now())  # when it was said last
+    at = models.DateTimeField(db_default=Now())  # when it was last registered
 
     objects = RegistrationQuerySet.as_manager()
 

@@ -33,7 +33,7 @@ FOR_PEOPLE = (Scope.ORDER, Scope.DECIDE, Scope.HOOKS)
 
 
 class State(models.TextChoices):
-    """Whether it opens anything; nothing keeps it, time and its owner's account decide."""
+    """Whether it opens anything; it is not stored: time and its owner's account decide."""
 
     VALID = "valid", "valid"
     EXPIRED = "expired", "expired"

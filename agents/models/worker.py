@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 
 from checkpoints.postgresql.sql import run_sql
 
-SILENT = timedelta(seconds=20)  # without a word, after which a process is taken for gone: four of its beats
-STAYS = timedelta(days=90)  # for which it is known when a plan was last served
+SILENT = timedelta(seconds=20)  # of silence, after which a process counts as gone: four of its beats
+STAYS = timedelta(days=90)  # how long it is known when a plan was last served
 _BEAT = """
 INSERT INTO agents_worker (name, plans, heard_at, stopped) VALUES ($1, $2, statement_timestamp(), false)
 ON CONFLICT (name) DO UPDATE SET plans = excluded.plans, heard_at = excluded.heard_at, stopped = false

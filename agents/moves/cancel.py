@@ -1,4 +1,4 @@
-"""Cancelling a run by a person's word: at once, or, where it has left effects behind, once they are settled."""
+"""Cancelling a run by a person's order: at once, or, where it has left effects behind, once they are settled."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
     """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
 
     A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
-    stays done. One that settles to end as cancelled already is left to that: whoever undoes something there is not
-    fenced by a second word.
+    stays done. A run that already settles to end as cancelled is left alone: a second order must not
+    fence whoever undoes something there.
     """
     actor = by if isinstance(by, Actor) else actors.of_user(by)
     while True:

@@ -1,6 +1,6 @@
 """What one lineage has recorded, as the facts of an impact: its executions, its effects, its gates.
 
-Read once, for as many impacts as are asked of it; what is dear to read is read when it is first asked for.
+Read once, for as many impacts as are asked of it; what is expensive is read when it is first asked for.
 """
 
 from __future__ import annotations

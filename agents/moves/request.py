@@ -105,7 +105,7 @@ def edited(
 ) -> dict[str, Any]:
     """Return the fields that a JSON Patch changes, as they will be saved; checked by its own plan unless given another.
 
-    With a `way`, the patched state is brought up to that version. Raises RewindRefused with every error at once.
+    With a `way`, the patched state is upgraded to that version. Raises RewindRefused with every error at once.
     """
     known = deployed.of(plan_id or target.plan_id)
     if known is None:

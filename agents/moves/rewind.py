@@ -1,7 +1,7 @@
-"""Moving a run's head by a person's word: a rewind to an earlier checkpoint, an edit of one, or settling at once.
+"""Moving a run's head by a person's order: a rewind to an earlier checkpoint, an edit of one, or settling at once.
 
 The page asks a running worker to halt, waits a little, and then takes the run over, which fences whoever did not
-listen. Head, gates, holds and event change in one transaction; what follows from it the next worker finds out.
+listen. Head, gates, holds and event change in one transaction; the next worker finds out what follows from it.
 
 Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
 """

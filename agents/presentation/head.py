@@ -1,4 +1,4 @@
-"""The head of a run's page: one word for where it stands, and four figures."""
+"""The head of a run's page: one word for its status, and four figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see a run: members of its team who may view runs. Anybody else is told that there is none."""
+"""Who may see a run: members of its team who may view runs. Anybody else gets a 404."""
 
 from __future__ import annotations
 

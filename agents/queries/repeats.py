@@ -1,4 +1,4 @@
-"""What stands from before beside the way to each of some gates: for lists, where no impact is worked out.
+"""Effects done before, beside the way to each of some gates: for lists, where no impact is computed.
 
 It tells of effects that the gate allows again and that nothing on the way to it holds; of a step for whatever the
 agent calls, where the very same call is asked for. An impact knows more: what would be taken over. One statement, and

@@ -1,4 +1,4 @@
-"""Agents that live outside: programs elsewhere that work on runs over the API.
+"""External agents: programs elsewhere that work on runs over the API.
 
 Their runs are runs like any other. A version registers its *plan* (plans), from which a class is made that has no
 methods (states, declared); the same runner takes such a run as far as it can go by itself: it applies what was decided,

@@ -1,4 +1,4 @@
-"""A gate that a program elsewhere opens: its card, checked before the run lets go of anything."""
+"""A gate that an external program opens: its card, checked before the run is released."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Runs elsewhere that go on without their program, which may never come back.
 
-What people refused, or nobody answered in time, ends, and so does a posted gate of which nothing is left to be done:
-the program may be first for some seconds, then the run would stand in the queue for ever. And where a program vanished
-in the middle of an effect, people are asked what became of it as soon as its lease is over. Neither waits for somebody
-to claim the run.
+A run ends whose gate was refused, or not answered in time, or is a posted one with nothing left to do: the program may
+be first for some seconds, but after that the run would stay in the queue for ever. And where a program vanished in the
+middle of an effect, people are asked what became of it as soon as its lease is over. Neither waits for somebody to
+claim the run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from . import post_gate
 from .reach import whole
 from .session_cache import DESK, slice_of
 
-PATIENCE = timedelta(seconds=5)  # in which the program may be first
+PATIENCE = timedelta(seconds=5)  # the time in which the program may be first
 AT_ONCE = 100
 NAMED = "Holdpoint"  # as whom it is claimed
 _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
@@ -51,8 +51,8 @@ def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
 def go_on(run_id: int) -> bool:
     """Take the run as far as it goes; False where its program has something to do before.
 
-    Nothing is written then, as where an effect may be sent again under its key, or something is to be taken back: it
-    is the program's whole turn, and the run would else be claimed and let go of for ever. What is asked is asked for
+    Nothing is written then, for instance where an effect may be sent again under its key, or is to be undone: that is
+    the program's turn, and the run would otherwise be claimed and let go of for ever. Gates that it opens are asked for
     the program's owner. Raises NotVerified.
     """
     with DESK.alone(run_id):

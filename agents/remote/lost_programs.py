@@ -1,7 +1,7 @@
-"""Whether programs elsewhere are still there: told where one was not heard of, and what its gate's policy does then.
+"""Whether external programs are still there: an event tells of a silent one, and its gate's policy may act then.
 
-It is nobody's authority over anything. A program that waits for an outcome asks again within a minute, one that works
-renews its lease; one that said that it goes away meanwhile is not missed.
+This gives nobody authority over anything. A program that waits for an outcome asks again within a minute, one that
+works renews its lease; one that said that it goes away meanwhile is not missed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def listens(run: Run, token: Token | None) -> None:
 
 
 def miss() -> int:
-    """Say of each program that was not heard of lately that it is missed; how many of them there were."""
+    """Mark each program that was not heard of lately as missed; return how many there were."""
     with transaction.atomic():
         silent = Client.objects.filter(deferred=False, missed_at__isnull=True, heard_at__lt=Now() - MISSED)
         found = list(silent.select_related("run").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])

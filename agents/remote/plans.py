@@ -1,7 +1,7 @@
-"""Versions of agents that live outside: a plan as it was sent, checked as a class's is, and what comes of it.
+"""Versions of external agents: a plan as it was sent, checked as a class's is, and what comes of it.
 
 A plan's row is found by its digest, so the same version registered twice is one row. It is registered for teams, and
-theirs alone are the runs that start by it; another plan under the same version is refused while runs of theirs by the
+only they can start runs by it; another plan under the same version is refused while runs of theirs by the
 first are under way, as it is for agents whose code is here.
 """
 
@@ -41,7 +41,7 @@ TAKEN = "model_"  # pydantic's own names
 
 
 def keep(spec: PlanSpec) -> Plan:
-    """Store the plan of a version that lives outside. Raises PlanRefused with every fault at once."""
+    """Store the plan of an external version. Raises PlanRefused with every fault at once."""
     return stored.keep(_checked(canonical(spec.to_json())), external=True)
 
 
@@ -77,7 +77,7 @@ def _checked(body: bytes) -> PlanSpec:
     if any(name == spec.agent for name, _ in registry.agents()):
         raise PlanRefused([FieldError(pointer="", message=f"{spec.agent} is an agent of this server")])
     with validate.counted():
-        # What a step reads cannot be looked for in a schema that is none.
+        # Only a valid schema can be searched for what a step reads.
         faults = list(_schema_faults(spec.state_schema)) or list(_step_faults(spec))
         if faults:
             raise PlanRefused(faults)

@@ -1,4 +1,4 @@
-"""Under which policy a program asks: the one that it names, or the only one that its token is for."""
+"""The policy under which a program asks: the one that it names, or the only one that its token is for."""
 
 from __future__ import annotations
 

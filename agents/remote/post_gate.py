@@ -1,6 +1,6 @@
 """A gate posted without a run: the plan that it implies, and the run that is started for it.
 
-A program that only wants to ask before it does something needs no plan of its own. What it asks about says one: a gate,
+A program that only wants to ask before it does something needs no plan of its own. Its card implies one: a gate,
 and after it an effect for each action, by the action's id. The state holds the arguments of each under its id, what
 each gave under `<id>_result`, and beside them whatever the program wants to show.
 """
@@ -120,7 +120,7 @@ def post(
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
         except InputRefused as error:
-            if faults := asking.faults_of(posted.card):  # in the words of what was sent
+            if faults := asking.faults_of(posted.card):  # the errors point into what was sent
                 raise WorkInvalid(faults) from error
             raise
         claim = claims.claim(

@@ -1,4 +1,4 @@
-"""What every call about a run from outside asks first, in one statement: whether it may be made, how the run stands.
+"""What every external call about a run checks first, in one statement: whether it is allowed, and the run's status.
 
 The rules are those of permissions.teams_where and Run.visible_to, written out: to put them together for each call takes
 longer than the call.

@@ -1,7 +1,7 @@
 """What a program elsewhere says of the turn that it was given: what a step wrote, what became of an effect.
 
 Everything is checked before anything is written: what does not fit is told with its place, and the run stays where it
-was. What the runner does with it then is what it does with what a method of its own returned.
+was. The runner then treats it like the return value of a local method.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def begin(slice: Slice, name: str) -> Turn:
 
 
 def begin_undo(slice: Slice, effect: int) -> Turn:
-    """Write the intent of taking an effect back. Raises OutOfTurn and Fenced.
+    """Write the intent of undoing an effect. Raises OutOfTurn and Fenced.
 
-    What stands on it by now, as a fork may, is left as it is, and the turn is whatever comes then.
+    An effect that a fork depends on by now is left as it is, and the turn is whatever comes then.
     """
     if effect not in {row.pk for row in slice.unsettled()}:
         raise OutOfTurn(f"The run has not left effect {effect} behind, so nothing takes it back.")
@@ -179,7 +179,7 @@ def late(row: Effect, status: str, written: Written, error: str) -> None:
 
 
 def released(slice: Slice) -> Turn:
-    """Let go of the run as it stands. Raises Fenced."""
+    """Let go of the run as it is. Raises Fenced."""
     claims.release(slice.claim, status="queued", reason="let go by its program", by=slice.by, attempts=0)
     return rest(slice)
 

@@ -1,6 +1,6 @@
 """A state as its JSON Schema says it, as a pydantic model: what the runner reads and writes fields by.
 
-The schema comes from outside and is as little trusted as a value: it is asked by approvals.schema.validate, which
+The schema comes from outside and is as little trusted as a value: it is read by approvals.schema.validate, which
 follows no reference out of it and runs no pattern that backtracks.
 """
 
@@ -60,7 +60,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
         kind = _annotated(held[name], part, beside) if listed else Annotated[Any, held[name]]
         start = part.get("default", [] if listed else None)
         members[name] = (kind, Field(default_factory=partial(copy.deepcopy, start)) if optional else ...)
-    with warnings.catch_warnings():  # a field may have the name of something that pydantic has besides
+    with warnings.catch_warnings():  # a field may have the name of one of pydantic's own attributes
         warnings.simplefilter("ignore", UserWarning)
         made = create_model("State", __base__=_State, **members)
     made.described, made.held = dict(schema), held

@@ -1,7 +1,7 @@
 """Turns: what a program elsewhere has to do next, and how the runner gets there.
 
 A program claims a run. The runner takes it as far as it goes without calling anything, and what it comes to then is
-the program's turn: to run a step, ask at a gate, do an effect, take one back. All of it is under the program's claim,
+the program's turn: to run a step, ask at a gate, do or undo an effect. All of it is under the program's claim,
 whose fencing token it sends with everything.
 """
 
@@ -35,10 +35,10 @@ TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by t
 
 @dataclass(frozen=True)
 class Turn:
-    """Where the run stands, and what its program has to do. `kind` is empty where it has nothing to do now.
+    """Where the run is, and what its program has to do. `kind` is empty where it has nothing to do now.
 
-    `effect` is the row of the effect, or of taking it back, once its intent is written: until then the program has
-    to say that it begins. `undoes` is the effect that is to be taken back.
+    `effect` is the row of the effect, or of its undo, once its intent is written: until then the program has to
+    say that it begins. `undoes` is the effect that is to be undone.
     """
 
     run: Run
@@ -54,7 +54,7 @@ class Turn:
 
 
 def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
-    """Take a run that stands still, for `lease` seconds at a time, and say what is to be done.
+    """Claim a run that nobody holds, for `lease` seconds at a time, and say what is to be done.
 
     The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
     """

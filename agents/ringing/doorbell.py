@@ -35,7 +35,7 @@ _quiet_until = 0.0
 def ring(run_id: int, queue: str) -> bool:
     """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker.
 
-    Nobody is asked about a run of an agent that lives outside (no queue): whoever works on it hears of it as pages do.
+    No worker is asked about a run of an external agent (no queue): its program hears of it as pages do.
     """
     return not queue or _send("agents.advance", run_id, queue)
 

@@ -65,9 +65,9 @@ def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
 
 
 def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
-    """Go on with the effect for whose sake the gate was opened again: what was done since it first closed stands.
+    """Go on with the effect for whose sake the gate was opened again; keep what was done since it first closed.
 
-    An edit of what that was made of sends the run back to the gate instead, so that it is undone and done anew.
+    An edit of its inputs sends the run back to the gate instead, so that it is undone and done anew.
     """
     by, effect = _who(outcome), slice.path.head.step
     before, since = _first_asked(slice, spec)
@@ -133,7 +133,7 @@ def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dic
 def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     answer = outcome.answered or {}
     choice = answer.get("choice")
-    # First what is about an effect that was left behind: it may be one that the run would adopt from here.
+    # An answer about an effect that was left behind comes first: the run might adopt that effect from here.
     if choice in STATUS_BY_ANSWER:
         return _left(slice, spec, gate, outcome, answer)
     if _asks(gate, *STATUS_BY_ANSWER):
@@ -195,7 +195,7 @@ def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> b
     if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
         with transaction.atomic():
             hold_left_behind.lock(slice.run)
-            row.kept(by=_who(outcome))  # an undo in doubt stays so, and with it whether the effect still stands
+            row.kept(by=_who(outcome))  # an undo in doubt stays in doubt, and so does the effect
             return _aside(slice, spec, outcome)
     return _stop(slice, spec, outcome, leave=True)
 
@@ -270,10 +270,10 @@ def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
         reason = f"{quoted([spec.title])} failed; {_why_ended(outcome)}"
     end = "failed"
-    if leave:  # its work is what it was; that this is not settled is said beside it
+    if leave:  # its work stays as it was; the reason says that this effect is not settled
         reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
         end = slice.run.ending if slice.run.ending not in ("", settling.NOW) else end
-    if slice.run.ending == "cancelled":  # that withdrew the question, and is how the run ends
+    if slice.run.ending == "cancelled":  # cancelling withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
         by = Actor(slice.run.ending_by, slice.run.ending_by_name)
     with transaction.atomic():

@@ -1,6 +1,6 @@
 """The runner: takes one run as far as it goes.
 
-Claim it (guarded; the token fences whoever had it before), load its head verified, apply what was decided at a
+Claim it (guarded; the claim token fences whoever had it before), load its head verified, apply what was decided at a
 gate there, and execute step after step; each step is one statement that writes checkpoint, status and event under
 the token. Until the run waits or ends, or its time slice is over and others get their turn.
 """
@@ -113,7 +113,7 @@ def _work(claim: Claim, beat: Beat) -> None:
 
 
 def go_on(slice: Slice) -> None:
-    """Take a claimed run from where it stands: what was decided first, then step after step."""
+    """Take a claimed run on from its head: what was decided first, then step after step."""
     run, gate = slice.run, opening.at_head(slice)
     if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
         return

@@ -1,12 +1,12 @@
-"""Bringing a run whose version is gone up to the version that takes it.
+"""Upgrading a run whose version is gone to the version that takes it.
 
-It is tried out before the run is claimed, so that a run which cannot be brought up stays as it is, its gate open,
+It is tried out before the run is claimed, so that a run which cannot be upgraded stays as it is, its gate open,
 and says why on its page. Under the claim an outcome that was decided and not applied yet comes first: it was given
 over the old state, and applying it needs the old plan, which is data, and no code. Then, in one transaction, what
 the run still asks is withdrawn and the new state saved, as a checkpoint of the new plan. An approval does not go
 over, since it was given for another version: what it allowed is asked again.
 
-An effect that the run has performed must keep its name: by it a row of the ledger is adopted, or undone.
+An effect that the run has performed must keep its name: a row of the ledger is adopted, or undone, by it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def brought(run: Run, snapshot: Snapshot, way: Way) -> dict[str, Any]:
 
 
 def claim(run_id: int, *, worker: str) -> Claim | None:
-    """Claim a run whose version is gone and that this worker can bring up; None where there is none to take."""
+    """Claim a run whose version is gone and that this worker can upgrade; None where there is none to take."""
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     run = waiting.filter(plan__agent__in=names).first() if names else None
@@ -199,7 +199,7 @@ def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
 
 
 def wake(run: Run) -> bool:
-    """Wake the run, where it can be brought up; says whether it was."""
+    """Wake the run, where it can be upgraded; says whether it was."""
     way = registry.way_of(run.plan)
     if way is None or _hopeless(run, way):
         return False

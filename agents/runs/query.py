@@ -57,7 +57,7 @@ class Wanted:
     """What is asked for; an empty value asks for anything."""
 
     status: str = ""
-    waits: bool = False  # for the reader's own word
+    waits: bool = False  # for the reader's own decision
     agent: str = ""
     version: str = ""
     team: int = 0
@@ -68,7 +68,7 @@ class Wanted:
     thread: str = ""
     forks_of: int = 0
     before: int = 0  # the run above the first one
-    upto: int = 0  # the newest that is told: of a list that is open, nothing is put on top
+    upto: int = 0  # the newest that is listed: a list that is open gets nothing on top
 
     @property
     def filtered(self) -> bool:

@@ -1,7 +1,7 @@
 """What of the runner's own rows goes with the checkpoints that retention removes.
 
 A memo belongs to the checkpoint from which a step was sent on, and is asked for only while the head, or what went
-aside since, stands there. Retention never removes those. Once the run is past it nothing leads back to that very
+aside since, is there. Retention never removes those. Once the run is past it nothing leads back to that very
 checkpoint: a rewind makes a new one, with a memory of its own. So its memos go with it.
 """
 

@@ -41,7 +41,7 @@ def start_run(
 ) -> Run:
     """Start a run and ring for it after commit; the same key gives the same run.
 
-    `agent` is a name, of which the newest version runs, or the version itself where it lives outside.
+    `agent` is a name, of which the newest version runs, or the version itself of an external agent.
 
     `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
@@ -102,7 +102,7 @@ def checked(state: type[BaseModel], input: Any) -> BaseModel:
     strange = [name for name in input if name not in state.model_fields]
     errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
     try:
-        fields.veil(state).kept(dict(input), {})  # a placeholder stands for nothing here
+        fields.veil(state).kept(dict(input), {})  # there is no secret behind a placeholder here
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     try:

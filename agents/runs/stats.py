@@ -19,7 +19,7 @@ from checkpoints.models import Run
 
 LOOKED_AT = 1000  # the newest runs of an agent
 WINDOW = timedelta(days=30)  # in which a run ended, or a gate was closed
-PATIENCE = timedelta(seconds=60)  # that a run may be due before it says that nobody takes it up
+PATIENCE = timedelta(seconds=60)  # how long a run may be due before it counts as taken up by nobody
 WITHIN = (timedelta(minutes=5), timedelta(hours=1), timedelta(hours=8), timedelta(days=1))
 
 _FIGURES = """

@@ -1,1 +1,1 @@
-"""Whether workers serve an agent: announced by each of their processes, and told where a run waits for one."""
+"""Whether workers serve an agent: announced by each of their processes, and shown where a run waits for one."""

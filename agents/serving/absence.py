@@ -11,7 +11,7 @@ from agents.models.worker import SILENT
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
-LATE = timedelta(seconds=10)  # that a run may be due before it is told that nobody takes it up
+LATE = timedelta(seconds=10)  # how long a run may be due before its page says that nobody takes it up
 # For a plan `p.id`: whether a process that takes its runs is there, and when one was last heard of.
 SERVED = f"""
 SELECT coalesce(bool_or(NOT w.stopped AND w.heard_at > statement_timestamp() - interval '{SILENT.total_seconds()} s'),

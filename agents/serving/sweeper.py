@@ -1,7 +1,7 @@
 """The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
-gates past their deadline, takes on runs whose program elsewhere is gone, seals the audit and rings for a verification
+gates past their deadline, takes on runs whose external program is gone, seals the audit and rings for a verification
 of it, and for messages to webhooks. A ring carries nothing, so that two sweepers, or one too many rings, do no harm.
 How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a queued run would not be
 due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again. How many may wait in a

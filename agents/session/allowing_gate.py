@@ -1,4 +1,4 @@
-"""Which gate allowed an effect, and what it showed when it did."""
+"""The gate that allowed an effect, and what it showed when it did."""
 
 from __future__ import annotations
 

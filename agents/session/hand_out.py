@@ -1,7 +1,7 @@
-"""Handing out: the runner comes to a method that it cannot call, because a program elsewhere does that.
+"""Handing out: the runner comes to a method that it cannot call, because an external program does that.
 
 What is to be done is raised as HandOut, past everything that guards against a step's own failures, up to whoever asked
-for it. When the program has done it, the same place is come to again with what it gave, and goes on with that.
+for it. When the program has done it, the runner comes to the same place again with what it gave, and goes on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HandOut(BaseException):
 
 @dataclass
 class Hands:
-    """Where the runner comes to a program elsewhere: what it has given, and what it is about to do."""
+    """The runner's side of an external program: what it has given, and what it is about to do."""
 
     given: Given | None = None
     begins: str = ""  # the effect's step

@@ -22,7 +22,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
 GRACE = 5.0  # seconds past a step's limit
-HALT_EVERY = 0.5  # seconds between two looks for a person's wish that the run halt
+HALT_EVERY = 0.5  # seconds between two looks for a person's request that the run halt
 log = structlog.get_logger()
 
 

@@ -1,6 +1,6 @@
 """What people wrote into a run's state by hand on its path: an edit of a checkpoint, and the words of a rewind.
 
-Nobody agreed to that. So a permission that was given before it does not hold for what is made of it; see
+Nobody approved that. So a permission given before does not hold for what is made of it; see
 approvals.cards.binding.loose_names.
 """
 

@@ -1,4 +1,4 @@
-"""The path from the root to a run's head: what was executed on it, and which gates' outcomes stand on it.
+"""The path from the root to a run's head: what was executed on it, and which gates' outcomes are on it.
 
 Read by one query a slice, on first need, and extended by what the slice saves. A branch that was left by a
 rewind is no part of it; a fork's path begins in the run that it was forked from.

@@ -51,8 +51,8 @@ class Slice:
     beat: Beat
     attempt: int
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
-    hands: Hands | None = None  # where the agent lives outside
-    for_whom: int | None = None  # there, the id of whoever answers for the program that speaks now
+    hands: Hands | None = None  # of an external agent
+    for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
 
     @property
     def agent(self) -> type[Agent]:

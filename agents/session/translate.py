@@ -1,8 +1,8 @@
 """What was done under another version of the agent, in the words of the one that goes on.
 
 An effect's row names the checkpoint that it was started from, and has what it gave; both are of the version that ran
-then, whose fields may have other names. The upcasters that bring a run's state up to this version bring up these too.
-Where no upcaster leads on, nothing is guessed: whoever needs the words is told so, and asks a person.
+then, whose fields may have other names. The upcasters that upgrade a run's state to this version upgrade these too.
+Where no upcaster leads on, nothing is guessed: the caller is told so, and asks a person.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which effects a run has left behind on an abandoned branch, and when they have to be settled.
 
-An effect stands where its execution is on the path to the head. One that is not is *unsettled*: a later execution
+An effect counts where its execution is on the path to the head. Any other is *unsettled*: a later execution
 of the same step on the same input may still adopt it, so it is undone only once nothing ahead can, and with it
 every effect that was made of what it gave. Pure but for the one query.
 """

@@ -72,7 +72,7 @@ def execute(slice: Slice, spec: StepSpec) -> bool:
 def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
     """Call the step's method with what it reads, under its time limit. Raises whatever it raises.
 
-    Where the agent lives outside: what was given for it. Raises HandOut where nothing was.
+    For an external agent, take what was given for it. Raises HandOut where nothing was.
     """
     if slice.hands is not None:
         given = slice.hands.take(spec)

@@ -178,7 +178,7 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     """Return the JSON Schema of what a step returns: an object of the fields that it writes."""
     schema = slice.plan.state_schema
     known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
-    if len(spec.writes) == 1:  # what happened has a result: the only thing that the step returns is not nothing
+    if len(spec.writes) == 1:  # what happened has a result: the step's only field cannot be left out
         known = {name: {**resolved(part, schema)} for name, part in known.items()}
         for part in known.values():
             part.pop("default", None)
@@ -209,7 +209,7 @@ def _ask_aside(
     *,
     reasons: list[str],
 ) -> None:
-    """Ask at a checkpoint of its own: another gate may stand at the head, and is asked again afterwards."""
+    """Ask at a checkpoint of its own: the head may have another gate, which is asked again afterwards."""
     with transaction.atomic():
         asking = Gate.objects.open().filter(run=slice.run)
         gates = list(asking.select_for_update().order_by("pk"))
@@ -246,7 +246,7 @@ def _ask(
         resource=f"run {slice.run.pk}",
         risk=risk,
         reasons=reasons + ([f"{named(spec)} cannot be undone"] if spec.irreversible else []),
-        # An answer may let the effect run: whoever gives it sees with what.
+        # An answer may let the effect run, so whoever gives it sees the arguments.
         actions=shown or (shown_for(slice, spec) if allows is None else []),
         preconditions=carried(slice, spec) if permits else [],
         allows=[spec.name] if permits else [],

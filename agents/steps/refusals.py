@@ -1,6 +1,6 @@
 """What validators refused: kept as failures of their step, and counted until the output is accepted.
 
-Refusals of one output by several validators count once. A person's word starts the count anew: what was refused
+Refusals of one output by several validators count once. A person's decision starts the count anew: what was refused
 before it was on other terms.
 """
 

@@ -166,7 +166,7 @@ def _wrote(place: Place, step: StepSpec, name: str) -> bool:
 
 
 def _move(slice: Slice, spec: StepSpec, back: Back) -> None:
-    """Move the head to before a producer, with every word against the output that is not said there yet."""
+    """Move the head to before a producer, with every refusal of the output that its feedback does not hold yet."""
     target = store.load_checkpoint(back.checkpoint)
     there = target.state.get(spec.feedback) or []
     rows = refusals.standing(slice.run.pk, spec.name)

@@ -61,11 +61,11 @@ def _numbered(request: HttpRequest, asked: str) -> list[Place]:
 
 
 def _gates(request: HttpRequest, asked: str) -> list[Place]:
-    """Open gates whose rows have words that begin so; the next of the reader's own where nothing is asked."""
+    """Return open gates with words that begin so; the next of the reader's own where nothing is asked."""
     queue = ALL if asked else MINE
     if asked and not beginnings(asked):
         return []
-    named = numbered(asked)  # what has the very number stands first already
+    named = numbered(asked)  # a gate of that number is listed first already
     found = reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))
     return [_gate(gate) for gate in found if gate.pk not in named]
 
@@ -76,7 +76,7 @@ def _runs(request: HttpRequest, asked: str) -> list[Place]:
         return []
     found = query.ids(query.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
-    _, named = numbered(asked)  # stands first already
+    _, named = numbered(asked)  # is listed first already
     return [_run(runs[each]) for each in found if each in runs and each != named]
 
 

@@ -33,7 +33,7 @@ from checkpoints.runs.plans import of_teams, spec_of
 PAGE = 40
 PLANS = 500  # of which the newest are offered to choose from
 WORDS = 200  # characters
-WAITS = "mine"  # among the statuses: those that wait for the reader's own word
+WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
 STATUSES = (("", "All"), (WAITS, "Waits for me"), *((each.value, str(each.label)) for each in Run.Status))
 
 

@@ -42,7 +42,7 @@ class Fate:
 
     @property
     def mark(self) -> Mark:
-        """Return the mark that tells it in a word."""
+        """Return the mark, with the word for what became of the effect."""
         done = self.effect
         if done.left_open:
             return replace(KEPT, word="may have happened; left open", status="unknown")

@@ -34,15 +34,15 @@ class Saved:
     next_step: str = ""
     by: str = ""  # who ordered it, where a person did
     why: str = ""  # their reason (untrusted)
-    origin: str = ""  # the checkpoint of another run on which it stands: "3 of R-7"
+    origin: str = ""  # the checkpoint of another run that it follows: "3 of R-7"
     version: str = ""  # of the agent, where the run came to another one
     name: str = ""  # that somebody gave it (untrusted)
-    noted: int = 0  # notes of people that stand on it
+    noted: int = 0  # people's notes on it
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One decision on a gate. `comment` is a person's word (untrusted); one that no longer counts has lapsed."""
+    """One decision on a gate. `comment` is a person's text (untrusted); a decision that no longer counts has lapsed."""
 
     name: str
     verdict: str
@@ -147,7 +147,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where the run is now: its head, what it does next, and why it stands still or ended."""
+    """Where the run is now: its head, what it does next, and why it waits or ended."""
 
     status: str
     head: str
@@ -162,7 +162,7 @@ class Standing:
     frozen: bool = False  # a checkpoint did not verify
     ending: str = ""  # the status in which it ends once its effects are settled; "now": it goes on then
     halting: bool = False  # a person asked its worker to stop at the next step
-    program: Program | None = None  # of an agent that lives outside, while the run lives
+    program: Program | None = None  # of an external agent, while the run lives
 
     @property
     def gone(self) -> bool:

@@ -1,4 +1,4 @@
-"""Where each row of a timeline stands and what part of the graph it draws.
+"""The place of each row of a timeline, and the part of the graph that it draws.
 
 A run is a tree of checkpoints; its rows are shown in the order they came. The path from the root to the head
 keeps lane 0. What was left behind, and what was forked off, is cut into chains of neighbours, and each chain

@@ -111,7 +111,7 @@ class _Teller:
         self.fates = _landed(story)
         self.failures: dict[tuple[str, str], list[Failed]] = defaultdict(list)
         self.refusals: dict[int, list[Failed]] = defaultdict(list)
-        self.gap: Row | None = None  # the newest above: what stands on a checkpoint that is gone follows it
+        self.gap: Row | None = None  # the newest above: what belongs to a checkpoint that is gone follows it
         self.forks: dict[str, list[Forked]] = defaultdict(list)
         for gate in story.gates:
             self.gates[gate.base].append(gate)

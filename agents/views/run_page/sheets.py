@@ -97,7 +97,7 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
-    # Where a step was saved for the first time; what took its result over later is told beside it.
+    # The checkpoint that saved a step first; those that took its result over later are listed beside it.
     landed = {(row.base.hex, row.step): row.landed[0] for row in scene.effects if row.landed}
     called = scene.story.called
     rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way], called)
