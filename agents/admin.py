@@ -111,7 +111,7 @@ class TokenAdmin(ReadOnlyAdmin):
         return [own, *super().get_urls()]
 
     def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
-        """Let it open nothing any more."""
+        """Revoke the token, so that it opens nothing any more."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
         if not _revokes(request):

@@ -19,9 +19,9 @@ def advance(run_id: int) -> None:
 
 @worker_init.connect
 def warm(**_: Any) -> None:
-    """Read the agents and their plans before there is a process that runs them: each of those begins with them.
+    """Read the agents and their plans before any process runs them: each process inherits them.
 
-    What such a process does as it begins is said here and no sooner, so that it comes after what Celery does then,
+    What such a process does as it begins is registered here and no sooner, so that it comes after Celery's own part,
     which closes the database's connections and their pool.
     """
     warming.warm()
@@ -30,13 +30,13 @@ def warm(**_: Any) -> None:
 
 
 def join(**_: Any) -> None:
-    """Say that this process serves. Nothing here waits: Celery kills a process that is silent as it begins."""
+    """Announce that this process serves. Nothing here waits: Celery kills a process that is silent as it begins."""
     announcing.begin()
 
 
 @worker_process_shutdown.connect
 def leave(**_: Any) -> None:
-    """Say that this process serves no more."""
+    """Announce that this process serves no more."""
     announcing.end()
 
 

@@ -57,11 +57,11 @@ def issue(
     form: str = "",
     by: Actor,
 ) -> tuple[Token, str]:
-    """Make a token, with its event; the row and the token itself, which nobody can read again.
+    """Make a token, with its event; return the row and the token itself, which nobody can read again.
 
     With `agent` it is that agent's: of one team, in which its owner may start runs, and with `policy` it asks under
-    that one only. `form` names the form by which it
-    was asked for, which makes one and no more. Raises TokenRefused and FormUsed.
+    that one only. `form` names the form by which it was asked for, which makes one token and no more. Raises
+    TokenRefused and FormUsed.
     """
     check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent, policy=policy)
     sent = PREFIX + secrets.token_urlsafe(32)
@@ -78,7 +78,7 @@ def issue(
 
 
 def revoke(token: Token, *, by: Actor) -> bool:
-    """Let it open nothing any more, with its event; False where it was revoked before."""
+    """Revoke the token, with its event; False where it was revoked before."""
     with transaction.atomic():
         left = Token.objects.filter(pk=token.pk, revoked_at__isnull=True)
         if not left.update(revoked_at=Now(), revoked_by=by.id):

@@ -99,8 +99,8 @@ class Agent(metaclass=AgentType):
         """Call fn(*args) and keep its result; where it is kept already, return that and call nothing.
 
         Kept across a crash, a retry and a person's "try again", by `name`, the arguments and `salt`; made anew
-        after "send back" or a refusal. Arguments and result are what JSON can say, and the result comes back as
-        JSON gives it, the first time too. A crash between the call and its keeping makes the call once more.
+        after "send back" or a refusal. Arguments and result must be JSON values, and the result comes back as
+        decoded JSON, the first time too. A crash between the call and its keeping makes the call once more.
         """
         if self.memory is None:
             raise AgentError(f"once({name!r}) was called outside a running step, where nothing is kept.")

@@ -154,11 +154,11 @@ def effect(
     """Declare a step that changes the outside world. A parameter named `key` gets the idempotency key.
 
     `title`: what reviewers call it; without one, its name in words.
-    `undo` names the method that takes it back; `idempotent`: the provider does a key once, so that an unknown
+    `undo` names the method that undoes it; `idempotent`: the provider performs a key once, so that an unknown
     end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
     would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
-    `action`: where the effect performs several actions of one gate, one each time it runs, the field that it reads
-    which one from, by its id. `responds`: the field that a reviewer's answer in the effect's place is written to; an
+    `action`: where the effect performs several actions of one gate, one each time it runs, the field that holds
+    the id of the next. `responds`: the field that a reviewer's answer in the effect's place is written to; an
     answer to one whose field is a list is an item of it. `then`: the step that comes after it, whether it was
     performed, passed by or answered for, where that is not the next in order.
     """
@@ -205,7 +205,7 @@ def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
     """Declare a method that looks at the world and changes nothing: it checks a precondition. Returns JSON values.
 
     A SecretStr or SecretBytes among them is compared and never kept or shown.
-    It leaves out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
+    It must leave out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
     the step that wanted it: the gate, or the effect, whose attempts are tried again.
     """
     said = Method("observation", timeout=timeout)
@@ -215,7 +215,7 @@ def observation(method: Any = None, /, *, timeout: float = 60.0) -> Any:
 def validator(method: Function, /) -> Function:
     """Declare a method that judges a step's output: it reads the state as the step left it.
 
-    Returns None where all is well, else its words: a text, or a list of texts. It belongs to the steps that name
+    Returns None where all is well, else what is wrong: a text, or a list of texts. It belongs to the steps that name
     it in `validators`, and is run by the runtime, never by the step.
     """
     return _marked(Method("validator"))(method)
@@ -250,10 +250,10 @@ def gate(
 
     `title`: what reviewers call it; without one, its name in words.
 
-    One annotated `-> Card` always asks, and is held to it: what comes after it is then foretold no further than that.
+    One annotated `-> Card` must always ask; an impact then foretells nothing beyond it.
 
-    `allows`: the effects that a yes permits; `edits`: the fields that a reviewer may change; `on_reject`: the step
-    it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
+    `allows`: the effects that an approval permits; `edits`: the fields that a reviewer may change; `on_reject`: the
+    step it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
     `on_skip`: the one when there is nothing to ask;
     `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets what they
     all gave when the gate was opened, by name, so that the card can say what is wrong already.

@@ -50,7 +50,7 @@ def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Envi
 def config_for(run: Run, agent: type[Agent]) -> BaseModel | None:
     """Return the run's configuration as its steps get it, a copy of their own; None where the agent has none.
 
-    Names that the agent has no more are passed over, and new ones have their defaults. Raises ConfigRefused.
+    Names that the agent no longer has are ignored, and new ones have their defaults. Raises ConfigRefused.
     """
     return configured(agent, recorded(run).get("config", {}))
 

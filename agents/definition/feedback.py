@@ -36,8 +36,8 @@ class Words(TypedDict, total=False):
 def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime, gate: int = 0) -> dict[str, Any]:
     """Return the write that appends the words to the list `field`; nothing where the agent has no such list.
 
-    `gate` is the id of the gate at which they were said, 0 for none. Raises ValueRefused where an item is another
-    thing to the agent.
+    `gate` is the id of the gate at which they were said, 0 for none. Raises ValueRefused where the agent's
+    items have another form.
     """
     return told(agent, field, [Words(text=text, by=by, at=at, gate=gate)])
 

@@ -162,7 +162,7 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration
     """Hash the step's source, its declared helpers, what judges it and what it observes.
 
     A stricter validator makes another step, and so does an observation that looks at something else: an approval
-    that binds what was observed must not be held against that. Another title makes the same step.
+    binds what was observed, and must not be compared with that. Another title makes the same step.
     """
     called = [getattr(agent, name) for name in (*said.validators, *said.observes)]
     sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]

@@ -161,7 +161,7 @@ class Stored:
     looking: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def look(self) -> dict[int, Registered]:
-        """Store what waits no more: the runs of other code have ended, or were cancelled.
+        """Store the versions that no longer wait: the runs of other code have ended, or were cancelled.
 
         One thread looks at a time, and what another may be reading is not changed in its place: else the one that
         began with older rows would put them back.

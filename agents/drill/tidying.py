@@ -20,8 +20,8 @@ Fates = Counter[tuple[str, str]]  # (effect step, status) -> how often
 def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
     """Send the run back to its beginning and cancel it there, which undoes what can be undone.
 
-    What became of its effects, and why not more; empty where nothing is left to say. Nothing is touched where none
-    of the people may rewind runs of its team.
+    Return what became of its effects, and why not more; empty where nothing is left to say. Nothing is touched where
+    none of the people may rewind runs of its team.
     """
     problem = ""
     run = Run.objects.get(pk=run_id)

@@ -54,7 +54,7 @@ class Walked:
 
 
 def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
-    """Start a run of the drill's own; its id. Raises AgentError."""
+    """Start a run of the drill's own and return its id. Raises AgentError."""
     title = one_line(f"Drill: {drilled.agent.title(checked(drilled.agent.State, input))} ({label})", 200)
     run = start_run(
         drilled.spec.agent, input, by=DRILL, team=Group.objects.get(pk=team), title=title, key=key, config=config

@@ -87,7 +87,7 @@ def _gate(slice: Slice, outcome: Outcome) -> str:
 def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
     """Look again before an effect that was provably not done is sent once more under its grant. Raises as `permit`.
 
-    Not for one whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
+    Not for an effect whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
     """
     if row.grant is not None:
         preconditions.check(slice, spec, row.grant.outcome.approved())

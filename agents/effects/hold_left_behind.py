@@ -27,7 +27,7 @@ def drop_orders(run: Run) -> None:
 
 
 def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
-    """Hold the state that each unsettled effect started from, which its undo reads; the effects, oldest first."""
+    """Hold the state that each unsettled effect started from, which its undo reads; return them, oldest first."""
     rows = unsettled.of_run(run.pk, path)
     for row in rows:
         reason = f"{row.step} is not settled yet"

@@ -78,6 +78,6 @@ def _reported(row: Effect, settle: Callable[[], None], said: Status, reason: str
 
 
 def contradicted(row: Effect, said: str) -> None:
-    """Keep for people that somebody says otherwise than what the row was settled as, and stays."""
+    """Record, for people, a report that contradicts how the row was settled; the row stays as it is."""
     data = {"effect": row.pk, "step": row.step, "key": row.key, "said": str(said), "status": row.status}
     event_log.record("effect.contradicted", subject=row.subject, run=row.run, by=actors.SYSTEM, data=data)

@@ -38,7 +38,7 @@ log = structlog.get_logger()
 def perform(slice: Slice, spec: StepSpec) -> bool:
     """Take the effect one step on from whatever its rows say; says whether the slice goes on.
 
-    Raises NotVerified where they do not say what was recorded of it.
+    Raises NotVerified where the rows differ from what was recorded of the effect.
     """
     word = allowing_gate.refused(slice, spec)
     if word is not None:  # even where it was done before: that is off the path now, and will be undone

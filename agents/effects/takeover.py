@@ -38,7 +38,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
 def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
     """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
 
-    Where it is not there any more, whoever said that nothing is to be done is asked again.
+    Where that result is gone by now, people are asked again.
     """
     with transaction.atomic():
         # Locked, so that its own run looks for forks that depend on it either before this or after it.

@@ -98,7 +98,7 @@ def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
 
 
 def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
-    """Take the effect back, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
+    """Undo the effect, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
     row.verified()
     said = declared(slice, spec.undo)
     undo = row.undos.select_related("run").order_by("-generation").first()

@@ -71,7 +71,7 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
     """Wait again for the gate at the head, which is still open. False where it was closed meanwhile.
 
     The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
-    would find a running run, and nobody would come back.
+    would find a running run, and nobody would wake the run again.
     """
     with transaction.atomic():
         if not Gate.objects.select_for_update().filter(pk=gate.pk, status=Gate.Status.OPEN).exists():

@@ -85,8 +85,8 @@ def look(slice: Slice, name: str) -> Any:
 def _hidden(slice: Slice, value: Any) -> Any:
     """Return what was observed, with nothing in it that may not be shown: this is what is kept, compared and shown.
 
-    A secret of the observation's own becomes a mark that tells it from another one and from no other run's; a secret
-    of the state becomes the mask, wherever a text holds it.
+    A secret that the observation itself returns becomes a mark that tells the secrets of one run apart; marks of
+    two runs cannot be compared. A secret of the state becomes the mask, wherever a text holds it.
     """
     veil = fields.veil(slice.agent.State)
     words = veil.words(slice.snapshot.state) if veil else []
@@ -144,7 +144,7 @@ def _failure(name: str, error: BaseException) -> Exception:
 
 
 def _tell(slice: Slice, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
-    """Keep that it was withheld, whatever becomes of this worker before the gate asks again."""
+    """Record that the effect was withheld, whatever becomes of this worker before the gate asks again."""
     log.warning("effect.withheld", step=spec.name, gate=approved.gate, preconditions=ids)
     data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}
     with transaction.atomic():

@@ -28,7 +28,7 @@ class ClientQuerySet(models.QuerySet["Client"]):
     """Questions about many clients."""
 
     def heard(self, run_id: int) -> int:
-        """Note that the run's program was heard now; how many rows that changed."""
+        """Note that the run's program was heard now; return how many rows that changed."""
         return self.filter(run_id=run_id).filter(Q(heard_at__lt=Now() - HEARD)).update(heard_at=Now())
 
     def missed(self) -> ClientQuerySet:

@@ -209,7 +209,7 @@ class Effect(models.Model):
         check_row("effect", self.pk)
 
     def intended(self, *, by: Actor) -> None:
-        """Tell that it is about to be sent. In the transaction that made the row."""
+        """Record the event that it is about to be sent, in the transaction that made the row."""
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
         event_log.record("effect.intended", subject=self.subject, run=self.run, by=by, version=self.version, data=data)

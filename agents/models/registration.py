@@ -35,7 +35,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
     def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
         """Return the plan that the team has for a version, of the newest where none is named; None where it has none.
 
-        The newest is the one that came last as a new one: a process of an older version, begun anew, says that again.
+        The newest is the one first registered last: a process of an older version registers that again as it starts.
         """
         known = self.filter(plan__agent=agent, team=team).select_related("plan")
         if not version:

@@ -33,7 +33,7 @@ class SpokenQuerySet(models.QuerySet["Spoken"]):
         return bool(run_sql(_SAY, (run_id, token, base, step, attempt, text)))
 
     def forget(self, run_id: int, *, token: int) -> None:
-        """Take away what this worker said."""
+        """Delete what this worker said."""
         run_sql("DELETE FROM agents_spoken WHERE run_id = $1 AND token = $2", (run_id, token))
 
     def of(self, run: Run) -> Spoken | None:

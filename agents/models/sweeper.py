@@ -22,7 +22,7 @@ class SweeperPass(models.Model):
 
     @classmethod
     def beat(cls) -> None:
-        """Say that a pass was finished."""
+        """Record that a pass was finished."""
         if not cls.objects.filter(pk=1).update(at=Now()):
             SweeperPass.objects.bulk_create([SweeperPass(pk=1)], ignore_conflicts=True)
 

@@ -23,11 +23,11 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     """Saying and forgetting."""
 
     def beat(self, name: str, plans: Sequence[int]) -> None:
-        """Say that the process is there and takes runs of these plans."""
+        """Record that the process is there and takes runs of these plans."""
         run_sql(_BEAT, [name[:120], list(plans)])
 
     def stop(self, name: str) -> None:
-        """Say that the process takes nothing more."""
+        """Record that the process takes nothing more."""
         self.filter(name=name[:120]).update(stopped=True)
 
     def there(self) -> WorkerQuerySet:

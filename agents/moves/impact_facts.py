@@ -113,12 +113,12 @@ class Lineage:
 
     @cached_property
     def used(self) -> dict[int, int]:
-        """Grant -> the effect that consumed it."""
+        """Map each grant to the effect that consumed it."""
         return {row.grant_id: row.pk for row in self.rows if row.grant_id}
 
     @cached_property
     def given(self) -> dict[int, tuple[Stood, str]]:
-        """Grant -> the gate that gave it, and for which action."""
+        """Map each grant to the gate that gave it, and the action that it is for."""
         return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
 
     def _execution(self, record: Record) -> Execution:

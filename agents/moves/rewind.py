@@ -80,7 +80,7 @@ def rewind(
     `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
     be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
     number of the newest checkpoint that was there to be seen, by which the same order given twice is done once;
-    0: whichever. `key` is of the person's form, which is done once as well, wherever the run is by then. Raises a
+    0: whichever. `key` names the person's form, which is done once as well, wherever the run is by then. Raises a
     RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
     """
     check_may(run, by)
@@ -132,7 +132,7 @@ def edit(
 def settle_now(run: Run, *, by: User, key: str = "") -> Run:
     """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused.
 
-    `key` is of the person's form, as of `rewind`.
+    `key` names the person's form, as for `rewind`.
     """
     check_may(run, by)
     if _done_before(run, key, by):
@@ -164,7 +164,7 @@ def check_may(run: Run, by: User) -> None:
 
 
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
-    """Take the run over, whoever works on it, and change it in one transaction; the run as it is then."""
+    """Take the run over, whoever works on it, and change it in one transaction; return the run as it is then."""
     halted(run, by)
     while True:
         try:
@@ -183,7 +183,7 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
 
 
 def halted(run: Run, by: User) -> None:
-    """Ask the run's worker to let go of it, and wait a moment; what does not listen is fenced afterwards."""
+    """Ask the run's worker to let go of it, and wait a moment; a worker that does not is fenced afterwards."""
     if not claims.ask_to_halt(run, actors.of_user(by)):
         return
     until = time.monotonic() + HALT_SECONDS

@@ -71,8 +71,8 @@ def origins_of(read: Read) -> dict[int, str]:
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     """Map what was executed to where its output was recorded, for the executions that the window reused.
 
-    It is looked for among the newest checkpoints of some runs of the lineage; one that is further off has no place
-    here, and the note of the checkpoint that reused it says which it was.
+    It is looked for among the newest checkpoints of some runs of the lineage; one that is further off is left out,
+    and the note of the checkpoint that reused it names it.
     """
     reused = [each for each in window if each.kind == "reused" and each.input_digest is not None]
     if not reused:

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 def heard(run: Run) -> None:
-    """Note that the run's program is there; with an event where it was missed."""
+    """Record that the run's program is there; with an event where it was missed."""
     with transaction.atomic():
         if not Client.objects.heard(run.pk):
             return  # heard of a moment ago, or there was none yet
@@ -64,7 +64,7 @@ def forsaken() -> GateQuerySet:
 
 
 def withdraw(gate: Gate) -> bool:
-    """Withdraw such a gate; False where its program is heard of in this moment, which its row tells."""
+    """Withdraw such a gate; False where its row says that its program was heard of just now."""
     after = gate.policy.withdraw_after
     if after is None:
         return False

@@ -93,8 +93,8 @@ def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, A
 def begin(slice: Slice, name: str) -> Turn:
     """Write the effect's intent, consuming its grant. Raises OutOfTurn and Fenced.
 
-    Said twice by whoever holds the run, it is the same intent. Where the grant does not hold any more the turn is the
-    gate's, which has to be asked again.
+    A second call by the holder of the run gives the same intent. Where the grant no longer holds, the next turn is the
+    gate, which has to ask again.
     """
     spec = check_next(slice, name, "effect")
     row = perform.newest(slice, spec)

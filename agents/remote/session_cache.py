@@ -67,7 +67,7 @@ class Desk:
             return self.kept.pop(run_id, None)
 
     def put(self, slice: Slice) -> None:
-        """Keep it for the next call, where its program has something to do in it."""
+        """Keep the run for the next call, where its program has something to do in it."""
         if slice.hands is None:
             return
         with self.guard:
@@ -88,8 +88,8 @@ DESK = Desk()
 def at_work(run: Reached, token: int) -> Iterator[Slice]:
     """Give the run as its program has it by its token: all that is done inside lands, or nothing.
 
-    The caller has the run `alone` until its own transaction, in which this is, is committed, and turns Fenced into
-    `stale` when that is over. Raises Fenced, StaleToken, RunEnded and NotVerified.
+    The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
+    into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
     slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
     slice.hands, slice.for_whom = Hands(), run.by
@@ -153,7 +153,7 @@ def ended(run: Run) -> RunEnded:
 
 
 def renew(run_id: int, token: int) -> float:
-    """Begin the lease anew; its seconds. Raises StaleToken, RunEnded."""
+    """Begin the lease anew and return its seconds. Raises StaleToken, RunEnded."""
     claim = _held(run_id, token)
     if not claims.renew(claim):
         raise stale(run_id, token)

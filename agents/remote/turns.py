@@ -56,7 +56,7 @@ class Turn:
 def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
     """Claim a run that nobody holds, for `lease` seconds at a time, and say what is to be done.
 
-    The caller has the run `alone` until that is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
+    The caller has the run `alone` until the claim is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
     """
     run_id = reached.id
     DESK.take(run_id)

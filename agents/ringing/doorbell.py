@@ -75,7 +75,7 @@ def silence() -> None:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Ring for nobody meanwhile."""
+    """Ring for nobody inside the block."""
     global _quiet_until
     before = _quiet_until
     silence()

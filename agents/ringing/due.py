@@ -57,7 +57,7 @@ def rooms(most: int) -> list[Room]:
 def first(room: Room, *, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
     """Return (run, token) of the runs to ring for in this queue, without those of `but`.
 
-    A lost worker's come first, since no message speaks of them. One that somebody writes in this moment is left out.
+    Runs of a lost worker come first, since no message names them. A run whose row is locked is left out.
     """
     pairs = [[run for run, _ in but], [token for _, token in but]]
     found: list[tuple[int, int]] = []
@@ -70,7 +70,7 @@ def first(room: Room, *, but: Sequence[tuple[int, int]], most: int) -> list[tupl
 
 
 def _due() -> RunQuerySet:
-    """Return the due runs but those that wait for a timer, in no order; the statuses as the index has them."""
+    """Return the due runs except those that wait for a timer, unordered; the statuses as the index has them."""
     return Run.objects.due().filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).order_by()
 
 

@@ -35,7 +35,7 @@ Kind = Outcome.Kind
 def settle(slice: Slice, gate: Gate) -> bool:
     """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on.
 
-    Raises NotVerified for one that nobody decided.
+    Raises NotVerified for an outcome that nobody decided.
     """
     crash_points.point("before_outcome", gate.step)
     spec = slice.plan.step(gate.step)
@@ -187,7 +187,7 @@ def _asks(gate: Gate, *answers: str) -> bool:
 def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     """Go on where nobody answered about an effect left behind: a late report did, or else the run ends unsettled.
 
-    Where the run was cancelled meanwhile, that one stays as it is, and the others are settled.
+    Where the run was cancelled meanwhile, that effect stays as it is, and the others are settled.
     """
     row = Effect.objects.select_related("run").get(run=slice.run, key=recovery_gate.about(gate))
     if not settling.open_of(row):
@@ -224,7 +224,7 @@ def _retry(
 def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
     """Record the result that a person read at the provider; one that does not fit is asked for again.
 
-    So is what its worker denied before this was applied: one of the two is wrong.
+    A result that the worker denied before this was applied is asked for again too: one of the two is wrong.
     """
     by = _who(outcome)
     if effect.status != Effect.Status.UNKNOWN:
@@ -263,7 +263,7 @@ def _misfit(slice: Slice, spec: StepSpec, error: Exception, by: Actor) -> bool:
 
 
 def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
-    """End the run; `leave`: settling is what nobody answered about, so that nothing more is settled."""
+    """End the run; `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = _who(outcome)
     who = outcome.by_name or outcome.by
     reason = f"{quoted([spec.title])} failed; stopped by {who}"

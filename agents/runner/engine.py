@@ -83,7 +83,7 @@ def _fenced(claim: Claim, error: Fenced) -> None:
 def _claimed(run_id: int) -> Claim | None:
     """Claim the run. A connection that broke while this process was idle is replaced, once.
 
-    A claim whose commit was lost with the connection is simply not ours: its lease runs out.
+    A claim whose commit was lost with the connection is not this worker's: its lease runs out.
     """
     for last in (False, True):
         try:

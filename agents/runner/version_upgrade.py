@@ -83,7 +83,7 @@ def claim(run_id: int, *, worker: str) -> Claim | None:
 def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
     """Say why the run cannot be upgraded from its head, or from `snapshot`, and is left as it is; empty where it can.
 
-    Empty too for one that does not verify: that is the runner's to freeze.
+    Empty too for a run that does not verify: the runner freezes that.
     """
     try:
         brought(run, snapshot or store.load(run), way)
@@ -95,7 +95,7 @@ def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
 
 
 def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
-    """Bring a claimed run up to the version that takes it; None where that leaves this worker nothing to do.
+    """Upgrade a claimed run to the version that takes it; None where that leaves this worker nothing to do.
 
     `run` is then as the database has it. Raises Fenced and NotVerified.
     """

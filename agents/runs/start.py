@@ -45,7 +45,7 @@ def start_run(
 
     `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
-    another team's would be handed it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
+    another team's file would get it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
     with every error at once.
     """
     known = registry.named(agent) if isinstance(agent, str) else agent

@@ -30,7 +30,7 @@ _ran = memoryview(mmap.mmap(-1, 8)).cast("d")  # when the parent last ran, by th
 
 
 def oversee() -> None:
-    """Note from now on that this process runs, for those that it starts. Called once, before there are any."""
+    """Keep noting that this process runs, for those that it starts. Called once, before there are any."""
     _ran[0] = time.monotonic()
     threading.Thread(target=_note, name="overseeing", daemon=True).start()
 

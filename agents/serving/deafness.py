@@ -56,7 +56,7 @@ def watch(consumer: Any) -> None:
 
 
 def told() -> str:
-    """Return which worker was ended lately because it took nothing, in words, or "". Raises redis.RedisError."""
+    """Say which worker was ended lately because it took nothing, or "". Raises redis.RedisError."""
     said: Any = _client().get(KEY)
     return said.decode(errors="replace") if said else ""
 

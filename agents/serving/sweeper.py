@@ -112,7 +112,7 @@ class Sweeper:
         return rung
 
     def ring_for_verifications(self) -> int:
-        """Ring for a verification of the audit that no worker has in hand; how many there were."""
+        """Ring for a verification of the audit that no worker has in hand; return how many there were."""
         now = time.monotonic()
         quiet = set(self.verifying.quiet(now))
         idle = [each for each in Verification.objects.idle().values_list("pk", "token") if each not in quiet]
@@ -133,7 +133,7 @@ class Sweeper:
         return len(waiting)
 
     def upgrade(self) -> int:
-        """Wake runs whose version is gone, where a newer one takes them; how many. What cannot go over is left alone.
+        """Wake runs whose version is gone, where a newer one takes them; return how many. The others are left alone.
 
         Each is tried out first, and one that cannot is tried again after the pause of a doorbell that nobody heard.
         """
@@ -145,7 +145,7 @@ class Sweeper:
         return woken
 
     def go_on_alone(self) -> int:
-        """Take runs elsewhere on that need no program; how many. One that needs it first is tried again later."""
+        """Take on external runs that need no program; return how many. One that needs it is tried again later."""
         now, went = time.monotonic(), 0
         quiet = self.alone.quiet(now)
         for run, token in go_on_without_program.waiting(but=[run for run, _ in quiet]):
@@ -154,12 +154,12 @@ class Sweeper:
         return went
 
     def expire_gates(self) -> int:
-        """Close open gates past their deadline, each in a transaction of its own; how many."""
+        """Close open gates past their deadline, each in a transaction of its own; return how many."""
         overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, partial(closing.expire, gate), "gate.not_expired") for gate in overdue)
 
     def withdraw_gates(self) -> int:
-        """Withdraw the gates of programs that are gone for longer than their policies allow; how many."""
+        """Withdraw the gates of programs that are gone for longer than their policies allow; return how many."""
         forsaken = lost_programs.forsaken().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, partial(lost_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
 
@@ -178,7 +178,7 @@ class Sweeper:
     def _tried(self, act: Callable[[], Any], failed: str, **about: int) -> Any:
         """Return what `act` returned; None where this gate or run is at fault, which must not stop the others.
 
-        Raises where the database is away, and at the second one in a part that others keep locked: it may be the table.
+        Raises where the database is away, and at the second lock that others keep in a part: it may be the table's.
         """
         try:
             return act()
@@ -206,7 +206,7 @@ class Sweeper:
 
 
 def wake_timers() -> int:
-    """Queue waiting runs whose timer is due; how many."""
+    """Queue waiting runs whose timer is due; return how many."""
     with transaction.atomic():
         waiting = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
         return sum(run.wake(by=SYSTEM) for run in waiting.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
@@ -236,7 +236,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
 
 @contextmanager
 def _waiting_for_locks(longest: str) -> Iterator[None]:
-    """Let a statement give way where somebody keeps a row or a table locked for as long.
+    """Limit for how long a statement waits for a row or a table that somebody keeps locked.
 
     Nothing is prepared: this comes before it is known whether the session is this process's own.
     """

@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 def warm() -> None:
-    """Read the agents, store their plans and tell what cannot be served; the rest is.
+    """Read the agents, store their plans and tell what cannot be served.
 
     Waits for as long as PostgreSQL is away. Leaves no connection and no pool: its threads would not be inherited.
     Raises SystemExit where PostgreSQL is unfit; Celery passes over any other error of what it calls as it begins.
@@ -38,7 +38,7 @@ def warm() -> None:
 
 
 def _stored() -> str | None:
-    """Store the plans; why that cannot be done now, in a line, or None."""
+    """Store the plans; return None, or in a line why that cannot be done now."""
     try:
         fitness.refuse()
         registry.plans()

@@ -18,7 +18,7 @@ from .run_session import Slice
 
 
 def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
-    """Return the newest outcome on the path of a gate that could allow `spec`, or of a question that asked for it.
+    """Return the newest outcome on the path of a gate that could allow `spec`, or of a question asking for permission.
 
     A question about another action than the one that `spec` would perform now decides nothing about this one.
     """
@@ -47,7 +47,7 @@ def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
 
 
 def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
-    """Return the action that `spec` would perform now but may not, although its gate let the run go on, and why.
+    """Return the action that `spec` would perform now but may not, though its gate let the run go on; and the verdict.
 
     None where nobody refused it or answered in its place.
     """

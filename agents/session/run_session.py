@@ -140,7 +140,7 @@ class Slice:
         }
 
     def progressed(self) -> None:
-        """Count the starts anew: what took them so far is done, and what comes next has had none."""
+        """Count the starts anew: the work that took them is done, and the next work has had none."""
         if self.attempt > 1:
             Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(attempts=1)
             self.attempt = 1

@@ -43,8 +43,8 @@ def awaited(row: Effect, path: Path) -> bool:
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
     """Return those to settle before the effect step `about_to` is performed, or the run ends; newest first.
 
-    What a step ahead may still adopt waits. What became of an earlier attempt at the same step never does, nor does
-    an undo that was begun.
+    An effect that a step ahead may still adopt waits. An effect of an earlier attempt at the same step never waits, nor
+    does an undo that was begun.
     """
     later = _later(plan, about_to) if about_to else set()
     chosen = [row for row in rows if row.again or row.going or row.step not in later or _in_doubt(row, about_to)]

@@ -91,7 +91,7 @@ def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
 
 
 def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
-    """Keep the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
+    """Record the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
 
     Says whether the slice goes on.
     """

@@ -30,7 +30,7 @@ def declared(slice: Slice, name: str) -> Method:
 def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
     """Call an undo or a reader of an effect with the state that it is about, as `call_method` does.
 
-    A field's default says nothing of what the effect did: raises EffectFailed where the state has no such field.
+    Raises EffectFailed where the state lacks a field: its default would say nothing of what the effect did.
     """
     lacks = [each for each in _wanted(slice, name) if each != KEY and each not in state]
     if lacks:

@@ -36,7 +36,7 @@ class Voice:
         self._next = 0.0
 
     def say(self, text: str) -> None:
-        """Show this in the place of what was shown before. What comes too soon after that is passed over."""
+        """Show this text in the place of the one before. A text that comes too soon after it is skipped."""
         now = time.monotonic()
         if now < self._next or text == self.spoken:
             return
@@ -63,7 +63,7 @@ class Voice:
         return shown[: len(shown) - redact.begun(shown, words)]
 
     def hush(self) -> None:
-        """Take it away: the step has ended, and what it returned says the rest."""
+        """Delete the text: the step has ended, and what it returned says the rest."""
         if not self.spoken:
             return
         try:

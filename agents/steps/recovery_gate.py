@@ -65,7 +65,7 @@ def looping(slice: Slice, spec: StepSpec, times: int) -> None:
 def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
     """Ask what became of an effect. Releases the run to waiting. Raises Fenced.
 
-    `lapsed`: why it may not be done any more as things are; then no answer lets it, and its gate is asked afterwards.
+    `lapsed`: why it may not be done any more as things are; then no answer permits it, and its gate asks afterwards.
     """
     first = "once it is allowed anew" if lapsed else "now"
     again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
@@ -107,7 +107,7 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
 
 
 def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
-    """Ask what an effect gave that another version did. Releases the run to waiting. Raises Fenced."""
+    """Ask what an effect of another version gave. Releases the run to waiting. Raises Fenced."""
     gave: Choice = _choice(RecoveryAnswer.GAVE, "It gave this", result_schema(slice, spec))
     choices: list[Choice] = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
     text = (
@@ -135,7 +135,7 @@ def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
-    """Withdraw what is asked about an effect, because its worker has told; in the caller's transaction."""
+    """Withdraw what is asked about an effect, because its worker has reported; in the caller's transaction."""
     asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
     for gate in list(asking.select_for_update().order_by("pk")):
         if about(gate) == row.key:

@@ -62,7 +62,7 @@ class Trial:
         """Start a run of `agent` on these fields of its State, and take it on until it asks somebody or has ended.
 
         `input` holds fields that are called as one of the options here.
-        `quorum`: how many people have to agree at each of its gates. `team`: what the team is called.
+        `quorum`: how many people have to approve at each of its gates. `team`: what the team is called.
         Raises AgentError where the class cannot be used, InputRefused where the input does not fit.
         """
         self.known = registry.of_classes([agent])

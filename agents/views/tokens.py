@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def create(request: HttpRequest) -> HttpResponse:
-    """Make one, and show it; 422 with what was entered where it is refused."""
+    """Make a token, and show it; 422 with what was entered where it is refused."""
     reader, form = reader_of(request), request.POST
     try:
         wanted = asked(reader, form)
@@ -69,7 +69,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def revoke(request: HttpRequest, token: int) -> HttpResponse:
-    """Let it open nothing any more. Nothing happens where that is so already."""
+    """Revoke the token. Nothing happens where it is revoked already."""
     reader = reader_of(request)
     found = Token.objects.filter(user=reader, pk=token).first()
     if found is None:

@@ -39,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--for", dest="purpose", default="", help="what it is for, in words")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make it."""
+        """Make the token and print it."""
         agent = options["name"] if options["owner"] else ""
         scopes = options["scopes"] or ([str(scope) for scope in FOR_AGENTS] if agent else [])
         try:

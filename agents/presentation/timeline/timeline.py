@@ -79,7 +79,7 @@ class Timeline:
 
 
 def build(story: Story) -> Timeline:
-    """Lay `story` out."""
+    """Build the timeline of `story`."""
     teller = _Teller(story)
     pairs = list(teller.pairs())
     told = [row for row, _ in pairs]

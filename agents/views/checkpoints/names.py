@@ -40,7 +40,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_POST
 @private
 def remove(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Take the name away; nothing happens where there is none. 403 for those who may only look."""
+    """Remove the name; nothing happens where there is none. 403 for those who may only look."""
     run, by = _run_to_name(request, run_id, seq)
     holds.unname(run, seq, by=by)
     return _back(run, seq)

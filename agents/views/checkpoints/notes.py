@@ -25,7 +25,7 @@ from checkpoints.runs import notes
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Note something on the checkpoint; 422 with what was typed where it is refused."""
+    """Add a note to the checkpoint; 422 with what was typed where it is refused."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     text, key = request.POST.get("text", ""), request.POST.get("key", "")
     try:
@@ -43,7 +43,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_POST
 @private
 def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpResponse:
-    """Take a note of one's own back; nothing happens where it is gone already. 403 for another's."""
+    """Remove a note of one's own; nothing happens where it is gone already. 403 for another's."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     checkpoint_or_404(run, seq)
     try:
