@@ -18,7 +18,7 @@ MARK = "__holdpoint__"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a decorator was told about one method."""
+    """The options that a decorator was given for one method."""
 
     kind: Literal["step", "effect", "gate"]
     title: str = ""
@@ -54,7 +54,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Method:
-    """What a decorator was told about a method that is no step."""
+    """The options that a decorator was given for a method that is no step."""
 
     kind: Literal["undo", "observation", "validator", "upcast"]
     idempotent: bool = False

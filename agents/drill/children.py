@@ -31,7 +31,7 @@ EXPECTED = (AgentError, DecisionRefused, PlanChanged, ValueRefused)
 
 @dataclass(frozen=True)
 class Ended(Generic[Result]):
-    """How a process ended: its exit status (minus the signal's number) and what its work returned."""
+    """The end of a process: its exit status (minus the signal's number) and what its work returned."""
 
     code: int
     result: Result | None

@@ -20,7 +20,7 @@ WIDEST = 40  # characters of a value that is shown
 
 
 class Difference(NamedTuple):
-    """What differs, in words, and the step at fault where one can be named."""
+    """One difference, in words, and the step at fault where one can be named."""
 
     step: str
     words: str

@@ -28,7 +28,7 @@ SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"
 
 @dataclass(frozen=True)
 class Kill:
-    """What came of one kill."""
+    """The result of one kill."""
 
     target: Target
     moment: str
@@ -39,7 +39,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """How it ends by itself: whom to kill, at which places two such runs differ, and what should not differ there."""
+    """The undisturbed end: whom to kill, at which places two such runs differ, and what should not differ there."""
 
     record: Record
     targets: list[Target]
@@ -48,7 +48,7 @@ class Undisturbed:
 
 
 class Ending(NamedTuple):
-    """What a process says that took a run to its end: the way, the end, and what became of it afterwards."""
+    """The report of a process that took a run to its end: the way, the end, and what became of it afterwards."""
 
     walked: Walked
     record: Record

@@ -37,7 +37,7 @@ class Turn(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """Where a worker is killed: in the turn that begins at this number, as HOLDPOINT_CRASH says."""
+    """The moment at which a worker is killed: in the turn that begins at this number, as HOLDPOINT_CRASH says."""
 
     before: int
     answered: bool
@@ -46,7 +46,7 @@ class Aim(NamedTuple):
 
 @dataclass
 class Walked:
-    """What was seen on the way."""
+    """The observations made on the way."""
 
     turns: list[Turn] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # recovery gates

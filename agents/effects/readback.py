@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class Found(Enum):
-    """What the provider said."""
+    """The provider's answer."""
 
     HAPPENED = "happened"
     NOT_HAPPENED = "not happened"

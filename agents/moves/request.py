@@ -31,7 +31,7 @@ from checkpoints.values.patch import Op
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a fork begins with."""
+    """The state, configuration and version with which a fork begins."""
 
     plan: Plan
     next_step: str

@@ -59,7 +59,7 @@ class _DoneBefore(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """Where a run's head goes, and what is written on the way."""
+    """A move of a run's head: its target, and what is written on the way."""
 
     kind: str  # "rewind" or "edit"
     target: Snapshot

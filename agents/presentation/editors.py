@@ -50,7 +50,7 @@ class Editor:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What somebody typed: the state that they want, as a patch of the one that there is, and what cannot be read."""
+    """Typed input: the wanted state, as a patch of the present one, and what cannot be read."""
 
     state: dict[str, Any]
     patch: list[Op]

@@ -73,7 +73,7 @@ def undone_first(effects: Sequence[Done], called: Called = in_words) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What a run has left behind: the effects that will be undone, those that stay, and the button that does it now."""
+    """The effects that a run has left behind: those to undo, those that stay, and the button that does it now."""
 
     undone: tuple[str, ...]
     left: tuple[str, ...]

@@ -53,7 +53,7 @@ class Performed:
 
 @dataclass(frozen=True)
 class Posted:
-    """What is asked, and over what."""
+    """A posted gate: what it asks, and over which state."""
 
     agent: str
     card: Card  # its actions with their arguments

@@ -54,7 +54,7 @@ class Reported(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """What a step or an effect wrote. `next_step`: None for the plan's own next, "" for the end of the run."""
+    """The writes of a step or an effect. `next_step`: None for the plan's own next, "" for the end of the run."""
 
     writes: Mapping[str, Any]
     next_step: str | None = None

@@ -47,7 +47,7 @@ class _Lock:
 
 @dataclass
 class Desk:
-    """What is kept, the least recently used first. One call at a time works on a run."""
+    """The runs that are kept, the least recently used first. One call at a time works on a run."""
 
     kept: OrderedDict[int, Slice] = field(default_factory=OrderedDict)
     locks: WeakValueDictionary[int, _Lock] = field(default_factory=WeakValueDictionary)

@@ -19,7 +19,7 @@ EXPIRES = 3600.0
 
 @dataclass
 class Bells:
-    """What was tried, at which token, and when again: monotonic time and the pause that follows.
+    """The bells rung, by number and token: the monotonic time of the ring, and the pause that follows.
 
     What was taken up since has another token: what is due then is news, and starts with the first pause.
     """

@@ -44,7 +44,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for: a family, words, and the place to go on below (an event's id; of saves a number); 0: none."""
+    """The filters: a family, words, and the place to go on below (an event's id; of saves a number); 0: none."""
 
     family: str = ""
     words: str = ""

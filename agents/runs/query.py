@@ -54,7 +54,7 @@ _COUNT = """
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is asked for; an empty value asks for anything."""
+    """The filters of a list of runs; an empty value asks for anything."""
 
     status: str = ""
     waits: bool = False  # for the reader's own decision

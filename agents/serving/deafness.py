@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 @dataclass
 class Hearing:
-    """What a worker began, and since when it has begun nothing although it could."""
+    """The messages that a worker began, and since when it has begun nothing although it could."""
 
     begun: int = 0
     since: float = field(default_factory=time.monotonic)

@@ -15,7 +15,7 @@ from checkpoints.runs.plans import StepSpec
 
 @dataclass(frozen=True)
 class Given:
-    """What the program gave for a step: what its method would have returned."""
+    """The program's result of a step: what its method would have returned."""
 
     step: str
     value: Any

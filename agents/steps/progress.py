@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Voice:
-    """What one execution of one step says."""
+    """The live text of one execution of one step."""
 
     def __init__(self, slice: Slice, spec: StepSpec) -> None:
         self.slice = slice

@@ -48,7 +48,7 @@ log = structlog.get_logger()
 
 
 class Back(NamedTuple):
-    """Where a repair goes: the checkpoint whose state it takes up, and the step that runs from there."""
+    """The target of a repair: the checkpoint whose state it takes up, and the step that runs from there."""
 
     checkpoint: UUID
     step: str

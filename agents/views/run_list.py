@@ -39,7 +39,7 @@ STATUSES = (("", "All"), (WAITS, "Waits for me"), *((each.value, str(each.label)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What the address asks for, and how it says that."""
+    """The filters in the address, and how the address writes them."""
 
     wanted: Wanted
     by: str = ""  # the name of the account, as it was typed

@@ -147,7 +147,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where the run is now: its head, what it does next, and why it waits or ended."""
+    """The present state of the run: its head, what it does next, and why it waits or ended."""
 
     status: str
     head: str

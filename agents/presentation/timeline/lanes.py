@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(slots=True)
 class Slice:
-    """What one row draws of the graph, and where its own node stands."""
+    """The part of the graph that one row draws, and the place of its own node."""
 
     lane: int
     x: int

@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a checkpoint's row is told with: the gate that it closes, its effect, the checkpoint that it follows."""
+    """The facts beside a checkpoint's row: the gate that it closes, its effect, the checkpoint that it follows."""
 
     story: Story
     gate: Asked | None = None

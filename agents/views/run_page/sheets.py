@@ -24,7 +24,7 @@ RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """What the reader looks at: a checkpoint by its number (0: follow the head), and how."""
+    """The reader's choice: a checkpoint by its number (0: follow the head), and how it is shown."""
 
     at: int = 0
     view: str = "changes"
