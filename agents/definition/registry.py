@@ -19,8 +19,7 @@ from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan
 from checkpoints.runs import plans as stored_plans
 
-from . import code_changes as changed_code
-from . import environment, modules, upcast
+from . import code_changes, environment, modules, upcast
 from .agent import Agent
 from .plan_builder import plan_of
 from .registered import Registered, queue_of
@@ -100,8 +99,8 @@ def faults() -> list[str]:
 
 def changed() -> list[str]:
     """Return a sentence for each version whose code changed while runs of it are under way, with what can be done."""
-    waiting = [(each.spec, changed_code.under_way(each.spec)) for each in agents().values()]
-    return [changed_code.sentence(spec, runs) for spec, runs in waiting if runs]
+    waiting = [(each.spec, code_changes.under_way(each.spec)) for each in agents().values()]
+    return [code_changes.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
 def named(name: str, version: str = "") -> Registered:
@@ -146,9 +145,9 @@ def register(each: Registered) -> Plan:
 
     While agents are being written (HOLDPOINT_DEVELOPMENT) the changed code is taken all the same.
     """
-    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else changed_code.under_way(each.spec)
+    waiting = [] if settings.HOLDPOINT_DEVELOPMENT else code_changes.under_way(each.spec)
     if waiting:
-        raise PlanChanged(changed_code.sentence(each.spec, waiting))
+        raise PlanChanged(code_changes.sentence(each.spec, waiting))
     return stored_plans.keep(each.spec)
 
 

@@ -9,8 +9,7 @@ from django.db import transaction
 
 from agents.definition import outputs
 from agents.definition.feedback import appended
-from agents.effects import hold_left_behind, late_reports, perform, takeover
-from agents.effects import undo_left_behind as settling
+from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
 from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
@@ -170,7 +169,9 @@ def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: di
     by = _who(outcome)
     try:
         with transaction.atomic():
-            settling.answered(slice, spec, recovery_gate.about(gate), answer["choice"], answer.get("value"), by=by)
+            undo_left_behind.answered(
+                slice, spec, recovery_gate.about(gate), answer["choice"], answer.get("value"), by=by
+            )
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:
         with transaction.atomic():
@@ -190,7 +191,7 @@ def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> b
     Where the run was cancelled meanwhile, that effect stays as it is, and the others are settled.
     """
     row = Effect.objects.select_related("run").get(run=slice.run, key=recovery_gate.about(gate))
-    if not settling.open_of(row):
+    if not undo_left_behind.open_of(row):
         return _aside(slice, spec, outcome)
     if outcome.kind == Kind.WITHDRAWN and slice.run.ending == "cancelled":
         with transaction.atomic():
@@ -272,7 +273,7 @@ def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False
     end = "failed"
     if leave:  # its work stays as it was; the reason says that this effect is not settled
         reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
-        end = slice.run.ending if slice.run.ending not in ("", settling.NOW) else end
+        end = slice.run.ending if slice.run.ending not in ("", undo_left_behind.NOW) else end
     if slice.run.ending == "cancelled":  # cancelling withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
         by = Actor(slice.run.ending_by, slice.run.ending_by_name)

@@ -26,7 +26,7 @@ def encoded(token: str) -> str:
 
 def decoded(token: str) -> str:
     """Return the name that a path's token encodes."""
-    return unquote(token).replace("~1", "/").replace("~0", "~")
+    return json_pointer.tokens("/" + unquote(token).replace("/", "~1"))[0]
 
 
 def split(name: str) -> tuple[str, str, str]:

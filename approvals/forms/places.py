@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from checkpoints.values import json_pointer
+
 from . import names
 
 
@@ -27,18 +29,13 @@ class Place:
     def into(self, token: str, **changes: Any) -> Place:
         """Return a place further in, at the name or number `token`."""
         step = names.encoded(token)
-        was = None if self.was is None else f"{self.was}/{pointer_token(token)}"
+        was = None if self.was is None else json_pointer.join(self.was, token)
         given: dict[str, Any] = {
             "path": f"{self.path}/{step}",
-            "pointer": f"{self.pointer}/{pointer_token(token)}",
+            "pointer": json_pointer.join(self.pointer, token),
             "was": was,
             "depth": self.depth + 1,
             "shown": self.shown,
             "quoted": self.quoted,
         }
         return Place(**{**given, **changes})
-
-
-def pointer_token(token: str) -> str:
-    """Escape a name or number as a token of a JSON Pointer (RFC 6901)."""
-    return token.replace("~", "~0").replace("/", "~1")

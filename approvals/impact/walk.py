@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values import json_pointer
 
 from .facts import EffectFact, Execution, Target
 from .flow import Flow
@@ -287,5 +288,5 @@ def undoable(row: EffectFact) -> bool:
 
 def told_at(gate: StepSpec) -> list[str]:
     """List the fields that a person's decision at a gate may write."""
-    edited = [place.strip("/").split("/")[0].replace("~1", "/").replace("~0", "~") for place in gate.edits]
+    edited = [json_pointer.tokens("/" + place.strip("/"))[0] for place in gate.edits]
     return [*edited, DECISION, *([gate.feedback] if gate.feedback else [])]

@@ -35,6 +35,7 @@ from approvals.presentation.text import (
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.values import json_pointer
 
 register = template.Library()
 # Possessive, so it never backtracks: a text of backticks alone would take the square of its length.
@@ -227,7 +228,7 @@ def unmarked(name: str) -> str:
 @register.filter
 def pointer_label(pointer: str) -> SafeString:
     """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
-    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
     return untrusted.line(" \u203a ".join(tokens) or "all of it")
 
 

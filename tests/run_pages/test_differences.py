@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from agents.presentation import differences
-from agents.presentation.values import at_pointer, members
-from checkpoints.values import patch
+from agents.presentation.values import members
+from checkpoints.errors import ValueRefused
+from checkpoints.values import json_pointer, patch
 
 
 @pytest.mark.parametrize(
@@ -51,13 +52,13 @@ def test_each_leaf_carries_its_value_on_the_side_where_it_is() -> None:
 
 @pytest.mark.parametrize(("pointer", "found"), [("", {"a": [{"b/c": 3}]}), ("/a/0/b~1c", 3)])
 def test_a_pointer_finds_its_value(pointer: str, found: Any) -> None:
-    assert at_pointer({"a": [{"b/c": 3}]}, pointer) == found
+    assert json_pointer.find({"a": [{"b/c": 3}]}, pointer) == found
 
 
 @pytest.mark.parametrize("pointer", ["/b", "/a/1", "/a/-1", "/a/x", "/a/0/b~1c/d"])
-def test_a_pointer_to_nothing_is_a_lookup_error(pointer: str) -> None:
-    with pytest.raises(LookupError):
-        at_pointer({"a": [{"b/c": 3}]}, pointer)
+def test_a_pointer_to_nothing_is_refused(pointer: str) -> None:
+    with pytest.raises(ValueRefused):
+        json_pointer.find({"a": [{"b/c": 3}]}, pointer)
 
 
 def test_a_page_of_a_list_keeps_its_places() -> None:

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from agents.presentation.values import at_pointer, members
+from agents.presentation.values import members
 from agents.queries.access import is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, veil_of
 from agents.views.run_page import offered_moves
@@ -17,7 +17,8 @@ from agents.views.run_page.inspector import inspector_context
 from agents.views.run_page.run import picked_of
 from approvals.presentation.text import state_tree
 from checkpoints import store
-from checkpoints.errors import NotVerified
+from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.values import json_pointer
 
 PAGE = 200  # members of a list or an object, drawn at once
 CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it can be seen
@@ -52,12 +53,12 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
     part = bool(request.GET.get("tree"))
     try:
-        found = at_pointer(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
+        found = json_pointer.find(veil_of(checkpoint).masked(store.load_checkpoint(checkpoint.id).state), pointer)
     except NotVerified as refused:
         if part:
             return render(request, "partials/branch.html", {"refused": refused})
         return render(request, "runs/value.html", context | {"refused": refused})
-    except LookupError as missing:
+    except ValueRefused as missing:
         raise Http404("No such value") from missing
     if part and isinstance(found, (dict, list)):
         whole = reverse("checkpoint-value", args=[run.pk, seq])

@@ -14,6 +14,8 @@ from urllib.parse import quote
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from checkpoints.values import json_pointer
+
 from . import files, lookalikes, untrusted
 from .icons import icon
 
@@ -82,7 +84,7 @@ class Tree:
         drawn = pairs if len(pairs) <= fit else pairs[: fit * 2 // 3] + pairs[len(pairs) - fit // 3 :]
         items = []
         for key, item in drawn:
-            inner = self.node(key, item, f"{pointer}/{escaped(key)}", depth + 1)
+            inner = self.node(key, item, json_pointer.join(pointer, key), depth + 1)
             leaf = files.is_plain(item) or not (isinstance(item, (dict, list)) and item)
             items.append(format_html('<li class="leaf">{}</li>' if leaf else "<li>{}</li>", inner))
         if len(drawn) < len(pairs):
@@ -137,11 +139,6 @@ def measure(value: dict[str, Any] | list[Any]) -> str:
     return f"{len(value):,} field{'' if len(value) == 1 else 's'}"
 
 
-def escaped(key: str) -> str:
-    """Escape a key as a JSON Pointer's token (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
-
-
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:
     """Render what is inside the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
     if not isinstance(value, (dict, list)):
@@ -164,6 +161,6 @@ def render(
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
     tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
     drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
-    nodes = ((tree.node(str(name), value, f"{base}/{escaped(str(name))}", 0, bare=True),) for name, value in drawn)
+    nodes = ((tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True),) for name, value in drawn)
     rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""
     return format_html("{}{}", format_html_join("", "{}", nodes), rest)
