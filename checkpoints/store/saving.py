@@ -1,0 +1,110 @@
+"""Saving what a step wrote, and moving a run's head back to an earlier checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.errors import Fenced, NoSuchCheckpoint
+from checkpoints.events import wakeup
+from checkpoints.layout.snapshot import Header, Place, Snapshot, draft
+from checkpoints.models import Plan, Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values.ops import Write
+
+from . import executions, save_statements
+from .claims import Claim
+from .save_statements import Move
+
+
+def save(
+    snapshot: Snapshot,
+    writes: Mapping[str, Write],
+    *,
+    claim: Claim,
+    header: Header,
+    status: str = "running",
+    reason: str = "",
+    wake_at: datetime | None = None,
+    notes: Sequence[str] = (),
+    actor: Actor = SYSTEM,
+    plan: Plan | None = None,
+) -> Snapshot:
+    """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
+
+    The run goes on with `plan` where one is given: its state was upgraded to that version. One statement: it
+    commits by itself in autocommit mode and joins a transaction where there is one. Raises Fenced where another
+    claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
+    """
+    plan_id = snapshot.plan_id if plan is None else plan.pk
+    at = header.at or claim.clock()
+    place = Place(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, at)
+    made = draft(snapshot, writes, header, place, parent=snapshot)
+    move = Move(status, reason, wake_at, notes, actor)
+    if not save_statements.save(
+        made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move
+    ):
+        raise Fenced
+    _ring(snapshot.run_id, status)
+    return made.snapshot()
+
+
+def move_head(
+    target: Snapshot,
+    writes: Mapping[str, Write],
+    *,
+    claim: Claim,
+    header: Header,
+    status: str = "running",
+    reason: str = "",
+    wake_at: datetime | None = None,
+    notes: Sequence[str] = (),
+    actor: Actor = SYSTEM,
+    plan: Plan | None = None,
+) -> Snapshot:
+    """Rewind: save `target`'s state with `writes` as a new checkpoint whose parent is `target`.
+
+    The old head stays as a branch's tip. `target` is any of the run's own checkpoints, or, in a fork, one of the
+    path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
+    `save` does, and NoSuchCheckpoint.
+    """
+    move = Move(status, reason, wake_at, notes, actor)
+    with transaction.atomic(savepoint=False):
+        head, seq = _locked(claim.run_id, target.id)
+        if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
+            raise NoSuchCheckpoint
+        plan_id = target.plan_id if plan is None else plan.pk
+        place = Place(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
+        made = draft(target, writes, header, place, parent=target)
+        if not save_statements.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
+            raise Fenced
+        _ring(claim.run_id, status)
+    return made.snapshot()
+
+
+def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
+    """Lock the run and the checkpoint to which it moves; return the run's head and number.
+
+    The run must not continue from what a prune removes meanwhile: its chunks may be freed. Raises NoSuchCheckpoint.
+    """
+    found = Run.objects.select_for_update(no_key=True).values_list("head", "seq").get(pk=run_id)
+    if not run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 FOR KEY SHARE", [target]):
+        raise NoSuchCheckpoint
+    return found
+
+
+def _leads_to(checkpoint: UUID, head: UUID) -> bool:
+    return any(each.id == checkpoint for each in executions.path(head))
+
+
+def _ring(run_id: int, status: str) -> None:
+    ring = partial(wakeup.ring_step, run_id) if status == "running" else wakeup.ring
+    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        transaction.on_commit(ring)
+    else:
+        ring()
