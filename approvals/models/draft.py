@@ -85,6 +85,11 @@ class Draft(models.Model):
         return found
 
     @property
+    def empty(self) -> bool:
+        """Tell whether nothing is entered any more."""
+        return not self.fields.keys() - {"key"}
+
+    @property
     def sent(self) -> bool:
         """Tell whether the form was sent and taken: then the draft is only not cleared away yet."""
         return Decision.objects.filter(gate=self.gate_id, user=self.user_id, key=self.fields.get("key", "")).exists()

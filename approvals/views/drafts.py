@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -44,8 +46,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     looked_at = proposal_of(gate, request)
     if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate)):
-        Draft.objects.drop(gate, by=user)
-        return _told(request, gate_id, {"kept_at": None})
+        fields = {}  # kept as well: what an earlier page sent, and comes in late, must not take its place
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])
     # A page without script has no place to say that its draft was not kept: what is typed last is kept there.
     seen = None if request.accepts("text/html") else request.POST.get("draft_seen")
@@ -53,10 +54,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key, seen=seen)
     except NotKept as why:
         return _told(request, gate_id, {"problem": str(why)}, status=409)
-    return _told(request, gate_id, {"kept_at": kept_at.isoformat()})
+    return _told(request, gate_id, {"kept_at": kept_at.isoformat(), "empty": not fields})
 
 
-def _told(request: HttpRequest, gate_id: int, said: dict[str, str | None], *, status: int = 200) -> HttpResponse:
+def _told(request: HttpRequest, gate_id: int, said: dict[str, Any], *, status: int = 200) -> HttpResponse:
     if request.accepts("text/html") and status != 403:
         return HttpResponseRedirect(reverse("gate", args=[gate_id]), status=303)
     return JsonResponse(said, status=status)

@@ -42,11 +42,12 @@ def show(
     """Show a gate's page, also after a decision that was not recorded."""
     page.read_ahead()
     page.confirmed = step_up.of_session(request)
+    known = page.read.draft if page.read else None  # an emptied one too, which no late request may write over
     context = {
         "page": page, "refusal": refusal,
         # In the address it comes back from where the password was asked for: the same form, sent anew.
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
-        "draft_seen": request.POST.get("draft_seen", page.draft.kept_at.isoformat() if page.draft else ""),
+        "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": following.wanted(request),
         "followed": following.decided(request),
     }  # fmt: skip

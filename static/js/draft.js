@@ -35,14 +35,16 @@ class Draft extends HTMLElement {
     this.form.elements.draft_seen.value = at;
   }
 
-  // Sends what an earlier visit could not send, and then shows the page that the server renders with it.
+  // Sends what an earlier visit could not send, and then shows the page that the server renders with it. Where the server
+  // has a newer draft, this page was rendered before that was kept: by another tab, or by the request that the earlier
+  // visit made as it was left.
   left() {
     const left = recall(BROWSER, this.store);
     if (document.querySelector("#refusal")) return this.later(PAUSE); // what was sent and refused is kept like any draft
     if (!left || left.seen !== this.seen) return forget(BROWSER, this.store);
     const body = new URLSearchParams(left.fields);
     body.set("draft_seen", this.seen);
-    this.send(body).then((kept) => kept && location.reload());
+    this.send(body).then((kept) => (kept || this.outdated) && location.reload());
   }
 
   later(pause) {
@@ -82,11 +84,12 @@ class Draft extends HTMLElement {
     }
     if (answer.ok) {
       forget(BROWSER, this.store);
-      const { kept_at: at } = await answer.json();
-      this.seen = at ?? "";
-      this.say(at && `Draft saved, ${clock(new Date(at))}`);
+      const { kept_at: at, empty } = await answer.json();
+      this.seen = at;
+      this.say(!empty && `Draft saved, ${clock(new Date(at))}`);
       return true;
     }
+    this.outdated = answer.status === 409;
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
       forget(BROWSER, this.store);
       this.say((await answer.json()).problem);
@@ -95,7 +98,7 @@ class Draft extends HTMLElement {
   }
 
   say(words) {
-    this.note.textContent = words ?? "";
+    this.note.textContent = words || "";
     this.note.hidden = !words;
   }
 }

@@ -49,14 +49,28 @@ def test_a_draft_is_in_the_fields_again_on_any_machine_and_nobody_elses() -> Non
     assert "restored." not in theirs
 
 
-def test_a_form_that_says_nothing_is_no_draft_and_drops_the_one_before() -> None:
+def test_a_form_that_says_nothing_is_no_draft_and_empties_the_one_before() -> None:
     gate = make_gate(team=(team := make_team()))
     reviewer = ann(team)
     keep(reviewer, gate, form_of(gate, "", comment="Hm"))
     assert Draft.objects.filter(gate=gate).count() == 1
     answer = keep(reviewer, gate, form_of(gate, "", **{AMOUNT: "120.00", "comment": " "}))
-    assert answer.json() == {"kept_at": None}  # type: ignore[attr-defined]
-    assert not Draft.objects.filter(gate=gate).exists()
+    assert answer.json()["empty"]  # type: ignore[attr-defined]
+    assert Draft.objects.get(gate=gate).empty
+    assert "restored." not in page_of(reviewer, gate)
+
+
+def test_what_an_earlier_page_sent_and_comes_in_late_brings_no_emptied_draft_back() -> None:
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    late = form_of(gate, "", comment="Hm", draft_seen="")
+    seen = keep(reviewer, gate, late).json()["kept_at"]  # type: ignore[attr-defined]
+    emptied = keep(reviewer, gate, {**form_of(gate, ""), "key": "of-the-next-page", "draft_seen": seen})
+    assert emptied.status_code == 200  # type: ignore[attr-defined]
+    assert keep(reviewer, gate, late).status_code == 409  # type: ignore[attr-defined]
+    assert Draft.objects.get(gate=gate).empty
+    known = emptied.json()["kept_at"]  # type: ignore[attr-defined]
+    assert f'name="draft_seen" value="{known}"' in page_of(reviewer, gate)
 
 
 def test_a_draft_of_an_earlier_version_is_read_against_what_stands_now() -> None:

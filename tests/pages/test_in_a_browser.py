@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from playwright.sync_api import Page, Route, expect
 
-from approvals.models import Gate
+from approvals.models import Draft, Gate
+from checkpoints.values.canonical_json import canonical
 from tests.factories import (
     ann,
     bob,
@@ -209,6 +212,30 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
     expect(page.locator(AMOUNT)).to_have_value("120.00")
     page.reload()
     expect(page.locator(AMOUNT)).to_have_value("120.00")
+
+
+def test_a_page_drawn_before_the_newest_draft_was_kept_shows_it_nevertheless(new_page: NewPage) -> None:
+    """Leaving a page sends its draft, and the next page may be drawn before that arrives."""
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    page = new_page(reviewer)
+    page.goto(f"/gates/{gate.pk}/")
+    page.fill(AMOUNT, "99.50")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    left = json.dumps({"seen": page.locator("[name=draft_seen]").input_value(), "fields": [["comment", "Hm"]]})
+    stored = f"hp-draft:{reviewer.pk}:{gate.pk}"
+    page.add_init_script(f"if (!sessionStorage.once) localStorage[{stored!r}] = {left!r}; sessionStorage.once = 1;")
+
+    newer = Draft.objects.get(gate=gate).fields | {"args.refund/amount": "77.00", "key": "of-another-page"}
+
+    def newer_first(route: Route) -> None:
+        if "Hm" in (route.request.post_data or ""):
+            Draft.objects.filter(gate=gate).update(kept_at=Now(), body=canonical(newer))
+        route.continue_()
+
+    page.route("**/drafts/", newer_first)
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("77.00")
 
 
 def test_a_draft_goes_on_being_kept_after_a_refused_send(new_page: NewPage) -> None:

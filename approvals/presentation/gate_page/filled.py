@@ -42,7 +42,7 @@ def drafted(read: Shown, user: User) -> GatePage:
     """Return the page as this person left it: with their draft, if any, read against the current proposal."""
     gate, draft = read.gate, read.draft
     page = GatePage(gate=gate, user=user, read=read)
-    if draft is None or draft.sent:
+    if draft is None or draft.empty or draft.sent:
         return page
     page.draft = draft
     looked_at = looked_at_by(draft)
