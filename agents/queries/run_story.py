@@ -28,7 +28,6 @@ from .saved_checkpoints import ORDERED, ORDERS, saved_of, states_of
 
 KIN = 8  # other runs of a lineage that the head names
 WINDOW = 40  # checkpoints that one page of the timeline draws
-FROZEN = "Integrity fault"  # how the runner begins the reason for which it froze a run
 MOST_ORDERS = 500  # of them that are looked through for those of the window
 
 
@@ -167,7 +166,7 @@ def standing(read: Read, events: Sequence[Event]) -> Standing:
         reason=run.reason,
         changed_at=run.finished_at or (last.at if last else None),
         ended_by=ended_by(run, last),
-        frozen=frozen_of(run),
+        frozen=run.frozen,
         origin=read.origin,
         ending=run.ending,
         halting=run.halt and run.status == Run.Status.RUNNING,
@@ -179,11 +178,6 @@ def ended_by(run: Run, last: Event | None) -> str:
     """Say who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
     by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
     return last.actor_name if last and by_person else ""
-
-
-def frozen_of(run: Run) -> bool:
-    """Tell whether the run ended because what is stored does not verify."""
-    return run.status == Run.Status.FAILED and run.reason.startswith(FROZEN)
 
 
 def starter(run: Run) -> str:

@@ -186,7 +186,7 @@ def _freeze(claim: Claim, reason: str) -> None:
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
     try:
-        claims.release(claim, status="failed", reason=f"{reason[:200]}; {verdict}", by=SYSTEM)
+        claims.release(claim, status="failed", reason=f"{reason[:200]}; {verdict}", freeze=True, by=SYSTEM)
     except Fenced:
         log.info("run.fenced")
 

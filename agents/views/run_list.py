@@ -21,7 +21,7 @@ from agents.models import Effect
 from agents.presentation import head
 from agents.presentation.timeline.facts import Asked, Standing
 from agents.queries.access import is_fragment, private
-from agents.queries.run_story import frozen_of, starter
+from agents.queries.run_story import starter
 from agents.runs import query
 from agents.runs.query import Wanted
 from agents.views.run_page.typed_order import number
@@ -172,7 +172,7 @@ def row_of(run: Any) -> dict[str, Any]:
         attempts=run.attempts,
         wake_at=run.wake_at,
         reason=run.reason,
-        frozen=frozen_of(run),
+        frozen=run.frozen,
         ending=run.ending,
     )
     return {

@@ -131,6 +131,7 @@ class Run(models.Model):
     attempts = models.SmallIntegerField(default=0)  # starts of `next_step` since the head was saved
     wake_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=300, default="", blank=True)  # why it ended, or does not go on
+    frozen_at = models.DateTimeField(null=True)  # when something that it stands on was found not to verify
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -177,6 +178,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"R-{self.pk}"
+
+    @property
+    def frozen(self) -> bool:
+        """Tell whether the run ended because what is stored does not verify."""
+        return self.status == Run.Status.FAILED and self.frozen_at is not None
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""

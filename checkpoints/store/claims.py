@@ -62,7 +62,7 @@ _TAKE_OVER = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = 'running', token = token + 1, worker = $2, version = version + 1,
     lease_until = clock_timestamp() + $3::float8 * interval '1 second', wake_at = NULL, finished_at = NULL,
-    halt = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = '', attempts = 0
+    halt = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = '', attempts = 0, frozen_at = NULL
   WHERE id = $1
   RETURNING *
 ), said AS ({_EVENT.format(kind="'run.taken'", actor="$4", name="$5")})
@@ -83,6 +83,7 @@ _RELEASE = f"""
 WITH moved AS (
   UPDATE checkpoints_run SET status = $3::text, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),
     lease_until = NULL, worker = '', halt = false, version = version + 1,
+    frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END,
     finished_at = CASE WHEN $3::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
   WHERE id = $1 AND token = $2 AND status = 'running'
   RETURNING *
@@ -140,12 +141,14 @@ def release(
     reason: str = "",
     by: Actor,
     attempts: int | None = None,
+    freeze: bool = False,
 ) -> None:
     """Let go of the run without a new checkpoint, with its event. Raises Fenced.
 
-    `attempts` is kept unless given: a step that failed has still been started that often.
+    `attempts` is kept unless given: a step that failed has still been started that often. `freeze`: what is stored
+    does not verify, and the run is frozen where it ends as failed, now or once it has settled.
     """
-    params = [claim.run_id, claim.token, status, wake_at, storable(reason[:300]), by.id, by.name, attempts]
+    params = [claim.run_id, claim.token, status, wake_at, storable(reason[:300]), by.id, by.name, attempts, freeze]
     if not run_sql(_RELEASE, params):
         raise Fenced
     transaction.on_commit(wakeup.ring)

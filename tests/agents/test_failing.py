@@ -124,7 +124,7 @@ def test_a_run_whose_data_does_not_verify_is_frozen_and_names_the_last_good_chec
     with connection.cursor() as cursor:
         cursor.execute("UPDATE checkpoints_checkpoint SET took_us = took_us + 1 WHERE id = %s", [run.head])
     advance(run)
-    assert run.status == "failed"
+    assert (run.status, run.frozen) == ("failed", True)
     assert run.reason.startswith("Integrity fault at ")
     assert run.reason.endswith("the last checkpoint that verifies is 1")
 

@@ -255,7 +255,7 @@ def test_an_approval_that_nobody_gave_is_not_performed_and_freezes_the_run(
     forgotten.append(gate.pk)
     forge(run, tell=tell)
     advance(run)
-    assert run.status == "failed"
+    assert (run.status, run.frozen) == ("failed", True)
     assert f"Integrity fault at gate {gate.pk}" in run.reason
     assert not ledger.exists()
     assert not Effect.objects.filter(run=run).exists()

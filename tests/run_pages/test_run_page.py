@@ -142,7 +142,8 @@ def test_a_frozen_run_names_the_last_checkpoint_that_verifies() -> None:
     walk.save("propose", {"mailed": True}, "review")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE checkpoints_checkpoint SET digest = %s WHERE id = %s", [b"\0" * 32, walk.at.id])
-    run = walk.release("failed", f"Integrity fault at checkpoint {walk.at.id}: its columns do not match its digest")
+    fault = f"checkpoint {walk.at.id}: its columns do not match its digest"
+    run = walk.release("failed", fault, freeze=True)
     html = page_of(run, bob(team))
     assert "this run is frozen" in html
     assert "The last checkpoint that verifies is 2, after “Find order”" in text_of(html)

@@ -85,9 +85,9 @@ class Walk:
         event_log.record(f"effect.{status}", subject=row.subject, by=actors.SYSTEM, run=self.run, data=data)
         return row
 
-    def release(self, status: str, reason: str = "") -> Run:
+    def release(self, status: str, reason: str = "", *, freeze: bool = False) -> Run:
         """Let go of the run."""
-        claims.release(self.claim, status=status, reason=reason, by=actors.SYSTEM)
+        claims.release(self.claim, status=status, reason=reason, by=actors.SYSTEM, freeze=freeze)
         return self.fresh()
 
     def ask(self, **how: Any) -> Gate:
