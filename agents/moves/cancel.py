@@ -15,7 +15,6 @@ from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.actors import Actor
-from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.store import claims
 
@@ -72,7 +71,6 @@ def _has_left_something(run: Run) -> bool:
 def _end_later(run: Run, by: Actor, reason: str) -> None:
     """Queue the run to settle what it has left behind, and to end as cancelled then."""
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
-    run.end_later(Run.Status.CANCELLED, one_line(reason, 300), by=by)
-    event_log.record("run.settling", subject=f"run:{run.pk}", run=run, by=by)
+    run.settle_first(Run.Status.CANCELLED, one_line(reason, 300), by=by)
     queue = registry.queue_for(run.plan)
     transaction.on_commit(lambda: doorbell.ring(run.pk, queue))

@@ -149,10 +149,9 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
             raise RewindRefused("The run has left nothing behind that could be undone.")
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
-        claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, freeze=run.frozen, by=actors.of_user(by))
-        run.end_later(ended or NOW, reason, by=actors.of_user(by))
-        data = {"key": key} if key else {}
-        event_log.record("run.settling", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
+        actor, was_frozen = actors.of_user(by), run.frozen_at is not None
+        claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, freeze=was_frozen, by=actor)
+        run.settle_first(ended or NOW, reason, by=actor, key=key)
 
     return _taken_once(run, by, settle)
 

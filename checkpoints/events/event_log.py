@@ -82,7 +82,7 @@ def append(entries: Sequence[Entry]) -> None:
             actor=entry.by.id,
             actor_name=entry.by.name,
             data=canonical(
-                event_proof.proven(entry.kind, entry.subject, entry.version, _with_request(entry.data or {}))
+                event_proof.proven(entry.kind, entry.subject, entry.version, with_request(entry.data or {}))
             ),
             text_digest=None if words is None else text_digest(salt, words),
         )
@@ -96,7 +96,7 @@ def append(entries: Sequence[Entry]) -> None:
     transaction.on_commit(wakeup.ring)
 
 
-def _with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an event's data with the id of the request that caused it, where a request did."""
     return {**data, "request_id": request_ids.current()} if request_ids.current() else data
 

@@ -8,6 +8,7 @@ so that the update that goes with every checkpoint stays a heap-only one.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -15,26 +16,18 @@ from django.contrib.auth.models import Group
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models, transaction
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from checkpoints import signals
 from checkpoints.access import permissions, token_scope
 from checkpoints.actors import Actor
-from checkpoints.events import event_log, wakeup
+from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.values.canonical_json import canonical
 
-# The change and its event are one statement: a decision waits for it.
-_WAKE = """
-WITH woken AS (
-  UPDATE checkpoints_run SET status = 'queued', wake_at = statement_timestamp(), version = version + 1
-  WHERE id = $1 AND status = 'waiting' RETURNING id, team_id, wake_at, version
-), said AS (
-  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
-  SELECT 'run.queued', id, team_id, 'run:' || id, version, $2, $3, '{}'::bytea FROM woken
-)
-SELECT wake_at, version FROM woken
-"""
+from . import run_status
+from .run_status import move
 
 COUNTED = 5_000  # runs of a status
 # Each arm has a limit of its own: however many runs are queued, or live outside, they hide none that is due here.
@@ -186,26 +179,23 @@ class Run(models.Model):
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
-        woken = run_sql(_WAKE, [self.pk, by.id, by.name])
+        woken = move(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
-        transaction.on_commit(self._doorbell)
+        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, run_id=self.pk, plan=self.plan))
         return bool(woken)
+
+    def hurry(self) -> None:
+        """Make a queued run due at once, for whoever takes it on without the waits."""
+        Run.objects.filter(pk=self.pk, status=Run.Status.QUEUED).update(wake_at=None)
 
     def cancel(self, by: Actor, reason: str = "") -> bool:
         """End a live run, whoever works on it: the new token fences a running worker. False where it had ended."""
-        with transaction.atomic():
-            ended = (
-                Run.objects.live()
-                .filter(pk=self.pk)
-                .update(
-                    status=Run.Status.CANCELLED, reason=storable(reason[:300]), token=F("token") + 1,
-                    version=F("version") + 1, lease_until=None, wake_at=None, worker="", halt=False,
-                    finished_at=Now(),
-                )
-            )  # fmt: skip
-            if ended:
-                self._say("run.cancelled", by)
+        said = storable(reason[:300])
+        data = canonical(event_log.with_request({}))
+        ended = move(run_status.CANCEL, [self.pk, said, by.id, by.name, data])
+        if ended:
+            self.refresh_from_db()
         return bool(ended)
 
     def end_later(self, ending: str, reason: str, *, by: Actor) -> None:
@@ -218,11 +208,8 @@ class Run(models.Model):
         columns = ("ending", "ending_reason", "ending_by", "ending_by_name")
         Run.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in columns})
 
-    def _say(self, kind: str, by: Actor) -> None:
-        """Record the event of a change of status, and refresh this instance from the database."""
-        self.refresh_from_db()
-        event_log.record(kind, subject=f"run:{self.pk}", by=by, run=self, version=self.version)
-
-    def _doorbell(self) -> None:
-        signals.run_needs_attention.send(sender=Run, run_id=self.pk, plan=self.plan)
-        wakeup.ring()
+    def settle_first(self, ending: str, reason: str, *, by: Actor, key: str = "") -> None:
+        """Note that the run ends so once its effects are settled, which a person orders by the form `key`."""
+        self.end_later(ending, reason, by=by)
+        data = {"key": key} if key else {}
+        event_log.record("run.settling", subject=f"run:{self.pk}", by=by, run=self, data=data)

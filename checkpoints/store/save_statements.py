@@ -22,6 +22,7 @@ from checkpoints.layout import payloads
 from checkpoints.layout.payloads import Blob
 from checkpoints.layout.rows import COLUMNS, Row
 from checkpoints.layout.snapshot import Draft
+from checkpoints.models import run_status
 from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql, storable
 
@@ -48,29 +49,6 @@ _NOTES = """
 INSERT INTO checkpoints_note (run_id, checkpoint, text, by, at)
 SELECT $2, $1, note, $28, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS note
 """
-_STEP = """
-WITH moved AS (
-  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 1,
-    reason = $23, wake_at = $24, lease_until = clock_timestamp() + $25::float8 * interval '1 second'
-  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
-  RETURNING team_id
-), said AS (
-  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
-  SELECT 'checkpoint.saved', $2, team_id, 'run:' || $2, $4, $28, $29, '{}' FROM moved
-)"""
-_STOP = """
-WITH moved AS (
-  UPDATE checkpoints_run SET head = $1, plan_id = $3, seq = $4, next_step = $9, version = version + 1, attempts = 0,
-    reason = $23, wake_at = $24, status = $30::text, worker = '', halt = false,
-    lease_until = CASE WHEN $30::text = 'running' THEN clock_timestamp() + $25::float8 * interval '1 second' END,
-    finished_at = CASE WHEN $30::text IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END
-  WHERE id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'
-  RETURNING team_id
-), said AS (
-  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
-  SELECT kind, $2, team_id, 'run:' || $2, $4, $28, $29, '{}'
-  FROM moved, unnest(ARRAY['checkpoint.saved', 'run.' || $30::text]) AS kind
-)"""
 
 
 @cache
@@ -79,7 +57,7 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
 
     `stops`: the save changes the run's status; else the run goes on.
     """
-    sql = [_STOP if stops else _STEP]
+    sql = [run_status.STOP if stops else run_status.STEP]
     last = 30 if stops else 29
     if chunks:
         names = [f"${last + n}" for n in range(2, 6)]

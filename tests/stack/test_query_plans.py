@@ -58,7 +58,7 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) 
 WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
 """
 HOLE = re.compile(r"\{[0-9a-z]+\}")
-BEGINNINGS = ("checkpoints.store.save_statements._STEP", "checkpoints.store.save_statements._STOP")
+BEGINNINGS = ("checkpoints.models.run_status.STEP", "checkpoints.models.run_status.STOP")
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 
 
@@ -150,6 +150,6 @@ def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
 
 
 def test_the_statements_are_found() -> None:
-    assert {"checkpoints.events.cursor._AFTER", "checkpoints.store.claims._CLAIM", "agents.tokens._FIND"} <= set(
+    assert {"checkpoints.events.cursor._AFTER", "checkpoints.models.run_status.CLAIM", "agents.tokens._FIND"} <= set(
         prepared()
     )

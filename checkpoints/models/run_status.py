@@ -1,0 +1,94 @@
+"""The statements that move a run's status, each by a guarded UPDATE with its event; no other module writes it.
+
+A statement whose guard finds the run elsewhere moves nothing and writes no event. A save begins with STEP or STOP and
+inserts its checkpoint from what they moved, so that run, event and checkpoint are one statement (see
+checkpoints.store.save_statements). The arrows stand beside Run.Status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from checkpoints.events import wakeup
+from checkpoints.postgresql.sql import run_sql
+
+
+def _moved(
+    change: str, guard: str, kind: str, by: str, *, columns: str = "*", version: str = "version", data: str = "'{}'"
+) -> str:
+    """Build the beginning of a statement: these columns of the run as `moved`, and its event."""
+    return f"""
+WITH moved AS (
+  UPDATE checkpoints_run SET {change}
+  WHERE {guard}
+  RETURNING {columns}
+), said AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT {kind}, id, team_id, 'run:' || id, {version}, {by}, {data}::bytea FROM moved
+)"""  # noqa: S608 - constants
+
+
+def _taken(worker: str, lease: str) -> str:
+    return f"""status = 'running', token = token + 1, version = version + 1, worker = {worker}, wake_at = NULL,
+    halt = false, lease_until = clock_timestamp() + {lease}::float8 * interval '1 second'"""
+
+
+def _let_go(status: str) -> str:
+    return f"""status = {status}, version = version + 1, worker = '', halt = false, lease_until = NULL,
+    finished_at = CASE WHEN {status} IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END"""
+
+
+_CLAIMED = " SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved"
+_DONE = " SELECT 1 FROM moved"
+
+_CLAIMABLE = """id = $1 AND plan_id = ANY($2::bigint[]) AND (
+    (status = 'queued' AND (wake_at IS NULL OR wake_at <= clock_timestamp()))
+    OR (status = 'running' AND lease_until < clock_timestamp()))"""
+_STARTED = f"{_taken('$3', '$4')}, attempts = attempts + 1, reason = ''"
+CLAIM = _moved(_STARTED, _CLAIMABLE, "'run.running'", "$5, $6") + _CLAIMED
+
+_ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = NULL,
+    ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
+TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + _CLAIMED
+
+_RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),
+    frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END"""
+_HELD = "id = $1 AND token = $2 AND status = 'running'"
+RELEASE = _moved(_RELEASED, _HELD, "'run.' || $3::text", "$6, $7") + _DONE
+
+RENEW = f"""
+UPDATE checkpoints_run SET lease_until = clock_timestamp() + $3::float8 * interval '1 second'
+WHERE {_HELD} RETURNING 1
+"""  # noqa: S608 - constants
+
+_RUNNING = "id = $1 AND status = 'running' AND NOT halt"
+HALT = _moved("halt = true", _RUNNING, "'run.halting'", "$2, $3") + _DONE
+
+_QUEUED = "status = 'queued', wake_at = statement_timestamp(), version = version + 1"
+_WAITING = "id = $1 AND status = 'waiting'"
+_WOKEN = " SELECT wake_at, version FROM moved"
+WAKE = _moved(_QUEUED, _WAITING, "'run.queued'", "$2, $3") + _WOKEN
+
+# The new token fences a worker that has the run.
+_CANCELLED = f"""{_let_go("'cancelled'")}, token = token + 1, wake_at = NULL, reason = $2"""
+_LIVE = "id = $1 AND status IN ('queued', 'running', 'waiting')"
+CANCEL = _moved(_CANCELLED, _LIVE, "'run.cancelled'", "$3, $4", data="$5") + _DONE
+
+_SAVED = "head = $1, plan_id = $3, seq = $4, next_step = $9, reason = $23, wake_at = $24"
+_AT_HEAD = "id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'"
+_LEASED = "version = version + 1, attempts = 1, lease_until = clock_timestamp() + $25::float8 * interval '1 second'"
+_KINDS = "unnest(ARRAY['checkpoint.saved', 'run.' || $30::text])"
+_BEGINNING = {"guard": _AT_HEAD, "by": "$28, $29", "columns": "id, team_id", "version": "$4"}
+STEP = _moved(f"{_SAVED}, {_LEASED}", kind="'checkpoint.saved'", **_BEGINNING)
+STOP = _moved(f"{_SAVED}, {_let_go('$30::text')}, attempts = 0", kind=_KINDS, **_BEGINNING)
+
+
+def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Run one of these statements and wake the tailers after commit; return what it moved, at most one row."""
+    moved = run_sql(statement, params)
+    if moved:
+        transaction.on_commit(wakeup.ring)
+    return moved
