@@ -13,6 +13,7 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Run
+from checkpoints.store import executions
 
 EXECUTIONS = ("step", "gate", "reused")
 Digests = dict[str, str]
@@ -80,7 +81,7 @@ def of(run_id: int, known: Registered) -> Record:
 
 def _executions(run: Run, known: Registered) -> Iterator[Execution]:
     gates = set(Gate.objects.filter(run=run, kind=Gate.Kind.REVIEW).values_list("checkpoint", flat=True))
-    path = set(store.path(run))
+    path = {each.id for each in executions.path(cast(UUID, run.head))}
     there = Checkpoint.objects.filter(run=run).values("pk")
     rows = Checkpoint.objects.filter(run=run, kind__in=EXECUTIONS, parent__in=there)
     for row in rows.defer("payload").order_by("seq"):
@@ -95,5 +96,5 @@ def _executions(run: Run, known: Registered) -> Iterator[Execution]:
             after={name: bytes(after.fields.get(name, b"")).hex() for name in writes},
             written={name: after.state[name] for name in changed},
             asked=row.kind == "gate" and row.parent in gates,
-            standing=row.seq in path,
+            standing=row.id in path,
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from agents.models import Effect
 from agents.session import unsettled
-from agents.session.path import Path, Place
+from agents.session.path import Path
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store.header import CheckpointHeader
 
 
 def lock(run: Run) -> None:
@@ -42,7 +43,7 @@ def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | 
     return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
 
 
-def gone(run: Run, path: Path) -> tuple[Effect, Place] | None:
+def gone(run: Run, path: Path) -> tuple[Effect, CheckpointHeader] | None:
     """Find the first effect of `path` that is or is being undone, and where it landed; None where none is."""
     kin = Run.objects.of_lineage(run.lineage or run.pk)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")

@@ -99,7 +99,7 @@ class Reader:
             effects=self.lineage.effect_facts,
             gates=self.lineage.gate_facts,
             head_path=self._on(head),
-            places=[self.lineage.saved[place.id] for place in head],
+            places=head.places,
             head_gates=self._settled(head),
             by_hand=self._by_hand(head),
             next_step=self.run.next_step,

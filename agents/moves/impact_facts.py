@@ -26,7 +26,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
@@ -52,7 +52,7 @@ class Lineage:
         return [self._gate(gate) for gate in self.gates]
 
     @cached_property
-    def saved(self) -> dict[UUID, Record]:
+    def saved(self) -> dict[UUID, CheckpointHeader]:
         """Return everything that was saved, by run and number."""
         return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
 
@@ -61,7 +61,7 @@ class Lineage:
         return Path.within(head, self.saved) if head else Path([])
 
     @cached_property
-    def records(self) -> list[Record]:
+    def records(self) -> list[CheckpointHeader]:
         """Return what was executed, by run and number."""
         return [each for each in self.saved.values() if each.input_digest is not None]
 
@@ -107,7 +107,7 @@ class Lineage:
         return past_gates.of_lineage(self.run.lineage or self.run.pk)
 
     @cached_property
-    def outcomes(self) -> dict[UUID, Record]:
+    def outcomes(self) -> dict[UUID, CheckpointHeader]:
         """Return the executions that saved a gate's outcome, by the gate's checkpoint."""
         return {each.parent: each for each in reversed(self.records) if each.parent and each.kind == "gate"}
 
@@ -121,7 +121,7 @@ class Lineage:
         """Map each grant to the gate that gave it, and the action that it is for."""
         return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
 
-    def _execution(self, record: Record) -> Execution:
+    def _execution(self, record: CheckpointHeader) -> Execution:
         return Execution(
             id=record.id.hex,
             parent=record.parent.hex if record.parent else "",
@@ -233,7 +233,7 @@ class Lineage:
                 self._loaded[gate.checkpoint] = store.fields_of(gate.checkpoint)
         return self._loaded[gate.checkpoint]
 
-    def _asked_over(self, gate: Stood, saved: Record | None) -> bytes | None:
+    def _asked_over(self, gate: Stood, saved: CheckpointHeader | None) -> bytes | None:
         """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
@@ -243,7 +243,7 @@ class Lineage:
         stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)
 
-    def _grants(self, gate: Stood, saved: Record | None) -> list[GrantFact]:
+    def _grants(self, gate: Stood, saved: CheckpointHeader | None) -> list[GrantFact]:
         found = []
         for grant in gate.grants:
             covered = cache(partial(self._covered, gate, grant.effect, saved))
@@ -251,7 +251,7 @@ class Lineage:
             found.append(GrantFact(effect=grant.effect, action=grant.action, used_by=used_by, fields=covered))
         return found
 
-    def _covered(self, gate: Stood, effect: str, saved: Record | None) -> Fields | None:
+    def _covered(self, gate: Stood, effect: str, saved: CheckpointHeader | None) -> Fields | None:
         """Return the digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from agents.presentation.timeline.marks import Mark
 from agents.presentation.timeline.words import duration
 from checkpoints.runs.plans import in_words
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 
 from .timeline import marks
 
@@ -39,7 +39,9 @@ class Step:
     took: str
 
 
-def told(records: Iterable[Record], outcomes: Mapping[str, str], called: Callable[[str], str] = in_words) -> list[Step]:
+def told(
+    records: Iterable[CheckpointHeader], outcomes: Mapping[str, str], called: Callable[[str], str] = in_words
+) -> list[Step]:
     """List the steps in the order in which they were saved. `outcomes` has a gate's end by its checkpoint's hex id."""
     return [
         Step(
@@ -53,7 +55,7 @@ def told(records: Iterable[Record], outcomes: Mapping[str, str], called: Callabl
     ]
 
 
-def _mark(record: Record, outcomes: Mapping[str, str]) -> Mark:
+def _mark(record: CheckpointHeader, outcomes: Mapping[str, str]) -> Mark:
     if record.kind == "gate":
         return marks.OUTCOMES.get(outcomes.get(record.id.hex, ""), marks.NOTHING_ASKED)
     return KINDS.get(record.kind, marks.RAN)

@@ -20,7 +20,7 @@ from checkpoints.errors import NotVerified, OtherLineage
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import run_history
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import Comparison
 from checkpoints.values import patch
 
@@ -39,7 +39,7 @@ class Side:
     letter: str
     run: Run
     checkpoint: Checkpoint
-    steps: Sequence[Record]
+    steps: Sequence[CheckpointHeader]
     effects: Sequence[Fate]
 
     @property
@@ -98,7 +98,7 @@ def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
         raise Http404("No such checkpoint") from other
 
 
-def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
+def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -> Side:
     """Return one side, with the effects that its steps recorded."""
     run = checkpoint.run
     ids, began = {each.id for each in way}, {each.parent for each in way}
@@ -109,7 +109,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[Record]) -> Side:
     return Side(letter, run, checkpoint, way, told)
 
 
-def outcomes_of(way: Sequence[Record]) -> dict[str, str]:
+def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[str, str]:
     """Say how each gate on the way ended, by the checkpoint that saved its outcome."""
     bases = {each.parent: each.id.hex for each in way if each.kind == "gate" and each.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)

@@ -22,7 +22,7 @@ from agents.serving.absence import SERVED, Service
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
 from checkpoints.store import executions
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 
 from .access import reader_of
 
@@ -156,7 +156,7 @@ def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
     return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))
 
 
-def turns_in(run: Run, path: Sequence[Record]) -> list[Turn]:
+def turns_in(run: Run, path: Sequence[CheckpointHeader]) -> list[Turn]:
     """List where a path leaves the order in which its run's checkpoints were saved."""
     own = [(before, here) for before, here in pairwise(path) if here.run_id == run.pk and here.seq > 1]
     return [

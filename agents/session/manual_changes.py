@@ -13,8 +13,7 @@ from uuid import UUID
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.runs.plans import PlanSpec
-
-from .path import Place
+from checkpoints.store.header import CheckpointHeader
 
 MOVED = ("edit", "rewind")
 
@@ -22,12 +21,12 @@ MOVED = ("edit", "rewind")
 class Written(NamedTuple):
     """One checkpoint by which somebody moved the run, the fields that it changed, and what was in them before."""
 
-    place: Place
+    place: CheckpointHeader
     fields: frozenset[str]
     before: dict[str, Any]
 
 
-def on(places: Iterable[Place], plan: PlanSpec) -> Iterator[Written]:
+def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[Written]:
     """Yield every one of these places at which somebody changed the state, in their order."""
     # A gate sends the run back to another step than its own, with the words of whoever decides there.
     found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
@@ -39,7 +38,7 @@ def on(places: Iterable[Place], plan: PlanSpec) -> Iterator[Written]:
             yield written
 
 
-def _written(place: Place, parent: UUID, plan: PlanSpec) -> Written:
+def _written(place: CheckpointHeader, parent: UUID, plan: PlanSpec) -> Written:
     try:
         before, now = store.load_checkpoint(parent), store.load_checkpoint(place.id)
     except (NoSuchCheckpoint, NotVerified):  # what it changed cannot be known any more, so it may be anything

@@ -9,24 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
+from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 
-_PATH = """
-WITH RECURSIVE path AS (
-    SELECT id, parent, run_id, kind, step, input_digest, occurrence, next_step, 0 AS up
-    FROM checkpoints_checkpoint WHERE id = %s
-    UNION ALL
-    SELECT c.id, c.parent, c.run_id, c.kind, c.step, c.input_digest, c.occurrence, c.next_step, up + 1
-    FROM path JOIN checkpoints_checkpoint c ON c.id = path.parent
-)
-SELECT id, parent, run_id, kind, step, input_digest, occurrence, next_step FROM path ORDER BY up DESC
-"""
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
@@ -34,24 +22,11 @@ MOVED = ("rewind", "edit", "repair", "upcast")  # kinds that may leave behind wh
 ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
 
 
-class Place(NamedTuple):
-    """One checkpoint of the path."""
-
-    id: UUID
-    parent: UUID | None
-    run_id: int
-    kind: str
-    step: str
-    input_digest: bytes | None
-    occurrence: int = 0
-    next_step: str = ""
-
-
 @dataclass
 class Path:
     """Root first, head last. Executions are counted as they come: a step must not cost more the longer the run is."""
 
-    places: list[Place]
+    places: list[CheckpointHeader]
     counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
     ids: set[UUID] = field(default_factory=set)
 
@@ -61,27 +36,19 @@ class Path:
 
     @classmethod
     def to(cls, head: UUID) -> Path:
-        """Return the path that ends at `head`."""
-        with connection.cursor() as cursor:
-            cursor.execute(_PATH, [head])
-            rows = [Place(*row) for row in cursor.fetchall()]
-        if rows and rows[0].parent is not None:  # what is before it was removed, and is known from the gaps
-            found = executions.path(head)
-            return cls([Place(*(getattr(each, name) for name in Place._fields)) for each in found])
-        return cls([row._replace(input_digest=row.input_digest and bytes(row.input_digest)) for row in rows])
+        """Return the path that ends at `head`; an empty one where there is no such checkpoint."""
+        try:
+            return cls(executions.path(head))
+        except NoSuchCheckpoint:
+            return cls([])
 
     @classmethod
-    def within(cls, head: UUID, known: Mapping[UUID, Record]) -> Path:
-        """Return the path that ends at `head`, among records that are in hand."""
-        return cls(
-            [
-                Place(r.id, r.parent, r.run_id, r.kind, r.step, r.input_digest, r.occurrence, r.next_step)
-                for r in executions.way_to(head, known)
-            ]
-        )
+    def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> Path:
+        """Return the path that ends at `head`, among headers that are in hand. Raises NoSuchCheckpoint."""
+        return cls(executions.way_to(head, known))
 
     @property
-    def head(self) -> Place:
+    def head(self) -> CheckpointHeader:
         return self.places[-1]
 
     @property
@@ -89,7 +56,7 @@ class Path:
         """Return the runs that it leads through: a fork's begins in another."""
         return {place.run_id for place in self.places}
 
-    def add(self, place: Place) -> None:
+    def add(self, place: CheckpointHeader) -> None:
         """Extend the path by the checkpoint that was just saved on it."""
         self.places.append(place)
         self.ids.add(place.id)
@@ -107,7 +74,7 @@ class Path:
         """Tell whether one of these is on the path."""
         return not self.ids.isdisjoint(checkpoints)
 
-    def after(self, checkpoint: UUID) -> list[Place] | None:
+    def after(self, checkpoint: UUID) -> list[CheckpointHeader] | None:
         """Return the places that follow a checkpoint; None where it is not on the path."""
         for number, place in enumerate(self.places):
             if place.id == checkpoint:
@@ -119,7 +86,7 @@ class Path:
         place = self.sent(step)
         return place is not None and place.kind in FORCING
 
-    def sent(self, step: str) -> Place | None:
+    def sent(self, step: str) -> CheckpointHeader | None:
         """Return the checkpoint from which the run came to `step`, before anything went aside there.
 
         A question about another step, which went on with what was to come anyway, is aside too.
@@ -149,5 +116,5 @@ class Path:
         """Return the checkpoints at which a gate was opened whose outcome is on the path, newest first."""
         return [place.parent for place in reversed(self.places) if place.kind in SETTLED and place.parent]
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[CheckpointHeader]:
         return iter(self.places)

@@ -14,7 +14,7 @@ from agents.definition import fields
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import executions
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.ops import Append, Splice
 
 from .run_session import Slice
@@ -43,7 +43,7 @@ def reused(slice: Slice, spec: StepSpec) -> bool | None:
         return None
 
 
-def twin_of(slice: Slice, spec: StepSpec) -> Record | None:
+def twin_of(slice: Slice, spec: StepSpec) -> CheckpointHeader | None:
     """Return the record of this execution on another branch or in a fork; None where it was never done."""
     if not slice.branched:
         return None
@@ -52,13 +52,13 @@ def twin_of(slice: Slice, spec: StepSpec) -> Record | None:
     return slice.recorded.get((spec.name, digest, bytes.fromhex(spec.code_hash), occurrence))
 
 
-def said_of(slice: Slice, twin: Record) -> str:
+def said_of(slice: Slice, twin: CheckpointHeader) -> str:
     """Say where the output came from, for the run's page."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was taken, nothing ran."
 
 
-def _fits(slice: Slice, spec: StepSpec, twin: Record) -> bool:
+def _fits(slice: Slice, spec: StepSpec, twin: CheckpointHeader) -> bool:
     """Tell whether the recorded output fits this plan: another version may go elsewhere, or write less."""
     return twin.next_step in slice.plan.successors(spec.name)
 

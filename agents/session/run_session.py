@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -30,12 +31,12 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 
 from . import translate, unsettled
 from .hand_out import Hands
 from .heartbeat import Beat
-from .path import Path, Place
+from .path import Path
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
@@ -122,16 +123,16 @@ class Slice:
         return self.path.branched(self.run.pk, self.snapshot.seq)
 
     @cached_property
-    def executions(self) -> list[Record]:
+    def executions(self) -> list[CheckpointHeader]:
         """Return every execution in the lineage, by run and number, read on first need."""
         return executions.executions(self.snapshot.lineage)
 
-    def recorded_of(self, kind: str, step: str) -> list[Record]:
+    def recorded_of(self, kind: str, step: str) -> list[CheckpointHeader]:
         """Return this run's executions of a step, on every branch."""
         return [each for each in self.executions if (each.run_id, each.kind, each.step) == (self.run.pk, kind, step)]
 
     @cached_property
-    def recorded(self) -> dict[tuple[str, bytes, bytes, int], Record]:
+    def recorded(self) -> dict[tuple[str, bytes, bytes, int], CheckpointHeader]:
         """Return the newest execution of each (step, input digest, code hash, occurrence) in the lineage, read once."""
         return {
             (each.step, each.input_digest, each.code_hash, each.occurrence): each
@@ -194,9 +195,9 @@ class Slice:
             )
         header = self._header(kind, spec, next_step, took, counts)
         crash_points.point("before_save", spec.name)
-        began = time.monotonic()
+        began, before = time.monotonic(), self.snapshot
         self.snapshot = store.save(
-            self.snapshot,
+            before,
             dict(writes),
             claim=self.claim,
             header=header,
@@ -206,7 +207,7 @@ class Slice:
             actor=by or self.by,
         )
         self.beat.renewed = began  # a save extends the lease too
-        self._moved(header, self.path.head.id)
+        self._moved(header, before.id)
         if status == Run.Status.QUEUED:
             transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
         crash_points.point("after_save", spec.name)
@@ -279,8 +280,12 @@ class Slice:
             took_us=round(took * 1_000_000),
         )
 
-    def _moved(self, header: Header, parent: Any) -> None:
-        at = (self.snapshot.id, parent, self.run.pk)
-        place = Place(*at, header.kind, header.step, header.input_digest, header.occurrence, header.next_step)
-        self.path.add(place)
+    def _moved(self, header: Header, parent: UUID) -> None:
+        if "path" in self.__dict__:  # else it is read up to here when it is first needed
+            made = self.snapshot
+            place = CheckpointHeader(
+                made.id, made.run_id, made.seq, parent, header.kind, header.step, header.next_step, header.occurrence,
+                header.attempt, header.input_digest, header.code_hash, header.took_us, made.at, made.plan_id,
+            )  # fmt: skip
+            self.path.add(place)
         self.attempt = 1

@@ -23,7 +23,7 @@ from agents.definition import feedback, outputs
 from agents.definition.outputs import Output
 from agents.errors import OutputRefused
 from agents.models import Failure
-from agents.session.path import EXECUTED, Place
+from agents.session.path import EXECUTED
 from agents.session.run_session import Slice
 from approvals.cards.action import Action
 from approvals.english import quoted
@@ -35,6 +35,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import executions
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import apply
 
@@ -139,7 +140,7 @@ def _words(name: str, returned: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _maker(places: list[Place], known: Mapping[str, StepSpec], at: int, name: str) -> int | None:
+def _maker(places: list[CheckpointHeader], known: Mapping[str, StepSpec], at: int, name: str) -> int | None:
     """Find where on the path the field read at `at` was last written, if by a step which may run again.
 
     None where it was an effect or a gate, or where it was before a person last sent the run on.
@@ -155,7 +156,7 @@ def _maker(places: list[Place], known: Mapping[str, StepSpec], at: int, name: st
     return None
 
 
-def _wrote(place: Place, step: StepSpec, name: str) -> bool:
+def _wrote(place: CheckpointHeader, step: StepSpec, name: str) -> bool:
     """Tell whether this execution wrote the field: as recorded, else by its plan. A gate may write what it edits."""
     if step.kind != "gate" and name not in step.writes:
         return False

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import PlanSpec
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.ops import Write
 
 MIXED = "mixed"
@@ -205,7 +205,7 @@ class History:
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
     head_path: Sequence[Execution] = ()  # from the root to the run's head
-    places: Sequence[Record] = ()  # all that was saved on that path, of every kind
+    places: Sequence[CheckpointHeader] = ()  # all that was saved on that path, of every kind
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
     by_hand: Sequence[ByHand] = ()  # on that path
     next_step: str = ""  # that of the head

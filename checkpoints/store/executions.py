@@ -15,10 +15,10 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
 
 from . import gaps
-from .header import COLUMNS, Record
+from .header import COLUMNS, CheckpointHeader, ancestry
 from .recorded_writes import writes_of
 
-__all__ = ["Record", "executions", "of_lineage", "path", "twin", "way_to", "writes_of"]
+__all__ = ["executions", "of_lineage", "path", "twin", "way_to", "writes_of"]
 
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
@@ -45,41 +45,34 @@ ORDER BY c.at DESC, c.run_id DESC, c.seq DESC LIMIT 1
 """  # noqa: S608 - constants
 
 
-def executions(lineage: int) -> list[Record]:
+def executions(lineage: int) -> list[CheckpointHeader]:
     """Return what was executed in a run and its forks, on all branches, by run and number.
 
     What is removed is included.
     """
-    found = [Record(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
+    found = [CheckpointHeader(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
     gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
     return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
 
 
-def of_lineage(lineage: int) -> list[Record]:
+def of_lineage(lineage: int) -> list[CheckpointHeader]:
     """Return all that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
-    found = [Record(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
+    found = [CheckpointHeader(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
     known = {each.id for each in found}
     if all(each.parent is None or each.parent in known for each in found):
         return found
     return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
 
 
-def way_to(head: UUID, among: Mapping[UUID, Record]) -> list[Record]:
+def way_to(head: UUID, among: Mapping[UUID, CheckpointHeader]) -> list[CheckpointHeader]:
     """Find `path` without a query, for callers that hold all that was saved. Raises NoSuchCheckpoint."""
-    found: list[Record] = []
-    at: UUID | None = head
-    while at is not None and (here := among.get(at)) is not None:
-        # A parent is older than its child, which ends the walk whatever is stored.
-        if found and (here.run_id, here.seq) >= (found[-1].run_id, found[-1].seq):
-            break
-        found.append(here)
-        at = here.parent
+    found = ancestry(head, among)
     if not found:
         raise NoSuchCheckpoint
-    return found[::-1]
+    return found
 
 
-def path(head: UUID) -> list[Record]:
+def path(head: UUID) -> list[CheckpointHeader]:
     """Return the checkpoints from the root of the lineage to this one, of every kind; removed ones included.
 
     Raises NoSuchCheckpoint.
@@ -99,9 +92,9 @@ def path(head: UUID) -> list[Record]:
     return found
 
 
-def _stretch(tip: UUID) -> list[Record]:
+def _stretch(tip: UUID) -> list[CheckpointHeader]:
     """Return the checkpoints that lead to this one, back to the first whose parent is not there any more."""
-    return [Record(*row) for row in run_sql(_PATH, [tip])]
+    return [CheckpointHeader(*row) for row in run_sql(_PATH, [tip])]
 
 
 def twin(lineage: int, step: str, input_digest: bytes, code_hash: bytes, occurrence: int) -> UUID | None:

@@ -19,7 +19,7 @@ import zstandard
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
 
-from .header import Record
+from .header import CheckpointHeader
 
 ID, RUN, SEQ, PARENT, PARENT_DIGEST, STATE = 0, 1, 3, 4, 5, 16
 _STORED = [0, 2, *range(6, 17)]  # the columns written for every row; the parent's two follow for those that must
@@ -41,10 +41,10 @@ class Removed(NamedTuple):
     def id(self) -> UUID:
         return UUID(bytes=self.header[ID])
 
-    def record(self) -> Record:
+    def decoded(self) -> CheckpointHeader:
         """Return the same as the history of a lineage has it."""
         id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
-        return Record(
+        return CheckpointHeader(
             UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
             _text(after), _int(occurrence), _int(attempt), given, code, _int(took),
             _EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,

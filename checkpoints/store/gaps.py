@@ -24,7 +24,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import gap_headers
 from .gap_headers import Header, Removed
-from .header import Record
+from .header import CheckpointHeader, ancestry
 
 
 class Why(NamedTuple):
@@ -97,7 +97,7 @@ def faults(gap: Gap, before: Gap | None) -> list[str]:
     return found
 
 
-def records_of(lineage: int) -> dict[UUID, Record]:
+def records_of(lineage: int) -> dict[UUID, CheckpointHeader]:
     """Return all that was removed from a run and its forks, by id."""
     found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("run_id", "number")
     return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
@@ -110,9 +110,9 @@ class Gone:
         lineage = Run.objects.values_list("lineage", flat=True).filter(pk=run_id).first()
         found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage or run_id)).order_by("run_id", "first_seq")
         self._left = list(found.values_list("run_id", "first_seq", "pk"))
-        self._known: dict[UUID, Record] = {}
+        self._known: dict[UUID, CheckpointHeader] = {}
 
-    def leading_to(self, tip: UUID, child: Record) -> list[Record]:
+    def leading_to(self, tip: UUID, child: CheckpointHeader) -> list[CheckpointHeader]:
         """Return the removed checkpoints that led to this one, itself last, up to one that is not unpacked.
 
         `child` follows this one; it is not removed, or was found last. What is younger than `child` is not looked at.
@@ -121,21 +121,12 @@ class Gone:
             *place, pk = self._left.pop()
             if tuple(place) < (child.run_id, child.seq):
                 self._known |= {row.id: row for row in _records(Gap.objects.get(pk=pk))}
-        found: list[Record] = []
-        at: UUID | None = tip
-        while at in self._known and _older(self._known[at], found[-1] if found else child):
-            found.append(self._known[at])
-            at = found[-1].parent
-        return found[::-1]
+        return ancestry(tip, self._known, child)
 
 
-def _older(one: Record, other: Record) -> bool:
-    return (one.run_id, one.seq) < (other.run_id, other.seq)
-
-
-def _records(gap: Gap) -> list[Record]:
+def _records(gap: Gap) -> list[CheckpointHeader]:
     try:
-        return [row.record() for row in removed(gap)]
+        return [row.decoded() for row in removed(gap)]
     except ValueError as error:
         raise NotVerified(str(gap), f"its headers cannot be read ({error})") from error
 
@@ -145,12 +136,12 @@ def over(run_id: int, seq: int) -> Gap | None:
     return Gap.objects.filter(run_id=run_id, first_seq__lte=seq, last_seq__gte=seq).defer("headers").first()
 
 
-def of(checkpoint: UUID, runs: Any) -> tuple[Gap, Record] | None:
+def of(checkpoint: UUID, runs: Any) -> tuple[Gap, CheckpointHeader] | None:
     """Find the gap of one of these runs that removed a checkpoint, and return what it was."""
     for gap in Gap.objects.filter(run__in=runs).order_by("run_id", "number").iterator(chunk_size=20):
         for row in removed(gap):
             if row.id == checkpoint:
-                return gap, row.record()
+                return gap, row.decoded()
     return None
 
 

@@ -1,15 +1,18 @@
-"""One place in a run's history, without its state."""
+"""A checkpoint without its state, and the way from one back to the root."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A checkpoint's header. One with an input digest is an execution: of a step or a gate, or the reuse of one."""
+class CheckpointHeader(NamedTuple):
+    """What a checkpoint is, without its state: its place in its run's history, and how it came to be.
+
+    One with an input digest is an execution: of a step or a gate, or the reuse of one.
+    """
 
     id: UUID
     run_id: int
@@ -28,4 +31,21 @@ class Record:
     removed: bool = False  # by retention: there is no state any more, and what it wrote is not known
 
 
-COLUMNS = [name for name in Record.__slots__ if name != "removed"]
+COLUMNS = CheckpointHeader._fields[:-1]
+
+
+def ancestry(
+    tip: UUID, among: Mapping[UUID, CheckpointHeader], child: CheckpointHeader | None = None
+) -> list[CheckpointHeader]:
+    """Return the checkpoints that lead to `tip`, itself last, back to the first that is not `among` these.
+
+    A parent is older than its `child`, which ends the walk whatever is stored.
+    """
+    found: list[CheckpointHeader] = []
+    at: UUID | None = tip
+    while at is not None and (here := among.get(at)) is not None:
+        if child is not None and (here.run_id, here.seq) >= (child.run_id, child.seq):
+            break
+        found.append(here)
+        at, child = here.parent, here
+    return found[::-1]

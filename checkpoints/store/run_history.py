@@ -12,7 +12,7 @@ from checkpoints.models import Checkpoint, Run
 from checkpoints.values import patch
 
 from . import executions
-from .executions import Record
+from .header import CheckpointHeader
 from .loading import load_checkpoint
 
 
@@ -20,9 +20,9 @@ from .loading import load_checkpoint
 class Comparison:
     """Two checkpoints of a lineage: the last that their paths share, and the ways from it to each, without it."""
 
-    ancestor: Record
-    to_a: tuple[Record, ...]
-    to_b: tuple[Record, ...]
+    ancestor: CheckpointHeader
+    to_a: tuple[CheckpointHeader, ...]
+    to_b: tuple[CheckpointHeader, ...]
 
 
 def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> list[Checkpoint]:
@@ -34,21 +34,6 @@ def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> lis
     if before_seq is not None:
         found = found.filter(seq__lt=before_seq)
     return list(found[:limit])
-
-
-def path(run: Run) -> list[int]:
-    """Return the numbers of the checkpoints from the run's first to its head, without abandoned branches."""
-    parents = {id: (seq, parent) for id, seq, parent in _positions(run)}
-    found: list[int] = []
-    at = Run.objects.values_list("head", flat=True).get(pk=run.pk)
-    while at in parents:
-        seq, at = parents[at]
-        found.append(seq)
-    return found[::-1]
-
-
-def _positions(run: Run) -> Any:
-    return Checkpoint.objects.filter(run=run).values_list("id", "seq", "parent")
 
 
 def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
@@ -64,7 +49,7 @@ def compare(a_id: UUID, b_id: UUID) -> Comparison:
     return parting(executions.path(a_id), executions.path(b_id))
 
 
-def parting(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
+def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> Comparison:
     """Compare the ends of two paths from the root. Raises OtherLineage where they share nothing."""
     shared = 0
     for one, other in zip(a, b, strict=False):

@@ -13,23 +13,23 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import NoSuchCheckpoint, OtherLineage
 from checkpoints.store import run_history
-from checkpoints.store.executions import Record
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import parting
 
 from .making import REWIND, STEP, begin, take
 
 
-def record(number: int) -> Record:
-    return Record(
+def record(number: int) -> CheckpointHeader:
+    return CheckpointHeader(
         UUID(int=number), 1, number, None, "step", "one", "", 0, 1, None, None, 0, datetime(2026, 1, 1, tzinfo=UTC), 1
     )
 
 
-def path(*numbers: int) -> list[Record]:
+def path(*numbers: int) -> list[CheckpointHeader]:
     return [record(number) for number in numbers]
 
 
-def seqs(records: tuple[Record, ...]) -> list[int]:
+def seqs(records: tuple[CheckpointHeader, ...]) -> list[int]:
     return [record.seq for record in records]
 
 

@@ -16,7 +16,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, StateTooLarge, ValueRefused
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
-from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store import Header, Snapshot, claims, executions
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import DROP, Append, Splice
@@ -246,7 +246,7 @@ def test_a_rewind_keeps_the_old_head_as_a_branch() -> None:
     assert store.load(run).state == moved.state == {"n": 1, "why": "no"}
     assert Checkpoint.objects.get(pk=moved.id).parent == first.id
     assert store.load_checkpoint(old.id).state == {"n": 2, "extra": 1}
-    assert store.path(run) == [1, 2, 4]
+    assert [each.seq for each in executions.path(moved.id)] == [1, 2, 4]
     assert [row.seq for row in store.history(run)] == [4, 3, 2, 1]
     assert [row.seq for row in store.history(run, before_seq=3, limit=1)] == [2]
     assert store.diff(old.id, moved.id) == [
