@@ -83,6 +83,7 @@ def build(story: Story) -> Timeline:
     teller = _Teller(story)
     pairs = list(teller.pairs())
     told = [row for row, _ in pairs]
+    refused = {row.key for row in told if row.mark is marks.REFUSED}
     for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
         row.drawn = drawing.lanes(row)
@@ -95,7 +96,7 @@ def build(story: Story) -> Timeline:
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],
-        branches=sum(bool(node.left) and not node.left.startswith("refused-") for _, node in pairs),
+        branches=sum(bool(node.left) and node.left not in refused for _, node in pairs),
         forks=sum(node.kind == "fork" for _, node in pairs),
         removed=sum(gap.last - gap.first + 1 for gap in story.pruned),
     )
@@ -134,21 +135,22 @@ class _Teller:
 
     def pairs(self) -> Iterator[tuple[Row, Node]]:
         """Yield each row with what the layout needs to know of it."""
-        before, tip = "", ""  # the checkpoint saved before this one, and the last row of its branch
+        # The checkpoint saved before this one, the last row of its branch, and whether that is a refused output.
+        before, tip, refused = "", "", False
         gaps = list(self.story.pruned)
         for saved in self.story.saved:
             while gaps and gaps[0].first < saved.seq:
                 self.gap = rows.of_gap(gaps.pop(0))
                 yield self.gap, Node(self.gap.key, tip, "main")
-                before = tip = ""
-            left = tip if before and (saved.parent != before or tip.startswith("refused-")) else ""
+                before, tip, refused = "", "", False
+            left = tip if before and (saved.parent != before or refused) else ""
             yield self._checkpoint(saved, left)
-            before = tip = saved.id
+            before, tip, refused = saved.id, saved.id, False
             for fork in self.forks[saved.id]:
                 yield rows.of_fork(fork), Node(f"run-{fork.run}", saved.id, "fork")
             for row, node in [*self._refused(saved), *self._loose_gates(saved)]:
                 yield row, node
-                tip = row.key
+                tip, refused = row.key, row.mark is marks.REFUSED
         if self.story.newest:
             yield from self._ahead()
 
