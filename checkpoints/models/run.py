@@ -99,7 +99,7 @@ class Run(models.Model):
 
     class Status(models.TextChoices):
         # queued -> running; running -> waiting | queued | completed | failed | cancelled;
-        # waiting -> queued; queued, waiting -> cancelled
+        # waiting -> queued; queued, waiting -> cancelled; any -> running where a person moves the run
         QUEUED = "queued", "Queued"
         RUNNING = "running", "Running"
         WAITING = "waiting", "Waiting"

@@ -28,7 +28,7 @@ from checkpoints.layout.rows import COLUMNS
 from checkpoints.models import Gap, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import gaps
-from checkpoints.store.gap_headers import ID, Header
+from checkpoints.store.gap_headers import ID, BinaryHeader
 from checkpoints.store.gaps import Why
 from checkpoints.values import digests
 
@@ -91,7 +91,7 @@ class Portion:
     lineage: int
     seqs: Sequence[int]
     stretches: Sequence[tuple[int, int]]
-    headers: Sequence[Header]
+    headers: Sequence[BinaryHeader]
     digests: Sequence[bytes]
     anchors: Sequence[Anchor]
     size: int
@@ -177,7 +177,7 @@ def _leave(portion: Portion, why: Why, run: Run, before: Gap | None) -> list[Gap
     return made
 
 
-def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[Header, bytes]], list[int]]:
+def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[BinaryHeader, bytes]], list[int]]:
     """Return headers with their digests, as the database sends them, and the sizes of the payloads."""
     firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
     connection.ensure_connection()

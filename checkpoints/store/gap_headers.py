@@ -28,13 +28,13 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TAG = b"holdpoint removed\n"
 _LARGEST = 256 * 1024 * 1024
 
-Header = Sequence[bytes | None]  # the seventeen columns, in binary form
+BinaryHeader = Sequence[bytes | None]  # the seventeen columns, in binary form
 
 
 class Removed(NamedTuple):
     """One checkpoint that is gone: its header and the digest that it had."""
 
-    header: Header
+    header: BinaryHeader
     digest: bytes
 
     @property
@@ -51,7 +51,7 @@ class Removed(NamedTuple):
         )  # fmt: skip
 
 
-def pack(rows: Sequence[Header]) -> bytes:
+def pack(rows: Sequence[BinaryHeader]) -> bytes:
     """Pack the headers of one stretch of a run, in order."""
     columns = list(zip(*rows, strict=True))
     before = (None, *columns[ID])

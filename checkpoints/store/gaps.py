@@ -23,7 +23,7 @@ from checkpoints.postgresql.sql import microseconds
 from checkpoints.values.canonical_json import canonical
 
 from . import gap_headers
-from .gap_headers import Header, Removed
+from .gap_headers import BinaryHeader, Removed
 from .header import CheckpointHeader, ancestry
 
 
@@ -37,7 +37,7 @@ class Why(NamedTuple):
 
 
 def made(
-    run_id: int, first: int, rows: Sequence[Header], digests: Sequence[bytes], before: Gap | None, why: Why
+    run_id: int, first: int, rows: Sequence[BinaryHeader], digests: Sequence[bytes], before: Gap | None, why: Why
 ) -> Gap:
     """Make the gap for rows that begin at number `first`, after the run's newest gap; it is not saved."""
     gap = Gap(
