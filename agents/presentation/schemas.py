@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.schema.walk import definition
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -43,9 +45,7 @@ def about(part: Any, root: Mapping[str, Any]) -> str:
     """Return its description, or that of what it refers to."""
     if not isinstance(part, Mapping):
         return ""
-    name = str(part.get("$ref", "")).rpartition("/")[2]
-    found = part.get("description") or root.get("$defs", {}).get(name, {}).get("description", "")
-    return str(found)
+    return str(part.get("description") or definition(part, root).get("description", ""))
 
 
 def required(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from agents.session.run_session import Slice
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused
-from approvals.schema import validate
+from approvals.schema import validate, walk
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
@@ -96,10 +96,9 @@ def _pins(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         if action.registered:  # pinned by people, who may pin what is left out
             continue
-        named = validate.properties_of(action.schema)
+        spoken_of = walk.parts([action.schema], action.schema)
+        named = {json_pointer.join("", name) for part in spoken_of for name in walk.properties(part)}
         for place, pin in enumerate(action.pinned):
-            if not json_pointer.has(action.arguments, pin) and pin not in {
-                json_pointer.join("", name) for name in named
-            }:
+            if not json_pointer.has(action.arguments, pin) and pin not in named:
                 told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
                 yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)

@@ -23,6 +23,7 @@ from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import uploads
+from approvals.schema.walk import rewritten
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -177,17 +178,15 @@ def _definitions(posted: Posted) -> dict[str, Any]:
     return found
 
 
-def _moved(schema: Any, action: str) -> Any:
+def _moved(schema: Mapping[str, Any], action: str) -> Any:
     """Return an action's schema without its definitions, and referring to where they are now."""
-    if isinstance(schema, list):
-        return [_moved(each, action) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    kept = {name: _moved(each, action) for name, each in schema.items() if name != "$defs"}
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith(DEFINED):
-        kept["$ref"] = f"{DEFINED}{action}.{reference.removeprefix(DEFINED)}"
-    return kept
+
+    def referring(part: Mapping[str, Any], place: str | None) -> Mapping[str, Any]:
+        ref = part.get("$ref")
+        own = isinstance(ref, str) and ref.startswith(DEFINED)
+        return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
+
+    return rewritten({name: each for name, each in schema.items() if name != "$defs"}, referring, values=True)
 
 
 def _placed(posted: Posted) -> Card:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from approvals.models import Tool
+from approvals.schema import walk
 from approvals.tools import schemas, versions
 from checkpoints import actors
 from checkpoints.admin.versions import Newest, Versioned, refuse_old
@@ -106,7 +107,7 @@ class ToolForm(ToolModelForm):
             self._refuse_old()
         schema = said.get("schema")
         if isinstance(schema, dict):
-            known = {place for place, _ in schemas.places(schema)}
+            known = {place for place, _ in walk.places(schema)}
             for place in said.get("labels") or ():
                 if place not in known:
                     self.add_error("labels", f"The schema writes out no argument {place}.")

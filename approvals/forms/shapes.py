@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.schema.walk import Schema, is_nullable, label_of, resolved
+from approvals.schema.walk import Schema, branches, is_nullable, label_of, properties, resolved
 from checkpoints.values.artifacts import MARK
 
 from . import texts
@@ -59,8 +59,7 @@ def members(what: Shape) -> dict[str, Schema]:
     """
     needed = [str(name) for name in what.schema.get("required", ())]
     declared = {member: at for at, member in enumerate(needed)}
-    found = {name: part for name, part in what.schema["properties"].items() if isinstance(part, Mapping)}
-    return dict(sorted(found.items(), key=lambda each: declared.get(each[0], len(needed))))
+    return dict(sorted(properties(what.schema).items(), key=lambda each: declared.get(each[0], len(needed))))
 
 
 def items(what: Shape) -> Schema:
@@ -97,9 +96,7 @@ def admits(part: Schema, value: Any, root: Schema) -> bool:
     if what.kind == "object" and isinstance(value, dict):
         known = what.schema["properties"]
         needed = [str(name) for name in what.schema.get("required", ())]
-        marks = {
-            name: shape(part, root) for name, part in known.items() if isinstance(part, Mapping) and "const" in part
-        }
+        marks = {name: shape(part, root) for name, part in properties(what.schema).items() if "const" in part}
         told = all(name not in value or value[name] in each.options for name, each in marks.items())
         return told and all(name in value for name in needed) and all(name in known for name in value)
     return what.kind != "json" and fits(what, value)
@@ -110,7 +107,7 @@ def tags(part: Schema, root: Schema) -> set[str]:
     what = shape(part, root)
     schema = what.schema
     found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
-    found |= {str(each["const"]) for each in schema.get("properties", {}).values() if "const" in each}
+    found |= {str(each["const"]) for each in properties(schema).values() if "const" in each}
     short = {"integer": "int", "string": "str", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
     found |= {short[each] for each in list(found) if each in short}
     if "$ref" in part:
@@ -184,7 +181,7 @@ def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schem
         return tuple({**schema, "type": each} for each in schema["type"] if each != "null"), "null" in schema["type"]
     found: list[Schema] = []
     null = False
-    for each in (schema.get("anyOf") or schema.get("oneOf") or [])[:BRANCHES]:
+    for each in branches(schema)[:BRANCHES]:
         inner = resolved(each, root)
         null = null or is_nullable(each, root)
         if "const" not in inner and "enum" not in inner and _kind(inner) == "union":

@@ -18,15 +18,11 @@ from typing import Any
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
-from .walk import Schema, is_secret
+from .walk import Schema, is_secret, parts, reachable, within
 
 MASK = "••••••••"
 NOT_HERE = "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
 LEAST = 4  # characters of a secret that is looked for in the agent's words: a shorter one is in every text
-_UNIONS = ("anyOf", "oneOf", "allOf")
-_BESIDE = ("if", "then", "else")
-_REST = ("additionalProperties", "unevaluatedProperties")
-_DEEP = 200  # parts that may speak of one place
 
 
 @dataclass(frozen=True)
@@ -47,15 +43,15 @@ class Veil:
     @cached_property
     def hides(self) -> bool:
         """Tell whether the value, or anything that may be in it, is hidden."""
-        return any(_hides(part, self.root, self.known) for part in self.parts)
+        return any(map(self._hides, self.parts))
 
     def __bool__(self) -> bool:
         return self.hides
 
     def within(self, token: str) -> Veil:
         """Return the veil of a member or an item."""
-        found = [inner for part in self.parts for inner in _within(part, token)]
-        return Veil(self.root, tuple(_all_of(found, self.root)), self.known)
+        found = [inner for part in self.parts for inner in within(part, token)]
+        return Veil(self.root, tuple(parts(found, self.root)), self.known)
 
     def at(self, pointer: str) -> Veil:
         """Return the veil of the value at a JSON Pointer; everything inside of what is hidden is hidden."""
@@ -126,11 +122,16 @@ class Veil:
         found = {text for place in self.places(value) for text in _texts(json_pointer.find(value, place))}
         return sorted((text for text in found if len(text) >= LEAST), key=len, reverse=True)
 
+    def _hides(self, part: Schema) -> bool:
+        if id(part) not in self.known:
+            self.known[id(part)] = any(map(is_secret, reachable(part, self.root)))
+        return self.known[id(part)]
+
 
 def veil(schema: Schema, root: Schema | None = None) -> Veil:
     """Return the veil of what a JSON Schema hides of its values; `root` holds what it refers to."""
     whole = schema if root is None else root
-    return Veil(whole, tuple(_all_of([schema], whole)))
+    return Veil(whole, tuple(parts([schema], whole)))
 
 
 def placeholder(pointer: str) -> str:
@@ -195,77 +196,6 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     for _, inner in _members(value):
         yield from _texts(inner)
-
-
-def _all_of(parts: Iterable[Schema], root: Schema) -> list[Schema]:
-    """List every part that describes the same value: what these refer to, their branches and conditions."""
-    found: list[Schema] = []
-    seen: set[int] = set()
-    left = list(parts)
-    while left and len(found) < _DEEP:
-        part = left.pop()
-        if not isinstance(part, Mapping) or id(part) in seen:
-            continue
-        seen.add(id(part))
-        found.append(part)
-        left += _referred(part, root)
-        left += [branch for name in _UNIONS for branch in _listed(part.get(name))]
-        left += [part[name] for name in _BESIDE if name in part]
-        left += list(_named(part.get("dependentSchemas")))
-    return found
-
-
-def _referred(part: Schema, root: Schema) -> list[Any]:
-    """List what a part refers to, within the same schema: a reference to elsewhere is never fetched."""
-    ref = part.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#"):
-        return []
-    place = ref[1:]
-    return [json_pointer.find(root, place)] if not place or (place[0] == "/" and json_pointer.has(root, place)) else []
-
-
-def _within(part: Schema, token: str) -> list[Any]:
-    """List the parts that describe a member or an item. Patterns are never run: any of them may be meant."""
-    properties = part.get("properties")
-    named = isinstance(properties, Mapping) and token in properties
-    found = [properties[token]] if isinstance(properties, Mapping) and named else []
-    found += list(_named(part.get("patternProperties")))
-    if not named:
-        found += [part.get(name) for name in _REST]
-    if token.isdigit():
-        prefix = _listed(part.get("prefixItems"))
-        found += prefix[int(token) : int(token) + 1] if len(token) < 10 else []
-        found += [part.get("items"), part.get("contains"), part.get("unevaluatedItems")]
-    return found
-
-
-def _hides(part: Any, root: Schema, known: dict[int, bool]) -> bool:
-    """Tell whether a part, or anything that it holds or refers to, hides something."""
-    if id(part) in known:
-        return known[id(part)]
-    seen: set[int] = set()
-    left = [part]
-    answer = False
-    while left and not answer:
-        here = left.pop()
-        if id(here) in seen:
-            continue
-        seen.add(id(here))
-        if isinstance(here, Mapping):
-            answer = is_secret(here)
-            left += [each for name, each in here.items() if name != "$defs"] + _referred(here, root)
-        elif isinstance(here, list):
-            left += here
-    known[id(part)] = answer
-    return answer
-
-
-def _listed(part: Any) -> list[Any]:
-    return part if isinstance(part, list) else []
-
-
-def _named(part: Any) -> Iterable[Any]:
-    return part.values() if isinstance(part, Mapping) else ()
 
 
 OPEN = veil({})  # hides nothing

@@ -61,12 +61,6 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
     return [(json_pointer.join("", *place), message) for place, message in found]
 
 
-def properties_of(schema: Schema) -> set[str]:
-    """Return the names that a schema has for members of an object, or of one that may be null."""
-    either = (schema, *(each for each in schema.get("anyOf", ()) if isinstance(each, Mapping)))
-    return {name for each in either for name in each.get("properties", ())}
-
-
 def unsound(schema: Any) -> str:
     """Say what is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
 

@@ -1,21 +1,34 @@
-"""Reading JSON Schema as pydantic writes it: references, nullable unions, and what a hostile one
-may not do: whatever has the wrong type is left out. Pure.
+"""The one reader of JSON Schema: references, unions, and which parts describe a value, its members and its items. Pure.
+
+Programs write the schemas, and a schema is no more trusted than its words: a reference to elsewhere is never fetched,
+patterns are never run, whatever has the wrong type is left out, and how deep and how far anything is followed has a
+bound. Two questions are asked of a schema. `resolved` and `schema_at` give the one description by which a value is
+drawn; `parts` and `within` give all that may speak of a value, for whoever must not miss one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from checkpoints.values import json_pointer
 
 Schema = Mapping[str, Any]
-_DEPTH = 32  # of references to references
+_DEPTH = 32  # references to references, and unions of one branch in each other
 _NULL: Schema = {"type": "null"}
 _NESTED = 64  # levels of a schema that are read
-_MAPS = ("properties", "$defs", "patternProperties")  # of schemas
+_MOST = 200  # parts that may speak of one value
+_WRITTEN = 12  # objects and lists in each other whose members are told apart
+_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs")  # of schemas, by name
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")  # of schemas
-_PARTS = ("items", "additionalProperties", "propertyNames")  # one schema each
+_PARTS = (
+    "items", "contains", "unevaluatedItems", "additionalProperties", "unevaluatedProperties", "propertyNames",
+    "if", "then", "else", "not",
+)  # one schema each  # fmt: skip
+_SAME = frozenset({"anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"})  # speak of the same value
+_ITEMS = ("items", "contains", "unevaluatedItems")
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_VALUES = ("const", "enum", "default", "examples")  # hold values, not schemas
 _PLAIN: dict[str, type | tuple[type, ...]] = {
     "required": list, "enum": list, "title": str, "description": str, "format": str, "pattern": str, "$ref": str,
     "type": (str, list), "discriminator": Mapping, "contentEncoding": str,
@@ -39,6 +52,78 @@ def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
     return found
 
 
+def children(part: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield (keyword, schema) for each schema that a part holds."""
+    for name, held in part.items():
+        if name in _MAPS and isinstance(held, Mapping):
+            yield from ((name, each) for each in held.values() if isinstance(each, Mapping))
+        elif name in _LISTS and isinstance(held, list):
+            yield from ((name, each) for each in held if isinstance(each, Mapping))
+        elif name in _PARTS and isinstance(held, Mapping):
+            yield name, held
+
+
+def properties(part: Schema) -> dict[str, Schema]:
+    """Return the schemas of the members that a part names."""
+    named = part.get("properties")
+    return {name: each for name, each in _map(named).items() if isinstance(each, Mapping)}
+
+
+def branches(part: Schema) -> list[Schema]:
+    """Return the branches of a union; [] for what is none."""
+    found = part.get("anyOf") or part.get("oneOf")
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def definition(part: Schema, root: Schema) -> Schema:
+    """Return what a part refers to in the same schema; {} where it refers to nothing that is there."""
+    ref = part.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith("#") or not json_pointer.has(root, ref[1:]):
+        return {}
+    return _map(json_pointer.find(root, ref[1:]))
+
+
+def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
+    """List every part that describes the same value as these: what they refer to, their branches and conditions."""
+    found: dict[int, Schema] = {}
+    left = list(schemas)
+    while left and len(found) < _MOST:
+        part = left.pop()
+        if part and id(part) not in found:
+            found[id(part)] = part
+            left += [definition(part, root), *(each for name, each in children(part) if name in _SAME)]
+    return list(found.values())
+
+
+def reachable(part: Schema, root: Schema) -> Iterator[Schema]:
+    """Yield a part and everything that it holds or refers to, each once."""
+    seen: set[int] = set()
+    left = [part]
+    while left:
+        here = left.pop()
+        if here and id(here) not in seen:
+            seen.add(id(here))
+            yield here
+            left += [definition(here, root), *(each for name, each in children(here) if name != "$defs")]
+
+
+def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
+    """List the parts that may describe a member or an item, the surest first.
+
+    Patterns are never run: any of them may be meant. `certain`: without these, and what depends on other parts.
+    """
+    named = _map(part.get("properties"))
+    found = [named[token]] if token in named else []
+    if json_pointer.INDEX.fullmatch(token):
+        prefix = part.get("prefixItems")
+        found += prefix[int(token) :][:1] if isinstance(prefix, list) else []
+        found += [part.get("items")] if certain else [part.get(name) for name in _ITEMS]
+    if token not in named:
+        found += [part.get("additionalProperties")] if certain else [part.get(name) for name in _OTHERS]
+    found += [] if certain else _map(part.get("patternProperties")).values()
+    return [each for each in found if isinstance(each, Mapping)]
+
+
 def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     """Return the part of a schema that describes the value at `pointer`, with the definitions that it may refer to.
 
@@ -46,11 +131,60 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     """
     part: Schema = schema
     for token in json_pointer.tokens(pointer):
-        part = _within(resolved(part, schema), token)
+        part = next(iter(within(resolved(part, schema), token, certain=True)), {})
     if not part:
         return {}
-    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
-    return {**definitions, **part}
+    return {**part, "$defs": schema["$defs"]} if "$defs" in schema else dict(part)
+
+
+def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, Schema]]:
+    """Yield (pointer, part) of each member that is written out in place, those in objects and lists too."""
+    if depth > _WRITTEN:
+        return
+    for name, part in properties(schema).items():
+        place = json_pointer.join(at, name)
+        yield place, part
+        yield from places(part, place, depth + 1)
+    if isinstance(items := schema.get("items"), Mapping):
+        yield from places(items, json_pointer.join(at, "0"), depth + 1)
+
+
+def references(part: Any) -> Iterator[Any]:
+    """Yield every `$ref` that is written anywhere in a schema."""
+    if isinstance(part, Mapping):
+        if "$ref" in part:
+            yield part["$ref"]
+        part = part.values()
+    elif not isinstance(part, list):
+        return
+    for each in part:
+        yield from references(each)
+
+
+def rewritten(
+    part: Any, change: Callable[[Schema, str | None], Schema], place: str | None = "", *, values: bool = False
+) -> Any:
+    """Copy a schema with `change(part, place)` in the stead of each part; the parts in that are changed after it.
+
+    `place` is the pointer to the value, with 0 for every item; None where a part may speak of other values too.
+    Whatever a reference can lead to is changed: maps of parts as well, and with `values` defaults and constants.
+    """
+    if isinstance(part, list):
+        return [rewritten(each, change, None, values=values) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    made = dict(change(part, place))
+    for name, each in made.items():
+        if name in _MAPS and isinstance(each, Mapping):
+            known = place is not None and name == "properties"
+            made[name] = {
+                key: rewritten(one, change, json_pointer.join(place or "", key) if known else None, values=values)
+                for key, one in change(each, None).items()
+            }
+        elif values or name not in _VALUES:
+            item = json_pointer.join(place, "0") if place is not None and name == "items" else None
+            made[name] = rewritten(each, change, item, values=values)
+    return made
 
 
 def is_list(schema: Schema, pointer: str) -> bool:
@@ -61,15 +195,32 @@ def is_list(schema: Schema, pointer: str) -> bool:
 def resolved(part: Schema, root: Schema) -> Schema:
     """Follow the reference of `part`, and take a nullable union's null out; {} for what cannot be followed."""
     for _ in range(_DEPTH):
+        union = branches(part)
+        others = [each for each in union if each != _NULL]
+        one = part.get("allOf")
         if "$ref" in part:
-            beside = {name: value for name, value in part.items() if name != "$ref"}
-            part = {**_definition(str(part["$ref"]), root), **beside}
-        elif isinstance(part.get("allOf"), list) and len(part["allOf"]) == 1:
-            beside = {name: value for name, value in part.items() if name != "allOf"}
-            part = {**part["allOf"][0], **beside}
+            inner, left_out = definition(part, root), ["$ref"]
+        elif isinstance(one, list) and len(one) == 1:
+            inner, left_out = _map(one[0]), ["allOf"]
+        elif isinstance(kind := part.get("type"), list) and len(rest := [each for each in kind if each != "null"]) == 1:
+            return {**part, "type": rest[0]}
+        elif len(others) == 1:
+            inner, left_out = others[0], ["anyOf", "oneOf"]
         else:
-            return _without_null(part, root)
+            return {**_without(part, "anyOf", "oneOf"), "anyOf": others} if union else part
+        part = {**inner, **_without(part, *left_out)}
     return {}
+
+
+def is_nullable(part: Schema, root: Schema) -> bool:
+    """Tell whether null is one of the values that this place takes."""
+    for _ in range(_DEPTH):
+        if _NULL in branches(part) or (isinstance(part.get("type"), list) and "null" in part["type"]):
+            return True
+        if "$ref" not in part:
+            return part.get("type") == "null"
+        part = definition(part, root)
+    return False
 
 
 def label_of(schema: Schema, name: str) -> str:
@@ -79,48 +230,9 @@ def label_of(schema: Schema, name: str) -> str:
     return words[:1].upper() + words[1:].lower() if words.istitle() and " " in words else words[:1].upper() + words[1:]
 
 
-def _definition(ref: str, root: Schema) -> Schema:
-    if not ref.startswith("#"):
-        return {}  # nothing that a schema names is ever fetched
-    found = json_pointer.find(root, ref[1:]) if json_pointer.has(root, ref[1:]) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _within(schema: Schema, token: str) -> Schema:
-    properties = schema.get("properties")
-    if isinstance(properties, dict) and token in properties:
-        return dict(properties[token])
-    prefix = schema.get("prefixItems")
-    if isinstance(prefix, list) and token.isdigit() and int(token) < len(prefix):
-        return dict(prefix[int(token)])
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            return dict(schema[name])
-    return {}
-
-
-def _without_null(schema: Schema, root: Schema) -> Schema:
-    kind = schema.get("type")
-    if isinstance(kind, list) and len(rest := [k for k in kind if k != "null"]) == 1:
-        return {**schema, "type": rest[0]}
-    branches = schema.get("anyOf") or schema.get("oneOf")
-    if not isinstance(branches, list):
-        return schema
-    rest = [branch for branch in branches if branch != _NULL]
-    beside = {name: value for name, value in schema.items() if name not in ("anyOf", "oneOf")}
-    return {**resolved(rest[0], root), **beside} if len(rest) == 1 else {**beside, "anyOf": rest}
-
-
-def is_nullable(part: Schema, root: Schema) -> bool:
-    """Tell whether null is one of the values that this place takes."""
-    for _ in range(_DEPTH):
-        branches = part.get("anyOf") or part.get("oneOf") or []
-        if _NULL in branches or (isinstance(part.get("type"), list) and "null" in part["type"]):
-            return True
-        if "$ref" not in part:
-            return part.get("type") == "null"
-        part = _definition(str(part["$ref"]), root)
-    return False
+def is_secret(schema: Schema) -> bool:
+    """Tell whether a value of this schema is not to be shown."""
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
@@ -129,39 +241,21 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
     The card is what the agent says at this one gate: it may not turn an account number into an empty password box. A
     part that something refers to is at several places at once, so it hides nothing.
     """
-    direct = all(str(ref).startswith("#/$defs/") for ref in _references(schema))
-    return dict(_unveiled(schema, "" if direct else None, truth))
 
-
-def is_secret(schema: Schema) -> bool:
-    """Tell whether a value of this schema is not to be shown."""
-    return schema.get("writeOnly") is True or schema.get("format") == "password"
-
-
-def _unveiled(part: Any, place: str | None, truth: Schema) -> Any:
-    """Unveil one part, at a `place` of the value where that is known."""
-    if isinstance(part, list):
-        return [_unveiled(each, None, truth) for each in part]
-    if not isinstance(part, Mapping):
-        return part
-    if is_secret(part) and (place is None or not is_secret(resolved(schema_at(truth, place), truth))):
+    def bare(part: Schema, place: str | None) -> Schema:
+        if not is_secret(part) or (place is not None and is_secret(resolved(schema_at(truth, place), truth))):
+            return part
         veils = {"writeOnly": True, "format": "password"}
-        part = {name: each for name, each in part.items() if each != veils.get(name, _NULL)}
-    found = {}
-    for name, each in part.items():
-        if place is not None and name == "properties" and isinstance(each, Mapping):
-            found[name] = {key: _unveiled(one, json_pointer.join(place, key), truth) for key, one in each.items()}
-        else:
-            found[name] = _unveiled(
-                each, json_pointer.join(place, "0") if place is not None and name == "items" else None, truth
-            )
-    return found
+        return {name: each for name, each in part.items() if each != veils.get(name, _NULL)}
+
+    direct = all(str(ref).startswith("#/$defs/") for ref in references(schema))
+    made: dict[str, Any] = rewritten(schema, bare, "" if direct else None, values=True)
+    return made
 
 
-def _references(part: Any) -> list[Any]:
-    if isinstance(part, list):
-        return [ref for each in part for ref in _references(each)]
-    if not isinstance(part, Mapping):
-        return []
-    own = [part["$ref"]] if "$ref" in part else []
-    return own + [ref for each in part.values() for ref in _references(each)]
+def _without(part: Schema, *names: str) -> Schema:
+    return {name: each for name, each in part.items() if name not in names}
+
+
+def _map(part: Any) -> Mapping[str, Any]:
+    return part if isinstance(part, Mapping) else {}

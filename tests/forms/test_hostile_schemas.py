@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from approvals.forms import build, names
 from approvals.forms.nodes import Field
+from approvals.schema.walk import resolved, schema_at
 from tests.forms.posting import as_posted
 from tests.harness.examples import many
 
@@ -58,6 +59,28 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     assert [each.kind for each in build(schema, {"a": 1}).fields] == ["json"]
     union: dict[str, Any] = {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array"}]}}}
     assert build(union, {"a": 1}).value == {"a": 1}
+
+
+def test_a_union_of_nothing_but_itself_ends() -> None:
+    """It was followed until the interpreter gave up."""
+    schema = {"anyOf": [{"$ref": "#"}, {"type": "null"}]}
+    assert resolved(schema, schema) == {}
+    assert schema_at(schema, "/a") == {}
+
+
+def test_no_member_is_described_by_the_schema_of_items() -> None:
+    """A digit that is none in JSON broke it, too."""
+    schema = {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}
+    assert [schema_at(schema, place) for place in ("/0", "/1", "/a", "/\N{SUPERSCRIPT TWO}")] == [
+        {"type": "string"}, {"type": "integer"}, {}, {},
+    ]  # fmt: skip
+
+
+def test_a_part_cannot_put_its_own_definitions_before_those_it_refers_to() -> None:
+    part = {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}
+    schema = {"properties": {"b": part}, "$defs": {"a": {"writeOnly": True}}}
+    found = schema_at(schema, "/b")
+    assert resolved(found, found) == {"$defs": schema["$defs"], "writeOnly": True}
 
 
 def test_a_model_that_nests_itself_goes_as_deep_as_its_bound_and_is_raw_json_below() -> None:

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from approvals.models import Policy, Tool
+from approvals.tools import schemas
 from checkpoints.models import Event
 from checkpoints.values import digests
 from tests.administration.forms import saved_unchanged, standing
@@ -85,13 +86,19 @@ def test_one_that_is_saved_unchanged_says_the_same(root: Client, team: Group) ->
         "properties": {**WIRE["properties"], "lines": {"type": "array", "items": {"type": "object", "properties": {
             "price": {"type": "string", "title": "Price"}}}}},
     }  # fmt: skip
-    from approvals.tools import schemas
-
     old = make_tool(team, schema=schemas.closed(nested), undo="bank.cancel")
     saved_unchanged(root, address(old))
     new = Tool.objects.get(team=team, version=2)
     columns = [f.name for f in Tool._meta.concrete_fields if f.name not in ("id", "version", "created_at")]
     assert {name: getattr(new, name) for name in columns} == {name: getattr(old, name) for name in columns}
+
+
+def test_an_argument_named_as_a_keyword_is_closed_like_any_other() -> None:
+    """One called `default` was taken for a default value, and left open."""
+    inner = {"type": "object", "properties": {"to": {"type": "string"}}}
+    made = schemas.closed({"type": "object", "properties": {"default": inner}, "default": {"default": inner}})
+    assert made["properties"]["default"] == {**inner, "additionalProperties": False}
+    assert made["default"] == {"default": inner}
 
 
 @pytest.mark.parametrize(

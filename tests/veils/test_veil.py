@@ -81,12 +81,20 @@ def test_a_plan_without_secrets_costs_nothing() -> None:
         {"additionalProperties": {"$ref": "#/$defs/s"}, "$defs": {"s": {"writeOnly": True}}},
         {"if": {}, "then": {"properties": {"a": {"writeOnly": True}}}},
         {"properties": {"a": {"$ref": "#/properties/b"}, "b": {"format": "password"}}},
+        {"patternProperties": {"$defs": {"writeOnly": True}}},
         {"$ref": "#/$defs/me", "$defs": {"me": {"properties": {"a": {"writeOnly": True, "$ref": "#/$defs/me"}}}}},
     ],
     ids=str,
 )  # fmt: skip
 def test_wherever_a_schema_says_it(schema: dict[str, Any]) -> None:
     assert redact.veil(schema).masked({"a": "secret"}) == {"a": redact.MASK}
+
+
+def test_a_member_may_have_the_name_of_a_keyword() -> None:
+    """One called `$defs` was taken for definitions, and what it held was shown."""
+    schema = {"properties": {name: {"writeOnly": True} for name in ("$defs", "default", "properties")}}
+    value = {"$defs": "one", "default": "two", "properties": "three"}
+    assert redact.veil(schema).masked(value) == dict.fromkeys(value, redact.MASK)
 
 
 def test_what_refers_to_itself_or_to_nothing_ends() -> None:
