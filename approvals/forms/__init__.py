@@ -20,8 +20,9 @@ from . import names, texts, words
 from .build import INPUTS, Form, all_nodes, build
 from .changing import applied
 from .nodes import EDITABLE, MISSING, Choice, Closed, Entries, Field, Group, Node, Row, Rows
+from .places import unit_in
 
 __all__ = [
     "EDITABLE", "INPUTS", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
-    "all_nodes", "applied", "build", "names", "texts", "words",
+    "all_nodes", "applied", "build", "names", "texts", "unit_in", "words",
 ]  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from checkpoints.values import json_pointer
 
 from . import names
+
+CURRENCY = re.compile("[A-Z]{3}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,3 +42,9 @@ class Place:
             "quoted": self.quoted,
         }
         return Place(**{**given, **changes})
+
+
+def unit_in(held: Any) -> str:
+    """Return the currency code that an object holds beside its amounts; "" where there is none."""
+    unit = held.get("currency") if isinstance(held, dict) else None
+    return unit if isinstance(unit, str) and CURRENCY.fullmatch(unit) else ""

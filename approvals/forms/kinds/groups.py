@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, Group, Node
-from approvals.forms.places import Place
+from approvals.forms.places import Place, unit_in
 from approvals.forms.shapes import Shape, items, members
 from approvals.schema.walk import Schema, label_of
 
 from . import windows
-
-CURRENCY = re.compile("[A-Z]{3}")
 
 
 def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: bool = False) -> Group:
@@ -36,7 +33,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
     for at, name in enumerate(order):
         shown = drawn and window.first <= at + 1 <= window.last
         spot = place.into(
-            name, required=name in needed, must=False, shown=shown, unit=_unit(held),
+            name, required=name in needed, must=False, shown=shown, unit=unit_in(held),
             was=None if switched and name not in held else place.into(name).was,
             **called(parts[name], name, quoted=place.quoted),
         )  # fmt: skip
@@ -76,12 +73,6 @@ def _told(node: Node, error: str) -> Node:
     if isinstance(node, Group) and any(map(_lacked, node.children)):
         return replace(node, members=[_told(each, error) for each in node.members])
     return replace(node, error=error)
-
-
-def _unit(held: dict[str, Any]) -> str:
-    """Return the currency code in an amount's sibling `currency`; "" where there is none."""
-    beside = held.get("currency")
-    return beside if isinstance(beside, str) and CURRENCY.fullmatch(beside) else ""
 
 
 def _value(value: Any, inner: list[Node], place: Place, *, switched: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -230,13 +229,14 @@ def pinned_of(
         label, said = _called(called.get(place), place, quoted=quoted)
         old, field = stands if changed == "you" else proposed, fields.get(place)
         parts = names.get(place, "") if form and field is None else ""
+        beside = at(mine, place.rpartition("/")[0])
         found.append(
             Pinned(
                 label=label, place=place, said=said, quoted=quoted, value=shown(hidden.masked(value)),
                 name=field.name if field else "", parts=parts,
                 before=shown(hidden.masked(old)), changed=changed,
                 editable=form is not None and (field.open if field else any(each.pointer == place for each in known)),
-                unit=unit_of(mine, place) if field is not None and field.kind == "decimal" else "",
+                unit=forms.unit_in(beside) if field is not None and field.kind == "decimal" else "",
                 wrong=place in wrong,
             )
         )  # fmt: skip
@@ -249,12 +249,6 @@ def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
         return exact_call.dotted(place) or "all of it", node.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
     return plain or "all of it", ""
-
-
-def unit_of(arguments: Any, place: str) -> str:
-    """Return the currency code in an amount's sibling `currency`; "" where there is none."""
-    beside = at(arguments, place.rpartition("/")[0] + "/currency")
-    return beside if isinstance(beside, str) and re.fullmatch("[A-Z]{3}", beside) else ""
 
 
 def at(value: Any, place: str) -> Any:
