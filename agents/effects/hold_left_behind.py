@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.models import Effect
 from agents.session import unsettled
 from agents.session.path import Path
+from approvals.engine_rules import effects
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
 from checkpoints.runs.plans import StepSpec
@@ -62,8 +63,8 @@ def _taken_back(row: Effect) -> bool:
 def take_up(run: Run, path: Path, *, by: Actor) -> None:
     """Adopt effects that were to be kept or done again, where the run goes back to a checkpoint after them."""
     for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
-        off = row.status == Effect.Status.KEPT and not row.left_open
-        if (off or (row.again and row.status == Effect.Status.DONE)) and path.holds(row.landings):
+        changes = row.again or row.status == Effect.Status.KEPT
+        if changes and effects.taken_up(row, on_path=path.holds(row.landings)):
             row.adopted(by=by)
 
 
@@ -79,7 +80,7 @@ def stood_on(row: Effect) -> bool:
 
     The fork took the result over, or began after the effect was done and has it in its state.
     """
-    if Effect.objects.filter(taken_from=row, status__in=unsettled.LANDED).exists():
+    if Effect.objects.filter(taken_from=row, status__in=effects.LANDED).exists():
         return True
     forks = Run.objects.of_lineage(row.run.lineage or row.run_id).exclude(pk=row.run_id)
     starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)

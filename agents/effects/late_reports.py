@@ -12,8 +12,8 @@ import structlog
 from django.db import transaction
 
 from agents.models import Effect
-from agents.session import unsettled
 from agents.steps import recovery_gate
+from approvals.engine_rules import effects
 from checkpoints import actors
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
@@ -23,8 +23,8 @@ from . import hold_left_behind
 Status = Effect.Status
 # What does not contradict "it was done", "it provably was not", "it was taken back".
 AGREE = {
-    Status.DONE: (*unsettled.LANDED, Status.UNDONE, *unsettled.IN_DOUBT),
-    Status.FAILED: (Status.FAILED, Status.ABANDONED, *unsettled.IN_DOUBT),
+    Status.DONE: (*effects.LANDED, Status.UNDONE, *effects.IN_DOUBT),
+    Status.FAILED: (Status.FAILED, Status.ABANDONED, *effects.IN_DOUBT),
     Status.UNDONE: (Status.UNDONE,),
 }
 log = structlog.get_logger()

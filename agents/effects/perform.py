@@ -22,6 +22,7 @@ from agents.session import allowing_gate, translate, unsettled
 from agents.session.hand_out import HandOut
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate, retry
+from approvals.engine_rules import effects
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
@@ -48,11 +49,11 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return adopt(slice, spec, row)
     if row is not None:
         row.verified()
-    if row is not None and row.left_open and not row.again:
+    if row is not None and row.left_open and effects.doubted(row):
         with transaction.atomic():
             row.doubted(by=slice.by)
             slice.hold_token()
-    if row is not None and not row.again and row.status in unsettled.IN_DOUBT:
+    if row is not None and effects.doubted(row):
         return _resume(slice, spec, row)
     origin = takeover.origin_of(slice, spec) if row is None else None
     if origin is not None:

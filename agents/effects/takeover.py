@@ -13,6 +13,7 @@ from agents.session.path import EXECUTED
 from agents.session.run_session import Slice
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.engine_rules import effects
 from approvals.models import Outcome
 from checkpoints.actors import Actor
 from checkpoints.models import Run
@@ -20,8 +21,6 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import canonical
 
 from .idempotency_key import key_of
-
-GONE = (Effect.Status.FAILED, Effect.Status.UNDONE, Effect.Status.ABANDONED)  # nothing of it is left to ask about
 
 
 def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
@@ -32,7 +31,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
     others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
-    return same.exclude(status__in=GONE).order_by("-pk").first()
+    return same.exclude(status__in=effects.GONE).order_by("-pk").first()
 
 
 def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:

@@ -21,6 +21,7 @@ from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate
 from agents.steps.invoke import call_about, declared
 from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.engine_rules import effects
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
@@ -66,11 +67,11 @@ def settle(slice: Slice, rows: list[Effect]) -> bool:
 
 def _settled(slice: Slice, row: Effect) -> bool:
     spec = next((step for step in slice.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
-    if row.status in unsettled.IN_DOUBT and not _known(slice, spec, row):
+    if row.status in effects.IN_DOUBT and not _known(slice, spec, row):
         return False
     if row.status != Status.DONE:
         return True
-    if row.irreversible or row.taken_from_id is not None or not spec.undo or hold_left_behind.stood_on(row):
+    if not effects.undoable(row, undo=spec.undo, shared=lambda: hold_left_behind.stood_on(row)):
         with transaction.atomic():
             row.kept(by=slice.by)
             slice.hold_token()
@@ -102,7 +103,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     row.verified()
     said = declared(slice, spec.undo)
     undo = row.undos.select_related("run").order_by("-generation").first()
-    if undo is not None and undo.status in unsettled.IN_DOUBT:
+    if undo is not None and undo.status in effects.IN_DOUBT:
         if undo.status == Status.INTENDED:
             undo.unknown("The worker was gone before the answer came.", by=slice.by)
         if not said.idempotent or undo.attempts > said.retry:
@@ -202,7 +203,7 @@ def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *,
 def open_of(row: Effect) -> bool:
     """Tell whether it is still open what became of the effect, or how its undo ended."""
     undo = row.undos.order_by("-generation").first()
-    return row.status in unsettled.IN_DOUBT or (
+    return row.status in effects.IN_DOUBT or (
         row.status == Status.DONE and undo is not None and undo.status != Status.DONE
     )
 

@@ -12,6 +12,7 @@ from django.db.models import F, Func, Value
 from django.db.models.functions import Now
 
 from agents.text import one_line
+from approvals.engine_rules import effects as rules
 from checkpoints.actors import Actor
 from checkpoints.audit.covered_rows import check_row, digest
 from checkpoints.errors import Fenced
@@ -182,14 +183,19 @@ class Effect(models.Model):
         return any(undo.status in (self.Status.INTENDED, self.Status.UNKNOWN) for undo in self.undos.all())
 
     @property
+    def taken(self) -> bool:
+        """Tell whether its result was taken over from another run, whose effect it is."""
+        return self.taken_from_id is not None
+
+    @property
     def there(self) -> bool:
         """Tell whether it is done, and no undo of it is under way."""
-        return self.status in (self.Status.DONE, self.Status.KEPT) and not self.left_open and not self.going
+        return rules.there(self)
 
     @property
     def adoptable(self) -> bool:
         """Tell whether an execution may take its result over: it is done and not being undone, nor ordered again."""
-        return self.there and not self.again
+        return rules.adoptable(self)
 
     @property
     def subject(self) -> str:

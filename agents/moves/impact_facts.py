@@ -14,11 +14,12 @@ from uuid import UUID
 
 from agents.errors import UpcastFailed
 from agents.models import Effect
-from agents.session import translate, unsettled
+from agents.session import translate
 from agents.session.path import Path
 from approvals.cards import binding
 from approvals.consequences import past_gates
 from approvals.consequences.past_gates import Stood
+from approvals.engine_rules import effects
 from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
 from approvals.impact.words import refusals
 from checkpoints import store
@@ -96,7 +97,7 @@ class Lineage:
     @cached_property
     def shared(self) -> set[int]:
         """Return the effects that another run depends on: it took the result over, or began after it was done."""
-        taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in unsettled.LANDED}
+        taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in effects.LANDED}
         begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
         return taken | {
             row.pk for row in self.rows for run, path in begun.items() if run != row.run_id and path.holds(row.landings)
@@ -169,7 +170,7 @@ class Lineage:
             undo=spec.undo if spec else "",
             again=row.again,
             going=row.going,
-            taken=row.taken_from_id is not None,
+            taken=row.taken,
             shared=row.pk in self.shared,
             left_open=row.left_open,
             landings=frozenset(each.hex for each in row.landings),

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, NullIf
 from agents.models import Effect
 from agents.presentation.timeline.course import Course
 from agents.presentation.timeline.facts import Done
-from agents.session import unsettled
+from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import PlanSpec
 
@@ -97,12 +97,12 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
 
 def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
     """Return the effects of the run, by id, that it has left behind and that nothing has settled."""
-    open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in unsettled.OPEN]
-    on_path = course.of([seq for row in open_ones for seq in row.landed])
+    open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in effects.OPEN]
+    held = course.of([seq for row in open_ones for seq in row.landed])
     return {
         row.id
         for row in open_ones
-        if row.again or not (on_path.intersection(row.landed) or course.waits(row.base_seq, row.step))
+        if effects.left_behind(row, on_path=bool(held.intersection(row.landed)) or course.waits(row.base_seq, row.step))
     }
 
 

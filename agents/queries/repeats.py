@@ -15,9 +15,9 @@ from django.db.models import Q
 
 from agents.models import Effect
 from agents.presentation.timeline.course import Course
-from agents.session import unsettled
 from approvals.cards.action import Action
 from approvals.cards.card import Card
+from approvals.engine_rules import effects
 from approvals.impact.repeats import titles
 from approvals.impact.result import Repeat
 from approvals.models import Gate
@@ -29,7 +29,7 @@ from checkpoints.values.canonical_json import canonical, decode
 from .performed_effects import LANDED_AT, LANDED_IN
 from .run_row import WAY, course_of
 
-STANDING = (*unsettled.LANDED, *unsettled.IN_DOUBT)
+STANDING = (*effects.LANDED, *effects.IN_DOUBT)
 
 
 def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
@@ -108,5 +108,5 @@ def _told(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
     return Repeat(
         effect=row.pk, step=row.step, action=again.id if again else "", titles=titles(plan, row.step, again),
         run=row.run_id, checkpoint=min(row.carried, default=0), at=row.at or row.intended_at,
-        done=row.status not in unsettled.IN_DOUBT and not row.left_open, irreversible=row.irreversible,
+        done=row.status not in effects.IN_DOUBT and not row.left_open, irreversible=row.irreversible,
     )  # fmt: skip

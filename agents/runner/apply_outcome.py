@@ -13,12 +13,13 @@ from agents.effects import hold_left_behind, late_reports, perform, takeover, un
 from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
-from agents.session import allowing_gate, translate, unsettled
+from agents.session import allowing_gate, translate
 from agents.session.path import EXECUTED
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate, repair
 from approvals.audit import evidence
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
+from approvals.engine_rules import effects
 from approvals.english import quoted
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
@@ -159,7 +160,7 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
     asked = Effect.objects.filter(run=slice.run, key=recovery_gate.about(gate)).first()
-    if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in unsettled.IN_DOUBT:
+    if outcome.kind == Kind.WITHDRAWN and asked is not None and asked.status not in effects.IN_DOUBT:
         return _aside(slice, spec, outcome)  # a late report answered it
     return _stop(slice, spec, outcome)
 

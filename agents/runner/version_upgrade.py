@@ -27,10 +27,11 @@ from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
 from agents.models import Effect
-from agents.session import translate, unsettled
+from agents.session import translate
 from agents.session.heartbeat import Beat
 from agents.session.run_session import Slice
 from agents.steps import execute
+from approvals.engine_rules import effects
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
@@ -44,7 +45,7 @@ from checkpoints.store.claims import Claim
 
 from . import apply_outcome
 
-PERFORMED = (*unsettled.IN_DOUBT, Effect.Status.DONE, Effect.Status.KEPT)
+PERFORMED = (*effects.IN_DOUBT, *effects.LANDED)
 log = structlog.get_logger()
 
 

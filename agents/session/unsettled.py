@@ -7,31 +7,25 @@ every effect that was made of what it gave. Pure but for the one query.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agents.models import Effect
+from approvals.engine_rules import effects
 from checkpoints.runs.plans import PlanSpec
 
 from .path import Path
 
-Status = Effect.Status
-IN_DOUBT = (Status.INTENDED, Status.UNKNOWN)
-OPEN = (*IN_DOUBT, Status.DONE)
-LANDED = (Status.DONE, Status.KEPT)  # what a later execution may adopt
-
 
 def of_run(run_id: int, path: Path) -> list[Effect]:
     """Return the run's unsettled effects, oldest first."""
-    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=OPEN)
+    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=effects.OPEN)
     found = rows.select_related("run").prefetch_related("undos").order_by("pk")
     return [row for row in found if abandoned(row, path)]
 
 
 def abandoned(row: Effect, path: Path) -> bool:
-    """Tell whether an open effect is off the path. One at which the run waits, and about which it asks, is not."""
-    if row.again:
-        return True
-    return not (path.holds(row.landings) or awaited(row, path))
+    """Tell whether an effect is open and off the path. One at which the run waits, and about which it asks, is not."""
+    return effects.left_behind(row, on_path=path.holds(row.landings) or awaited(row, path))
 
 
 def awaited(row: Effect, path: Path) -> bool:
@@ -41,34 +35,7 @@ def awaited(row: Effect, path: Path) -> bool:
 
 
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
-    """Return those to settle before the effect step `about_to` is performed, or the run ends; newest first.
-
-    An effect that a step ahead may still adopt waits. An effect of an earlier attempt at the same step never waits, nor
-    does an undo that was begun.
-    """
-    later = _later(plan, about_to) if about_to else set()
-    chosen = [row for row in rows if row.again or row.going or row.step not in later or _in_doubt(row, about_to)]
-    return _newest_first(_with_dependents(chosen, rows, plan))
-
-
-def _later(plan: PlanSpec, step: str) -> set[str]:
-    """Return the steps that may run after `step` without anybody's decision."""
-    return {name for after in plan.successors(step) for name in plan.reachable(after)}
-
-
-def _in_doubt(row: Effect, step: str) -> bool:
-    return row.step == step and row.status in IN_DOUBT
-
-
-def _with_dependents(chosen: Iterable[Effect], rows: Sequence[Effect], plan: PlanSpec) -> set[Effect]:
-    """Return `chosen`, with the later ones of `rows` that were made of what one of these gave."""
-    known = {step.name for step in plan.steps}
-    found = set(chosen)
-    for row in sorted(found, key=lambda each: each.pk):
-        of = plan.dependents(row.step) if row.step in known else set()
-        found |= {each for each in rows if each.pk > row.pk and each.step in of}
-    return found
-
-
-def _newest_first(rows: Iterable[Effect]) -> list[Effect]:
-    return sorted(rows, key=lambda row: row.pk, reverse=True)
+    """Return those to settle before the effect step `about_to` is performed, or the run ends; newest first."""
+    chosen = effects.due(rows, plan, about_to=about_to)
+    found = {*chosen, *(each for row in chosen for each in effects.made_of(row, rows, plan))}
+    return sorted(found, key=lambda row: row.pk, reverse=True)

@@ -6,11 +6,12 @@ this very input does the same again; of any other nothing is known, unless its p
 
 from __future__ import annotations
 
+from approvals.engine_rules import effects
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
 from .facts import AGREED, MIXED, REJECTED, GateFact
-from .records import adoptable, agreed, matching, may_match
+from .records import agreed, matching, may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
 from .walk import Walk, told_at
@@ -132,7 +133,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
         return None if unused <= walked else False
     used = {grant.used_by for grant in gate.grants}
     rows = [row for row in walk.records.own if row.id in used]
-    if len(rows) < len(used) or any(not adoptable(row) or row.id in walk.again for row in rows):
+    if len(rows) < len(used) or any(not effects.adoptable(row) for row in rows):
         return False
     return None if used & walk.shaky.keys() else True
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
+from approvals.engine_rules import effects
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
@@ -30,7 +31,7 @@ from .facts import (
     Target,
     Writes,
 )
-from .records import EXECUTED, IN_DOUBT, NOW, adoptable
+from .records import EXECUTED, NOW
 from .values import Steps
 from .walk import DECISION
 from .words import by_action, words_in
@@ -277,19 +278,15 @@ def _doubtful(history: History, spec: StepSpec, now: Saved) -> list[int]:
     mine = [row for row in history.effects if row.run == history.run and row.step == spec.name]
     same = [row for row in mine if (row.input_digest, row.occurrence) == (digest, at)]
     newest = max(same, key=lambda row: row.generation, default=None)
-    return [newest.id] if newest is not None and newest.status in IN_DOUBT else []
+    return [newest.id] if newest is not None and newest.status in effects.IN_DOUBT else []
 
 
 def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> EffectFact | None:
     digest = input_digest(spec, now.fields, history.config)
-    others = [row for row in history.effects if row.run != history.run and not row.taken]
-    same = [
-        row
-        for row in others
-        if (row.step, row.input_digest, row.occurrence) == (spec.name, digest, here.occurrence)
-        and (adoptable(row) or row.status in IN_DOUBT)
-    ]
-    return same[-1] if same and adoptable(same[-1]) else None
+    others = [row for row in history.effects if row.run != history.run and effects.asked_about(row)]
+    key = (spec.name, digest, here.occurrence)
+    same = [row for row in others if (row.step, row.input_digest, row.occurrence) == key]
+    return same[-1] if same and effects.there(same[-1]) else None
 
 
 def _told(history: History, gate: GateFact) -> dict[str, Steps]:

@@ -7,8 +7,10 @@ but for what they may edit there without sending the run back.
 
 from __future__ import annotations
 
+from approvals.engine_rules import effects
+
 from .facts import EffectFact
-from .records import UNSETTLED, may_match, unclear
+from .records import may_match
 from .result import Row, Verdict
 from .values import NOTHING, State, Steps
 from .walk import Walk, told_at, undoable
@@ -25,7 +27,7 @@ def questions(walk: Walk) -> list[Row]:
     """List a row for each step with an unknown outcome that people may be asked about before the run ends."""
     if walk.asks or walk.target.leave:
         return []
-    steps = walk.in_order(row.step for row in walk.unsettled() if unclear(row))
+    steps = walk.in_order(row.step for row in walk.unsettled() if effects.unclear(row))
     told = {row.step for row in walk.rows if row.asks}
     return [
         Row(step=name, kind="effect", verdict=Verdict.MAY, on=(name,), why="unsettled", asks=True)
@@ -35,17 +37,15 @@ def questions(walk: Walk) -> list[Row]:
 
 
 def _is_left(walk: Walk, row: EffectFact) -> bool:
-    if row.status not in UNSETTLED or row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
+    if row.id in walk.adopted or row.id in walk.target.awaited or walk.target.leave:
         return False
-    again = row.again or row.id in walk.again
-    return again or not walk.records.carries(row)
+    return effects.left_behind(row, on_path=walk.records.carries(row))
 
 
 def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
-    again = row.again or row.id in walk.again
-    may = unclear(row)
+    may = effects.unclear(row)
     on: Steps = frozenset({row.step}) if may else NOTHING
-    if not again:
+    if not row.again:
         for chance in walk.chances:
             if chance.reading.step == row.step and may_match(row, chance.reading):
                 may, on = True, on | chance.on
@@ -60,7 +60,7 @@ def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
         why="left",
         effect=row.id,
         irreversible=row.irreversible,
-        again=row.again or row.id in walk.again,
+        again=row.again,
         title=row.title,
     )
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from approvals.cards import binding
+from approvals.engine_rules.effects import adoptable, doubted
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
 from .facts import EffectFact, GateFact, GrantFact, Refusal
-from .records import adoptable, doubted, may_match
+from .records import may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
 from .walk import Chance, Walk
@@ -48,8 +49,9 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
         foreign = [each for each in walk.foreign(spec.name) if _at(each, reading, at)]
         return _take_over(walk, spec, reading, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
     if forced and walk.target.again and adoptable(row):
-        walk.again.add(row.id)
-    if row.again or row.id in walk.again:
+        walk.records.order_again(row)
+        return _perform(walk, spec, reading, "forced")
+    if row.again:
         return _perform(walk, spec, reading, "forced")
     if adoptable(row):
         return _adopt(walk, spec, reading, row)
@@ -98,7 +100,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
     done = [
         row
         for row in [*walk.records.generations(spec.name), *walk.foreign(spec.name)]
-        if (adoptable(row) or doubted(row)) and row.id not in walk.again
+        if (adoptable(row) or doubted(row))
         and (row.step, row.input_digest, row.occurrence) not in held and may_match(row, reading)
     ]  # fmt: skip
     if not done:

@@ -7,15 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from approvals.engine_rules import effects
 from checkpoints.runs.plans import StepSpec
 
 from .facts import AGREED, OPEN, EffectFact, Execution, GateFact, History, Target
 from .values import Reading
 
-LANDED = ("done", "kept")  # effects that a later execution may adopt
-IN_DOUBT = ("intended", "unknown")
-UNSETTLED = ("done", *IN_DOUBT)
-GONE = ("failed", "undone", "abandoned")  # of another run's, of which a fork does not ask
 EXECUTED = ("step", "reused")
 NOW = "now"  # the execution that the decision itself will be
 READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
@@ -34,20 +31,26 @@ class Records:
         path = [each for each in target.path if each.kind in EXECUTED]
         self._on_path = {each.id for each in path}
         self._executed = {(each.step, each.input_digest, each.occurrence) for each in path}
-        self.effects = self._taken_up([self._as_decided(row) for row in history.effects])
-        self.own = [row for row in self.effects if row.run == target.run and target.run]
-        self._landed = {landing: row for row in self.own for landing in row.landings}
+        self._take(self._taken_up([self._as_decided(row) for row in history.effects]))
         self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
-        self._newest: dict[Key, EffectFact] = {}
-        for row in sorted(self.own, key=lambda row: row.generation):
-            self._newest[row.step, row.input_digest, row.occurrence] = row
         self.ended_at = {gate.execution for gate in history.gates if gate.execution}
+
+    def _take(self, rows: list[EffectFact]) -> None:
+        self.effects = rows
+        self.own = [row for row in rows if row.run == self.target.run and self.target.run]
+        self._landed = {landing: row for row in self.own for landing in row.landings}
+        ordered = sorted(self.own, key=lambda row: row.generation)
+        self._newest = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
+
+    def order_again(self, row: EffectFact) -> None:
+        """Note that a person sends the run back to this effect: it is done once more, and not adopted."""
+        self._take([replace(each, again=True) if each.id == row.id else each for each in self.effects])
 
     def _as_decided(self, row: EffectFact) -> EffectFact:
         if row.id not in self.target.settled:
             return row
         status = self.target.settled[row.id]
-        return replace(row, status=status, going=False, left_open=status == "kept" and row.status in IN_DOUBT)
+        return replace(row, status=status, going=False, left_open=status == "kept" and row.status in effects.IN_DOUBT)
 
     def _taken_up(self, rows: list[EffectFact]) -> list[EffectFact]:
         """Return the effects as after a person moves the run: those on the path are done, and no undo is ordered."""
@@ -56,7 +59,7 @@ class Records:
         return [self._moved(row) if row.run == self.target.run else row for row in rows]
 
     def _moved(self, row: EffectFact) -> EffectFact:
-        stands = row.status in LANDED and not row.left_open and self.carries(row)
+        stands = effects.taken_up(row, on_path=self.carries(row))
         return replace(row, status="done" if stands else row.status, again=False)
 
     def carries(self, row: EffectFact) -> bool:
@@ -116,23 +119,8 @@ class Records:
         """List what other runs of the lineage have done at this step, or may have, about which a fork asks."""
         if not self.target.fork:
             return []
-        others = [row for row in self.effects if row.run != self.target.run and row.step == step and not row.taken]
-        return [row for row in others if row.status not in GONE]
-
-
-def adoptable(row: EffectFact) -> bool:
-    """Tell whether an execution takes its result over: it is done, and nobody wants, or began, to have it undone."""
-    return row.status in LANDED and not (row.again or row.going or row.left_open)
-
-
-def doubted(row: EffectFact) -> bool:
-    """Tell whether the run, where it comes to it, asks what became of it, or finds that out."""
-    return not row.again and (row.status in IN_DOUBT or row.left_open)
-
-
-def unclear(row: EffectFact) -> bool:
-    """Tell whether a person may be asked before it is settled."""
-    return row.status in IN_DOUBT or (row.going and row.status == "done")
+        others = [row for row in self.effects if row.run != self.target.run and row.step == step]
+        return [row for row in others if effects.asked_about(row)]
 
 
 def may_match(record: Execution | EffectFact, reading: Reading) -> bool:

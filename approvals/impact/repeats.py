@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from approvals.cards.action import Action
+from approvals.engine_rules.effects import IN_DOUBT, LANDED
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import canonical
 
 from .facts import EffectFact, History, Target
-from .records import IN_DOUBT, LANDED
 from .result import Impact, Repeat, Verdict
 
 ABANDONED = "abandoned"  # nobody knows whether it happened, and a person had it done again

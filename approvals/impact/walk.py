@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from approvals.engine_rules import effects
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
 
 from .facts import EffectFact, Execution, Target
 from .flow import Flow
-from .records import IN_DOUBT, NOW, UNSETTLED, Records, doubted, unclear
+from .records import NOW, Records
 from .result import Row, Verdict
 from .values import NOTHING, Reading, State, Steps
 
@@ -56,7 +57,6 @@ class Walk:
     counts: Counter[tuple[str, bytes]] = field(default_factory=Counter)
     blurred: set[str] = field(default_factory=set)  # steps of which an execution on the path has an unknown input
     adopted: set[int] = field(default_factory=set)
-    again: set[int] = field(default_factory=set)
     shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
     chances: list[Chance] = field(default_factory=list)
     judged: set[str] = field(default_factory=set)  # steps whose output may be refused
@@ -83,7 +83,7 @@ class Walk:
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
         effect = (self.records.landed(each.id) or self.records.newest(key)) if kind == "effect" else None
-        gone = effect is not None and effect.status not in (*UNSETTLED, "kept")
+        gone = effect is not None and effect.status in effects.GONE
         now = each.id == NOW
         self.path.append(Entry(each.step, each.input_digest, each.occurrence, len(self.rows)))
         self.counts[each.step, each.input_digest] += 1
@@ -128,11 +128,10 @@ class Walk:
         return [row for row in self.records.own if self._left(row, walked)]
 
     def _left(self, row: EffectFact, walked: set[tuple[str, bytes | None, int]]) -> bool:
-        if row.status not in UNSETTLED or row.id in self.adopted or row.id in self.target.awaited:
+        if row.id in self.adopted or row.id in self.target.awaited:
             return False
-        if row.again or row.id in self.again:
-            return True
-        return (row.step, row.input_digest, row.occurrence) not in walked and not self.records.carries(row)
+        landed = (row.step, row.input_digest, row.occurrence) in walked
+        return effects.left_behind(row, on_path=landed or self.records.carries(row))
 
     def foreign(self, step: str) -> list[EffectFact]:
         """List what other runs did at a step, or may have; an answer about one execution does not cover the next."""
@@ -213,27 +212,18 @@ class Walk:
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
         """List what is settled before an effect is performed, without what depends on it."""
-        plan = self.flow.plan
-        later = {name for after in plan.successors(about_to.name) for name in plan.reachable(after)}
-        return [
-            row
-            for row in self.unsettled()
-            if row.again or row.going or row.id in self.again or row.step not in later
-            or (row.step == about_to.name and row.status in IN_DOUBT)
-        ]  # fmt: skip
+        return effects.due(self.unsettled(), self.flow.plan, about_to=about_to.name)
 
     def settle(self, about_to: StepSpec, on: Steps) -> None:
         """Mark what may be undone when an effect is performed: what was made of what it replaces."""
         for row in self.due(about_to):
-            of = self.flow.plan.dependents(row.step) if row.step in self.flow.steps else set()
-            for each in self.unsettled():
-                if each.id > row.id and each.step in of:
-                    self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
+            for each in effects.made_of(row, self.unsettled(), self.flow.plan):
+                self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
 
     def doubtful(self, about_to: StepSpec) -> Steps:
         """Return the steps whose effects have unknown outcomes that are looked up, or asked about, before this one."""
         due = self.due(about_to)
-        return frozenset(row.step for row in due if unclear(row))
+        return frozenset(row.step for row in due if effects.unclear(row))
 
     def _wrote(self, specs: Iterable[StepSpec], on: Steps) -> None:
         for spec in specs:
@@ -268,7 +258,7 @@ class Walk:
 
     def _in_doubt(self, spec: StepSpec) -> bool:
         """Tell whether the run may come to an effect of this step whose outcome nobody knows."""
-        return any(doubted(row) and row.id not in self.again for row in self.records.generations(spec.name))
+        return any(effects.doubted(row) for row in self.records.generations(spec.name))
 
     def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
         for name in names:
@@ -283,7 +273,7 @@ class Walk:
 
 def undoable(row: EffectFact) -> bool:
     """Tell whether the effect can be undone: not what another run relies on."""
-    return bool(row.undo) and not (row.irreversible or row.taken or row.shared)
+    return effects.undoable(row, undo=row.undo, shared=lambda: row.shared)
 
 
 def told_at(gate: StepSpec) -> list[str]:

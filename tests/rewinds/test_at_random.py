@@ -24,6 +24,7 @@ from agents.session import unsettled
 from agents.session.path import Path as Trail
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
+from approvals.engine_rules import effects
 from approvals.errors import DecisionRefused
 from approvals.models import Gate
 from checkpoints import crash_points
@@ -183,12 +184,12 @@ def complaints(run: Run, world: World) -> list[str]:
     assert run.head is not None
     path, found = Trail.to(run.head), [str(each) for each in verify_runs.verify_run(run)]
     for row in Effect.objects.filter(run=run, undoes=None).order_by("pk"):
-        stands = row.status in unsettled.LANDED
+        stands = row.status in effects.LANDED
         done, taken_back = lines_of(row.taken_from or row, world)
         # Of a question about an undo that was cancelled with its run, nobody said how the undo had ended.
         unsaid = row.status == Effect.Status.KEPT and row.undos.filter(status=Effect.Status.ABANDONED).exists()
         wrong = not (row.left_open or unsaid) and (done > 1 or done - taken_back != stands)
-        if row.status in unsettled.IN_DOUBT:  # which a run that was stopped may leave so
+        if row.status in effects.IN_DOUBT:  # which a run that was stopped may leave so
             wrong = run.status == Run.Status.COMPLETED
         left = row.status == Effect.Status.DONE and unsettled.abandoned(row, path)
         if wrong or left or (not stands and path.holds(row.landings)):

@@ -1,0 +1,106 @@
+"""Effects: which are adopted, asked about, left behind, settled and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from checkpoints.runs.plans import PlanSpec
+
+LANDED = ("done", "kept")  # what a later execution may adopt
+IN_DOUBT = ("intended", "unknown")  # nobody knows yet whether it happened
+OPEN = ("done", *IN_DOUBT)  # what is settled where the path does not carry it
+GONE = ("failed", "undone", "abandoned")  # nothing of it is left for a fork to ask about
+
+
+class Status(Protocol):
+    """What becomes of an effect off the path. `again`: a person sent the run back to it."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def again(self) -> bool: ...
+
+
+class EffectRow(Status, Protocol):
+    """An effect, as the runner's table or the impact's facts have it.
+
+    `going`: an undo of it was begun, and nobody knows how that ended. `left_open`: it is kept, although nobody knows
+    whether it happened. `taken`: it is another run's.
+    """
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def step(self) -> str: ...
+    @property
+    def irreversible(self) -> bool: ...
+    @property
+    def going(self) -> bool: ...
+    @property
+    def left_open(self) -> bool: ...
+    @property
+    def taken(self) -> bool: ...
+
+
+Row = TypeVar("Row", bound=EffectRow)
+
+
+def there(row: EffectRow) -> bool:
+    """Tell whether it is done, and no undo of it is under way."""
+    return row.status in LANDED and not (row.left_open or row.going)
+
+
+def adoptable(row: EffectRow) -> bool:
+    """Tell whether an execution may take its result over: it is done and not being undone, nor ordered again."""
+    return there(row) and not row.again
+
+
+def doubted(row: EffectRow) -> bool:
+    """Tell whether the run, where it comes to it, asks what became of it, or finds that out."""
+    return not row.again and (row.status in IN_DOUBT or row.left_open)
+
+
+def unclear(row: EffectRow) -> bool:
+    """Tell whether a person may be asked before it is settled."""
+    return row.status in IN_DOUBT or (row.status == "done" and row.going)
+
+
+def asked_about(row: EffectRow) -> bool:
+    """Tell whether a fork that comes to what another run did asks before it does that itself."""
+    return row.status not in GONE and not row.taken
+
+
+def taken_up(row: EffectRow, *, on_path: bool) -> bool:
+    """Tell whether it counts as done where a person moves the run to a path that carries its result."""
+    return row.status in LANDED and not row.left_open and on_path
+
+
+def left_behind(row: Status, *, on_path: bool) -> bool:
+    """Tell whether it is to be settled: the path does not carry its result, or a person ordered it again."""
+    return row.status in OPEN and (row.again or not on_path)
+
+
+def undoable(row: EffectRow, *, undo: str, shared: Callable[[], bool]) -> bool:
+    """Tell whether the step's `undo` takes it back; never what another run did, or depends on, which `shared` says."""
+    return bool(undo) and not (row.irreversible or row.taken or shared())
+
+
+def due(left: Iterable[Row], plan: PlanSpec, *, about_to: str = "") -> list[Row]:
+    """List those left behind that are settled before the effect step `about_to`, or the end, for their own sake.
+
+    An effect that a step ahead may still adopt waits. An effect of an earlier attempt at the same step never waits, nor
+    does an undo that was begun.
+    """
+    later = {name for way in plan.successors(about_to) for name in plan.reachable(way)} if about_to else set()
+    return [
+        row
+        for row in left
+        if row.again or row.going or row.step not in later or (row.step == about_to and row.status in IN_DOUBT)
+    ]
+
+
+def made_of(row: Row, left: Sequence[Row], plan: PlanSpec) -> list[Row]:
+    """List the later ones of those left behind that were made of what one of them gave: they are settled with it."""
+    of = plan.dependents(row.step) if any(step.name == row.step for step in plan.steps) else set()
+    return [each for each in left if each.id > row.id and each.step in of]
