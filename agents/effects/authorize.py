@@ -16,6 +16,7 @@ from agents.session.run_session import Slice
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.binding import Approved
+from approvals.engine_rules import gates
 from approvals.english import quoted
 from approvals.models import Grant, Outcome
 from checkpoints.runs.plans import StepSpec
@@ -104,7 +105,7 @@ def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
     after = slice.path.after(outcome.gate.checkpoint) or []
     executed = [place.id for place in after if place.step == spec.name and place.kind in EXECUTED]
-    if not spec.action:
-        return unused[0] if unused and len(executed) < len(grants) else None
-    landed = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
-    return unused[0] if unused and not landed else None
+    times = len(executed)
+    if spec.action:
+        times = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
+    return unused[0] if gates.permission_left(given=len(grants), unused=len(unused), executed=times) else None

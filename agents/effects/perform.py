@@ -22,7 +22,7 @@ from agents.session import allowing_gate, translate, unsettled
 from agents.session.hand_out import HandOut
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate, retry
-from approvals.engine_rules import effects
+from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
@@ -147,8 +147,7 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
     """Go back to the gate that can give the missing permission; nothing may run. Says whether the slice goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
     outcome = allowing_gate.last_outcome(slice, spec)
-    asking = allowing_gate.gates_for(slice, spec)
-    gate = outcome.gate.step if outcome is not None and outcome.gate.step in asking else asking[-1]
+    gate = gates.reopened(slice.plan, spec.name, outcome.gate.step if outcome is not None else "")
     return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
 
 

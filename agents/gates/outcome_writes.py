@@ -23,7 +23,6 @@ from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import touched
 
-AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED, Outcome.Kind.MIXED)
 SHORT = 200  # characters of a value in a sentence
 MOST = 50  # places of one action that are told one by one; all of them are in its arguments
 

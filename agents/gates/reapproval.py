@@ -12,6 +12,7 @@ from agents.session import reuse
 from agents.session.run_session import Slice
 from approvals.cards import binding
 from approvals.cards.card import Card, completed
+from approvals.engine_rules import gates
 from approvals.models import Gate, Outcome, Policy
 from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec
@@ -39,15 +40,9 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
 
 
 def stands(outcome: Outcome) -> bool:
-    """Tell whether people approved all that was asked, and every effect that they allowed is done and still wanted.
-
-    After a refusal the gate asks again: the run was sent back, and what it does about that is not known.
-    """
-    if outcome.kind not in outcome_writes.AGREED or outcome.kind == Outcome.Kind.MIXED:
-        return False
+    """Tell whether the outcome answers its gate once more."""
     grants = outcome.grants.select_related("effect_row")
-    rows = [getattr(grant, "effect_row", None) for grant in grants]
-    return all(row is not None and row.adoptable for row in rows)
+    return gates.stands(outcome.kind, (getattr(grant, "effect_row", None) for grant in grants))
 
 
 def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:

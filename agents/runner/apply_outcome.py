@@ -14,12 +14,11 @@ from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
 from agents.session import allowing_gate, translate
-from agents.session.path import EXECUTED
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate, repair
 from approvals.audit import evidence
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
-from approvals.engine_rules import effects
+from approvals.engine_rules import effects, gates
 from approvals.english import quoted
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
@@ -51,7 +50,7 @@ def settle(slice: Slice, gate: Gate) -> bool:
 
 def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = _who(outcome)
-    if outcome.kind in outcome_writes.AGREED:
+    if outcome.kind in gates.AGREED:
         writes = outcome_writes.writes(slice, gate, outcome)
         if slice.path.head.kind == "reopen":
             return _resume(slice, spec, outcome, writes)
@@ -70,10 +69,10 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
     An edit of its inputs sends the run back to the gate instead, so that it is undone and done anew.
     """
     by, effect = _who(outcome), slice.path.head.step
-    before, since = _first_asked(slice, spec)
+    asked, since = gates.closed_last(slice.path.places, spec.name)
     changed = touched(outcome.state_patch)
-    read = {name for step in slice.plan.steps if step.name in since for name in step.reads}
-    target = _target(slice, before) if changed & read else None
+    back = asked is not None and gates.edit_goes_back(slice.plan, since, changed)
+    target = _target(slice, asked.parent) if asked is not None and back else None
     if target is None:
         return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
     with transaction.atomic():
@@ -81,17 +80,6 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
         slice.rewind(target, spec, {name: writes[name] for name in changed}, back_to=spec.name, by=by)
         hold_left_behind.hold(slice.run, slice.path, by=by)
     return True
-
-
-def _first_asked(slice: Slice, spec: StepSpec) -> tuple[UUID | None, list[str]]:
-    """Return the checkpoint at which the gate last gave permissions, and the steps that were executed since."""
-    since: list[str] = []
-    for place in reversed(slice.path.places):
-        if place.step == spec.name and place.kind in ("gate", "reused"):
-            return place.parent, since
-        if place.kind in EXECUTED:
-            since.append(place.step)
-    return None, since
 
 
 def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:

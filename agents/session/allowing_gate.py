@@ -10,6 +10,7 @@ from django.db.models import Q
 from approvals.cards import binding
 from approvals.cards.action import Action, Settled
 from approvals.cards.precondition import Precondition
+from approvals.engine_rules import gates
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 
@@ -60,7 +61,7 @@ def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
 
 def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
     """List the gate steps that allow `spec`."""
-    return [step.name for step in slice.plan.steps if spec.name in step.allows]
+    return gates.allowing(slice.plan, spec.name)
 
 
 def may_revise(slice: Slice, spec: StepSpec) -> bool:
@@ -74,9 +75,7 @@ def may_revise(slice: Slice, spec: StepSpec) -> bool:
 
 def asking_gate(slice: Slice, spec: StepSpec) -> str:
     """Return the gate step that is opened again for `spec`: the one that asked last on the path."""
-    asking = gates_for(slice, spec)
-    on_path = [place.step for place in slice.path.places if place.kind in ("gate", "reused") and place.step in asking]
-    return on_path[-1] if on_path else asking[-1]
+    return gates.asked_last(slice.plan, spec.name, slice.path)
 
 
 def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:

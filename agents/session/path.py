@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
-EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
+EXECUTED = steps.EXECUTED
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
 MOVED = ("rewind", "edit", "repair", "upcast")  # kinds that may leave behind what was under way, though nothing landed
 ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
@@ -107,10 +108,8 @@ class Path:
 
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""
-        for place in reversed(self.places):
-            if place.step == step and place.kind in EXECUTED:
-                return place.parent
-        return None
+        started = steps.last_start(self.places, step)
+        return started and started.parent
 
     def settled(self) -> list[UUID]:
         """Return the checkpoints at which a gate was opened whose outcome is on the path, newest first."""

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from agents.definition import fields
+from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import executions
@@ -24,10 +25,10 @@ log = structlog.get_logger()
 
 def reused(slice: Slice, spec: StepSpec) -> bool | None:
     """Write the recorded output of this execution; says whether the slice goes on, None where it has to run."""
-    if spec.reads_world or slice.path.forced(spec.name):
+    if steps.runs_anyway(spec, forced=slice.path.forced(spec.name)):
         return None
     twin = twin_of(slice, spec)
-    if twin is None or twin.kind not in ("step", "reused") or not _fits(slice, spec, twin):
+    if twin is None or twin.kind not in steps.EXECUTED or not steps.fits(slice.plan, spec, twin.next_step):
         return None
     try:
         writes = executions.writes_of([twin.id])[twin.id]
@@ -56,11 +57,6 @@ def said_of(slice: Slice, twin: CheckpointHeader) -> str:
     """Say where the output came from, for the run's page."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was taken, nothing ran."
-
-
-def _fits(slice: Slice, spec: StepSpec, twin: CheckpointHeader) -> bool:
-    """Tell whether the recorded output fits this plan: another version may go elsewhere, or write less."""
-    return twin.next_step in slice.plan.successors(spec.name)
 
 
 def _check(slice: Slice, name: str, value: Any) -> None:

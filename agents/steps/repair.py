@@ -26,6 +26,7 @@ from agents.models import Failure
 from agents.session.path import EXECUTED
 from agents.session.run_session import Slice
 from approvals.cards.action import Action
+from approvals.engine_rules import steps
 from approvals.english import quoted
 from approvals.models import Outcome
 from approvals.schema import redact
@@ -108,8 +109,7 @@ def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
         reading = {at: known[places[at].step] for at in new}
     first = min(found)
     executed = [place.step for place in places[first:] if place.kind in EXECUTED]
-    redone = slice.plan.redone(executed, [spec.feedback] if spec.feedback else [])
-    if any(known[name].irreversible for name in redone):
+    if steps.crosses_final(slice.plan, executed, spec):
         return None
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
         return None  # removed by retention

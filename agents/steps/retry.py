@@ -11,6 +11,7 @@ import structlog
 
 from agents.definition.feedback import appended
 from agents.session.run_session import Slice
+from approvals.engine_rules import steps
 from approvals.models import Gate
 from checkpoints.runs.plans import StepSpec
 
@@ -37,7 +38,7 @@ def catch(slice: Slice, spec: StepSpec, error: str) -> bool:
 def looping(slice: Slice, spec: StepSpec) -> bool:
     """Ask a person where the step ran as often as its guard allows on this path. Releases the run to waiting."""
     times = turns(slice, spec) if spec.loop_guard else 0
-    if not spec.loop_guard or times < spec.loop_guard:
+    if not steps.at_guard(spec, times):
         return False
     log.warning("step.looping", step=spec.name, times=times)
     recovery_gate.looping(slice, spec, times)

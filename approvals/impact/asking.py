@@ -6,12 +6,12 @@ this very input does the same again; of any other nothing is known, unless its p
 
 from __future__ import annotations
 
-from approvals.engine_rules import effects
+from approvals.engine_rules import gates
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
-from .facts import AGREED, MIXED, REJECTED, GateFact
-from .records import agreed, matching, may_match
+from .facts import REJECTED, GateFact
+from .records import matching, may_match
 from .result import Verdict
 from .values import Known, Reading, Steps
 from .walk import Walk, told_at
@@ -59,7 +59,7 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
     """Reuse the newest closed gate that showed the same: where its approval still holds, nobody is asked."""
     perhaps = unsure = False  # whether one that is newer, or as new, may show the same
     known = [] if walk.unbranched else asked
-    closed = [each for each in known if each.execution and each.kind in (*AGREED, REJECTED)]
+    closed = [each for each in known if each.execution and each.kind in (*gates.AGREED, REJECTED)]
     for each in closed:
         same = _same(walk, spec, each)
         holds = _holds(walk, each)
@@ -72,7 +72,7 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
         perhaps = perhaps or (same is None and holds is not False)
     if perhaps or not surely:
         return _may(walk, spec, frozenset({spec.name}))
-    return _asks(walk, spec, "permit" if closed and agreed(closed[0]) else _why(walk, spec))
+    return _asks(walk, spec, "permit" if closed and closed[0].kind in gates.AGREED else _why(walk, spec))
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
@@ -81,7 +81,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -
     earlier = [
         each
         for each in asked
-        if agreed(each) and _same(walk, spec, each) is not False and _may_have_read(each, reading)
+        if each.kind in gates.AGREED and _same(walk, spec, each) is not False and _may_have_read(each, reading)
     ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
@@ -125,17 +125,15 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
 
 def _holds(walk: Walk, gate: GateFact) -> bool | None:
     """Tell whether people agreed and all that they allowed is done and wanted; None where that may change before."""
-    if not agreed(gate) or gate.kind == MIXED:
+    own = {row.id: row for row in walk.records.own}
+    used = {grant.used_by for grant in gate.grants if grant.used_by}
+    if not gates.stands(gate.kind, map(own.get, used)):
         return False
+    walked = {entry.step for entry in walk.path[len(walk.target.path) :]}
     unused = {grant.effect for grant in gate.grants if not grant.used_by}
-    if unused:
-        walked = {entry.step for entry in walk.path[len(walk.target.path) :]}
-        return None if unused <= walked else False
-    used = {grant.used_by for grant in gate.grants}
-    rows = [row for row in walk.records.own if row.id in used]
-    if len(rows) < len(used) or any(not effects.adoptable(row) for row in rows):
+    if not unused <= walked:
         return False
-    return None if used & walk.shaky.keys() else True
+    return None if unused or used & walk.shaky.keys() else True
 
 
 def _standing(walk: Walk, spec: StepSpec, reading: Reading, gate: GateFact) -> str | None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
-from approvals.engine_rules import effects
+from approvals.engine_rules import effects, gates, steps
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
@@ -31,12 +31,10 @@ from .facts import (
     Target,
     Writes,
 )
-from .records import EXECUTED, NOW
+from .records import NOW
 from .values import Steps
 from .walk import DECISION
 from .words import by_action, words_in
-
-CLOSED = ("gate", "reused")  # kinds of the executions of a gate
 
 
 @dataclass(frozen=True)
@@ -87,12 +85,8 @@ def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | 
     """
     if not history.reopened:
         return None
-    closed = [at for at, each in enumerate(history.head_path) if each.step == gate.step and each.kind in CLOSED]
-    if not closed:
-        return None
-    since = {each.step for each in history.head_path[closed[-1] + 1 :] if each.kind in EXECUTED}
-    read = {name for step in history.plan.steps if step.name in since for name in step.reads}
-    return history.head_path[closed[-1]] if touched & read else None
+    closed, since = gates.closed_last(history.head_path, gate.step)
+    return closed if gates.edit_goes_back(history.plan, since, touched) else None
 
 
 def asking_anew(
@@ -126,7 +120,7 @@ def expiring(history: History, gate: GateFact, now: Saved) -> Target:
 
 def last_start(history: History, step: str) -> Execution | None:
     """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
-    return next((each for each in reversed(history.head_path) if each.step == step and each.kind in EXECUTED), None)
+    return steps.last_start(history.head_path, step)
 
 
 def going_back(history: History, gate: GateFact, step: str, now: Saved, *, before: Saved | None) -> Target:
@@ -170,7 +164,7 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
 
 def _landed_since(gate: GateFact, path: Sequence[Execution]) -> bool:
     """Tell whether the step that a gate asked about was executed after it."""
-    after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in EXECUTED]
+    after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in steps.EXECUTED]
     return any(each.step == gate.step for each in after)
 
 
@@ -197,19 +191,12 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
             grants=[GrantFact(effect=spec.name, fields=partial(now_covered, spec, now))] * permitted,
         )
     if choice == RecoveryAnswer.REVISE:
-        return replace(here, next_step=_asking(history, spec), forced=True)
+        return replace(here, next_step=gates.asked_last(history.plan, spec.name, history.head_path), forced=True)
     if choice == RecoveryAnswer.SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))
     if choice in (RecoveryAnswer.HAPPENED, RecoveryAnswer.TAKE, RecoveryAnswer.ACCEPT):
         return _as_done(history, here, gate, spec, now, choice)
     return None
-
-
-def _asking(history: History, spec: StepSpec) -> str:
-    """Name the gate that is opened again for an effect: the one that asked last on the path."""
-    asking = [step.name for step in history.plan.steps if spec.name in step.allows]
-    asked = [each.step for each in history.head_path if each.kind in CLOSED and each.step in asking]
-    return asked[-1] if asked else asking[-1]
 
 
 def now_covered(spec: StepSpec, now: Saved) -> Fields:

@@ -15,8 +15,6 @@ from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.ops import Write
 
-MIXED = "mixed"
-AGREED = ("approved", "edited", MIXED, "answered")  # outcomes that let a run go on
 OPEN, REJECTED = "open", "rejected"
 
 ABSENT = b""  # stands for the digest of a field that is not there

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from approvals.engine_rules.gates import allowing
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 END = ""
@@ -91,11 +92,7 @@ class Flow:
 
     def asks_at(self, name: str) -> set[str]:
         """Return the gates to which the run goes back from a step that needs their permission."""
-        return set(self.gates_for(name)) if self.steps[name].guarded else set()
-
-    def gates_for(self, effect: str) -> list[str]:
-        """List the gates that can allow an effect."""
-        return [step.name for step in self.plan.steps if effect in step.allows]
+        return set(allowing(self.plan, name)) if self.steps[name].guarded else set()
 
     @staticmethod
     def _may_stop(step: StepSpec) -> bool:

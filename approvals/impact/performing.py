@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from approvals.cards import binding
+from approvals.engine_rules import gates
 from approvals.engine_rules.effects import adoptable, doubted
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
@@ -66,7 +67,7 @@ def _refused(walk: Walk, spec: StepSpec) -> Refusal | bool | None:
     """Find people's refusal of what it would do here; False for none, None where that cannot be known."""
     if not spec.guarded:
         return False
-    last = _last_gate(walk, spec, walk.flow.gates_for(spec.name))
+    last = _last_gate(walk, spec, gates.allowing(walk.flow.plan, spec.name))
     mine = [each for each in last.refused if each.effect == spec.name] if last is not None else []
     if not mine:
         return False
@@ -182,9 +183,9 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     """Tell whether the effect has a permission for what it would do here."""
     if not spec.guarded:
         return Permit(True)
-    asking = walk.flow.gates_for(spec.name)
+    asking = gates.allowing(walk.flow.plan, spec.name)
     last = _last_gate(walk, spec, asking)
-    would_ask = last.step if last is not None and last.step in asking else asking[-1] if asking else spec.name
+    would_ask = gates.reopened(walk.flow.plan, spec.name, last.step if last else "") if asking else spec.name
     if last is None:
         return Permit(False, would_ask)
     if spec.action and _acting(walk, spec) is None:
@@ -192,7 +193,9 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     grants = _grants(walk, spec, last)
     unused = [grant for grant in grants if not grant.used_by]
     executed = _executed_since(walk, spec, last)
-    if not unused or not last.current or (not spec.action and executed >= len(grants)):
+    known = 0 if spec.action else executed
+    left = gates.permission_left(given=len(grants), unused=len(unused), executed=known)
+    if not (left and last.current):
         return Permit(False, would_ask)
     if _changed_by_hand(walk, spec, last):
         return Permit(False, would_ask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvals.engine_rules.steps import at_guard
 from checkpoints.runs.plans import StepSpec
 
 from . import asking, performing, steps
@@ -46,4 +47,4 @@ def _guarded(walk: Walk, spec: StepSpec) -> bool:
     if not spec.loop_guard:
         return False
     times = sum(entry.step == spec.name for entry in walk.path)
-    return times >= spec.loop_guard or bool(spec.catch) or spec.name in walk.blurred
+    return at_guard(spec, times) or bool(spec.catch) or spec.name in walk.blurred

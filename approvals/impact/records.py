@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from approvals.engine_rules import effects
+from approvals.engine_rules.steps import EXECUTED
 from checkpoints.runs.plans import StepSpec
 
-from .facts import AGREED, OPEN, EffectFact, Execution, GateFact, History, Target
+from .facts import OPEN, EffectFact, Execution, GateFact, History, Target
 from .values import Reading
 
-EXECUTED = ("step", "reused")
 NOW = "now"  # the execution that the decision itself will be
 READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
 
@@ -138,8 +138,3 @@ def matching(records: Iterable[Execution], reading: Reading, counts: Counter[tup
     if reading.digest is None and len(found) > READ_AT_MOST:
         return [] if reading.novel else found
     return [each for each in found if may_match(each, reading)]
-
-
-def agreed(gate: GateFact) -> bool:
-    """Tell whether people let the run go on there."""
-    return gate.kind in AGREED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvals.engine_rules import steps as rules
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
@@ -17,7 +18,7 @@ WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
 def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     """Name what becomes of the step; return the step where the walk goes on, or None."""
     reading = walk.state.reading(spec)
-    if forced or spec.reads_world:
+    if rules.runs_anyway(spec, forced=forced):
         return _runs(walk, spec, reading, "forced" if forced else "world")
     found = [] if walk.unbranched else matching(walk.records.twins(spec), reading, walk.counts)
     at = walk.occurrence(reading)
@@ -36,7 +37,7 @@ def _twin(walk: Walk, spec: StepSpec, reading: Reading, twin: Execution) -> str 
     except CheckpointError:
         return _runs(walk, spec, reading, _why(walk, spec))
     known = walk.flow.plan.state_schema.get("properties")
-    fits = twin.next_step in walk.flow.plan.successors(spec.name)
+    fits = rules.fits(walk.flow.plan, spec, twin.next_step)
     if not fits or (known is not None and any(name not in known for name in writes)):
         return _runs(walk, spec, reading, _why(walk, spec))
     if twin.run != walk.target.run and not walk.branched:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from approvals.engine_rules import effects
+from approvals.engine_rules.steps import crosses_final
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
 
@@ -247,9 +248,7 @@ class Walk:
         """Tell whether going back to this place of the path would certainly cross what cannot be undone."""
         if any(stretch.stop > at for stretch, _ in self.losses):
             return False
-        executed = [each.step for each in self.path[at:]]
-        redone = self.flow.plan.redone(executed, [judged.feedback] if judged.feedback else [])
-        return any(self.flow.steps[name].irreversible for name in redone)
+        return crosses_final(self.flow.plan, [each.step for each in self.path[at:]], judged)
 
     def _may_ask(self, spec: StepSpec) -> bool:
         if spec.kind != "effect":

@@ -7,9 +7,10 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.cards.verdicts import written
+from approvals.engine_rules.gates import MIXED
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from .facts import MIXED, Refusal
+from .facts import Refusal
 from .values import Steps
 
 

@@ -1,0 +1,63 @@
+"""Gates: which may allow an effect, which permission is left, when an approval holds, where a run goes back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from checkpoints.runs.plans import PlanSpec
+
+from .effects import EffectRow, adoptable
+from .steps import EXECUTED, Place, Saved
+
+MIXED = "mixed"  # decided action by action
+AGREED = ("approved", "edited", MIXED, "answered")  # kinds of outcomes that let a run go on
+CLOSED = ("gate", "reused")  # kinds of the checkpoints at which a gate closed
+
+
+def allowing(plan: PlanSpec, effect: str) -> list[str]:
+    """List the gates that can allow an effect."""
+    return [step.name for step in plan.steps if effect in step.allows]
+
+
+def asked_last(plan: PlanSpec, effect: str, path: Iterable[Saved]) -> str:
+    """Return the gate that people revise an effect at: of those that can allow it, the one that asked last."""
+    asking = allowing(plan, effect)
+    asked = [place.step for place in path if place.kind in CLOSED and place.step in asking]
+    return asked[-1] if asked else asking[-1]
+
+
+def reopened(plan: PlanSpec, effect: str, decided: str) -> str:
+    """Return the gate to which the run goes back from an effect that needs its permission.
+
+    `decided` is the step about which people last decided whether it may run; "" for none.
+    """
+    asking = allowing(plan, effect)
+    return decided if decided in asking else asking[-1]
+
+
+def permission_left(*, given: int, unused: int, executed: int) -> bool:
+    """Tell whether an outcome's grants let an effect run once more: an intent uses one, and so does what is adopted."""
+    return bool(unused) and executed < given
+
+
+def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
+    """Tell whether people approved all that was asked, and every effect that they allowed is done and still wanted.
+
+    `allowed` is the effect that used each grant; None where nothing did. After any refusal the gate asks again: the run
+    was sent back, and what it does about that is not known.
+    """
+    agreed = kind in AGREED and kind != MIXED
+    return agreed and all(row is not None and adoptable(row) for row in allowed)
+
+
+def closed_last(path: Sequence[Place], gate: str) -> tuple[Place | None, list[str]]:
+    """Return where a gate last closed, None for nowhere, and the steps that were executed since."""
+    at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in CLOSED), default=-1)
+    since = [place.step for place in path[at + 1 :] if place.kind in EXECUTED]
+    return (path[at] if at >= 0 else None), since
+
+
+def edit_goes_back(plan: PlanSpec, since: Iterable[str], touched: Set[str]) -> bool:
+    """Tell whether an edit at a gate that was opened again takes back what was done since: a step of it read that."""
+    known = {step.name: step for step in plan.steps}
+    return any(touched & set(known[name].reads) for name in since if name in known)
