@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
+from collections.abc import Collection
+from uuid import UUID
 
 from django.db import transaction
 
 from agents.definition import outputs
 from agents.models import Effect
 from agents.session import translate
-from agents.session.path import EXECUTED
+from agents.session.path import EXECUTED, Path
 from agents.session.run_session import Slice
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -75,8 +76,22 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
 
 
 def _answered(slice: Slice, spec: StepSpec) -> bool:
-    """Tell whether a person answered "do it again" since the step last ran: an answer holds for one execution only."""
-    since = takewhile(lambda each: each.step != spec.name or each.kind not in EXECUTED, reversed(slice.path.places))
-    stood = [each.parent for each in since if each.kind == "recovery" and each.step == spec.name and each.parent]
-    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__checkpoint__in=stood)
-    return any((outcome.answered or {}).get("choice") == RecoveryAnswer.DO_AGAIN for outcome in asked)
+    """Tell whether a person answered "do it again" since the step last ran."""
+    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__step=spec.name)
+    found = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate")
+    said = {each.gate.checkpoint for each in found if (each.answered or {}).get("choice") == RecoveryAnswer.DO_AGAIN}
+    return spec.name in done_by_fork(slice.path, {(checkpoint, spec.name) for checkpoint in said})
+
+
+def done_by_fork(path: Path, said: Collection[tuple[UUID | None, str]]) -> frozenset[str]:
+    """Return the effects of which a person said, since they last ran, that this fork does them itself.
+
+    `said` are (checkpoint, step) of the questions answered so. An answer holds for one execution only.
+    """
+    own, landed = set(), set()
+    for place in reversed(path.places):
+        if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:
+            own.add(place.step)
+        elif place.kind in EXECUTED:
+            landed.add(place.step)
+    return frozenset(own)

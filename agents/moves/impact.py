@@ -16,8 +16,9 @@ import structlog
 from agents.definition import environment, fields, registry
 from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
+from agents.effects import takeover
 from agents.session import manual_changes
-from agents.session.path import EXECUTED, Path
+from agents.session.path import Path
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, Execution, History, Target
@@ -190,13 +191,7 @@ class Reader:
         """Return the effects of which a person said, since they last ran, that this fork does them itself."""
         mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
         said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
-        own, landed = set(), set()
-        for place in reversed(path.places):
-            if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:
-                own.add(place.step)
-            elif place.kind in EXECUTED:
-                landed.add(place.step)
-        return frozenset(own)
+        return takeover.done_by_fork(path, said)
 
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
         """Tell whether a gate's method has something to ask of these values; None where it cannot be called here."""
