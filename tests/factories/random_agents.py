@@ -121,6 +121,7 @@ class Knobs:
     keyed: float = 0.3  # effects whose result has the key in it
     judged: float = 0.0  # of the plain steps: those whose output may be refused
     several: float = 0.0  # of the further effects that a gate allows: those that it asks about by themselves
+    expiring: float = 0.0  # of the gates: those whose deadline sends the run elsewhere
     observing: float = 0.0  # of the gates that allow something: those that insist on what the world is like
     width: int = 8
     range: tuple[int, ...] = (2, 3, 5, 1000)
@@ -263,6 +264,8 @@ class Maker:
         said += [f'edits=["{box}"]'] * edits
         before = [each.name for each in self.sketches[:number] if each.kind == "step"]
         said += [f'on_reject="{self.rng.choice(before[-4:])}"'] * bool(before)
+        if self.knobs.expiring and self.rng.random() < self.knobs.expiring:
+            said += [f'on_expire="{self.rng.choice(self.sketches).name}"']
         if self.knobs.observing and sketch.allows and self.rng.random() < self.knobs.observing:
             said += ['observes=["outlook"]']
             still = ', preconditions=[Precondition(id="p", label="{value}", observes="outlook", required=True)]'

@@ -25,7 +25,7 @@ from checkpoints.values.patch import Op
 from tests.agents.driving import advance, advance_to_rest, open_gate
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 
-from .moves import Answer, Edit, Fork, Move, People, Rewind, Word, questions, refused
+from .moves import Answer, Edit, Fork, Move, People, Rewind, Silence, Word, questions, refused
 
 MOST_ANSWERS = 80
 MOST_TRIES = 20
@@ -90,7 +90,9 @@ class Life:
     def random_move(self) -> Move:
         """A word where the run waits for one, or a move to any of its checkpoints, on whatever branch."""
         if self.run.status == Run.Status.WAITING and self.rng.random() < 0.75:
-            return self.random_word(self.rng.random()) if open_gate(self.run).kind == "review" else self.random_answer()
+            if open_gate(self.run).kind != "review":
+                return self.random_answer()
+            return Silence() if self.rng.random() < 0.1 else self.random_word(self.rng.random())
         places = list(Checkpoint.objects.filter(run=self.run).exclude(next_step="").values_list("seq", "id"))
         seq, id = self.rng.choice(places)
         feedback = self.rng.choice(["", "", "Look again"])

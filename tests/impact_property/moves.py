@@ -15,6 +15,7 @@ from approvals.cards.card import Choice
 from approvals.consequences.gate import Foretold
 from approvals.decisions import deciding, per_action
 from approvals.decisions.submission import Submission
+from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import store
@@ -127,6 +128,20 @@ class Word:
         deciding.decide(
             gate, Submission.of(verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said), by=people.reviewer
         )
+        return run
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Nobody answers at a review until its deadline."""
+
+    def foretell(self, run: Run) -> Impact:
+        gate = open_gate(run)
+        return Foretold(gate, gate.standing().card, []).expire()
+
+    def make(self, run: Run, people: People, seen: str) -> Run:
+        closing.pass_deadline(open_gate(run))
+        assert closing.expire(open_gate(run)) is not None
         return run
 
 

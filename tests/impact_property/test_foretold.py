@@ -29,7 +29,7 @@ KINDS = (
     Knobs(),
     Knobs(steps=(3, 8), effects=0.35, gates=0.2),
     Knobs(steps=(10, 20), jumps=0.0, loops=0.0, ends=0.0, gates=0.05, range=(2, 1000)),
-    Knobs(steps=(5, 12), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
+    Knobs(steps=(5, 12), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, expiring=0.5, range=(2, 3)),
     Knobs(steps=(4, 10), effects=0.4, gates=0.15, judged=0.4, range=(2, 3)),
     Knobs(steps=(3, 9), effects=0.5, gates=0.15, guarded=0.4, range=(2, 3)),
     Knobs(steps=(4, 9), effects=0.45, gates=0.25, guarded=0.9, observing=0.8, range=(2, 3)),
