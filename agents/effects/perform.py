@@ -14,19 +14,17 @@ import structlog
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.definition.plan_builder import KEY
 from agents.errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from agents.gates import preconditions
 from agents.models import Effect
 from agents.session import allowing_gate, translate, unsettled
-from agents.session.hand_out import HandOut
+from agents.session.performer import Returned
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 
 from . import authorize, classify, late_reports, readback, skip, takeover, undo_left_behind
 from .idempotency_key import key_of
@@ -76,8 +74,8 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
         return False
     if slice.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
         return execute.died(slice, spec)
-    if slice.hands is not None:
-        slice.hands.before(spec)
+    if not slice.performer.begins(slice, spec):
+        return False
     crash_points.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
@@ -177,8 +175,8 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             slice.claim, execute.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
         )
         return False
-    if slice.hands is not None:
-        slice.hands.before(spec)
+    if not slice.performer.begins(slice, spec):
+        return False
     crash_points.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
     return _send(slice, spec, _again(slice, row), doubt=doubt)
@@ -203,24 +201,23 @@ def _again(slice: Slice, row: Effect) -> Effect:
 
 
 def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
-    """Call the effect's method and record what came of it; says whether the slice goes on.
+    """Send the effect and record what came of it; says whether the slice goes on.
 
     `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
     """
-    if slice.hands is not None:
-        raise HandOut(spec, effect=row)
-    if slice.beat.stale() and not claims.renew(slice.claim):
-        raise Fenced
-    extra = {KEY: row.key} if _takes_key(slice, spec) else {}
     try:
-        returned = execute.call(slice, spec, **extra)
+        returned = slice.performer.effect(slice, spec, row)
+        if returned is None:
+            return False
         crash_points.point("after_effect", spec.name, returned.value)
+    except Fenced:
+        raise
     except execute.RAISED as error:
         return not_done(slice, spec, row, classify.of(error, doubt), error)
     return done(slice, spec, row, returned)
 
 
-def done(slice: Slice, spec: StepSpec, row: Effect, returned: execute.Returned) -> bool:
+def done(slice: Slice, spec: StepSpec, row: Effect, returned: Returned) -> bool:
     """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
@@ -266,8 +263,3 @@ def not_done(
             late_reports.failed(row, words)
         raise
     return False
-
-
-def _takes_key(slice: Slice, spec: StepSpec) -> bool:
-    method = getattr(slice.agent, spec.name)
-    return KEY in method.__code__.co_varnames[: method.__code__.co_argcount + method.__code__.co_kwonlyargcount]

@@ -16,10 +16,9 @@ from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
 from agents.session import translate, unsettled
-from agents.session.hand_out import HandOut
 from agents.session.run_session import Slice
 from agents.steps import execute, recovery_gate
-from agents.steps.invoke import call_about, declared
+from agents.steps.invoke import declared
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects
 from checkpoints import crash_points
@@ -111,8 +110,8 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
             return False
     if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
         undo = None  # a person was asked since, and ordered it again: under a key of its own
-    if slice.hands is not None:
-        slice.hands.before_undo(spec, row)
+    if not slice.performer.begins(slice, spec, undoes=row):
+        return False
     intended = _intended(slice, spec, row, undo)
     return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
 
@@ -152,14 +151,13 @@ def _row(slice: Slice, row: Effect) -> Effect:
 
 
 def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
-    """Call the undo and record what came of it; False where the slice is over."""
-    if slice.hands is not None:
-        raise HandOut(spec, undoes=row, undo=undo)
-    if slice.beat.stale() and not claims.renew(slice.claim):
-        raise Fenced
+    """Send the undo and record what came of it; False where the slice is over."""
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
-        call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
+        if not slice.performer.undo(slice, spec, row, undo):
+            return False
+    except Fenced:
+        raise
     except execute.RAISED as error:
         return not_undone(slice, spec, row, undo, classify.of(error, doubt), error)
     crash_points.point("after_undo", spec.name)

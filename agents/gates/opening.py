@@ -30,11 +30,16 @@ from . import preconditions, reapproval, reopen
 
 
 def ask(slice: Slice, spec: StepSpec) -> bool:
-    """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on."""
+    """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on.
+
+    Raises AskedTooOften, which is no failed attempt.
+    """
     crash_points.point("before_step", spec.name)
     try:
         seen = preconditions.first_looks(slice, spec)
-        returned = execute.call(slice, spec, **({} if seen is None else {OBSERVED: seen}))
+        returned = slice.performer.step(slice, spec, **({} if seen is None else {OBSERVED: seen}))
+        if returned is None:
+            return False
         crash_points.point("after_step", spec.name, returned.value)
         card = returned.value
         if card is None and spec.asks:
@@ -49,13 +54,8 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
             _may_pass(slice, spec)
             return slice.executed(spec, {}, spec.on_skip or None, took=returned.took, notes=returned.notes)
         _open(slice, spec, asked)
-    except Fenced:
+    except (Fenced, AskedTooOften):
         raise
-    except AskedTooOften as full:
-        if slice.hands is not None:
-            raise
-        # No failed attempt: the step is run again when it may ask.
-        claims.release(slice.claim, status="queued", wake_at=full.until, reason=str(full), by=slice.by, attempts=0)
     except execute.RAISED as error:
         return execute.failed(slice, spec, error)
     return False

@@ -8,7 +8,7 @@ from typing import Any
 from agents.errors import FieldError, TooManyGates, WorkInvalid
 from agents.models import Token
 from agents.runner import engine
-from agents.session.hand_out import Given, Hands
+from agents.session.performer import Returned
 from agents.session.run_session import Slice
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
@@ -18,7 +18,8 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
 from . import policy_of_token, registered
-from .turns import Turn, check_next, go_further, rest
+from .remote_performer import RemotePerformer
+from .turns import Turn, check_next, go_further
 
 
 def ask(
@@ -36,12 +37,11 @@ def ask(
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
         raise WorkInvalid(faults)
-    slice.hands = Hands(given=Given(spec.name, card, took, notes))
+    slice.performer = RemotePerformer(card=Returned(card, took, [slice.clean(note) for note in notes]))
     try:
-        going = engine.turn(slice)
+        return go_further(slice, engine.turn(slice))
     except AskedTooOften as full:
         raise TooManyGates(full) from full
-    return go_further(slice, going) if going else rest(slice)
 
 
 def faults_of(card: Card) -> list[FieldError]:

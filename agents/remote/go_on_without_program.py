@@ -17,7 +17,6 @@ from django.db.models.functions import Now
 
 from agents.models import Client, Effect
 from agents.runner import engine
-from agents.session.hand_out import HandOut
 from approvals.models import Gate, Grant, Outcome
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
@@ -69,6 +68,9 @@ def go_on(run_id: int) -> bool:
                 slice = slice_of(whole(run_id), claim)
                 slice.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
                 engine.go_on(slice)
-        except (Fenced, HandOut):
+                if slice.handed_out:
+                    transaction.set_rollback(True)
+                    return False
+        except Fenced:
             return False
     return True

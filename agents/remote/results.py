@@ -25,10 +25,9 @@ from agents.errors import (
     WorkInvalid,
 )
 from agents.models import Effect
-from agents.session.hand_out import HandOut, Hands
+from agents.session.performer import HandOut, Returned
 from agents.session.run_session import Slice
 from agents.steps import execute
-from agents.steps.execute import Returned
 from approvals.decisions import uploads
 from checkpoints import store
 from checkpoints.errors import ValueRefused
@@ -41,7 +40,8 @@ from checkpoints.values.ops import Append, Splice
 from checkpoints.values.patch import same
 
 from . import plans
-from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, handed, rest
+from .remote_performer import RemotePerformer
+from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, reached
 
 Status = Effect.Status
 DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
@@ -99,8 +99,9 @@ def begin(slice: Slice, name: str) -> Turn:
     spec = check_next(slice, name, "effect")
     row = perform.newest(slice, spec)
     if row is not None and row.status == Status.INTENDED and row.token == slice.claim.token:
-        return _handed(slice, spec, effect=row)
-    slice.hands = Hands(begins=spec.name)
+        slice.handed_out = HandOut(spec, effect=row)
+        return reached(slice)
+    slice.performer = RemotePerformer(begun=spec.name)
     return go_further(slice, going=True)
 
 
@@ -111,7 +112,7 @@ def begin_undo(slice: Slice, effect: int) -> Turn:
     """
     if effect not in {row.pk for row in slice.unsettled()}:
         raise OutOfTurn(f"The run has not left effect {effect} behind, so nothing takes it back.")
-    slice.hands = Hands(takes_back=effect)
+    slice.performer = RemotePerformer(undone=effect)
     turn = go_on(slice)
     if turn.undoes is not None and turn.undoes.pk != effect:
         raise first_undone(slice, turn.undoes)
@@ -133,7 +134,7 @@ def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool)
     spec = slice.plan.step(row.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
     perform.not_done(slice, spec, row, end, Reported(error))
-    return rest(slice)
+    return reached(slice)
 
 
 def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
@@ -149,14 +150,14 @@ def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: 
     spec = slice.plan.step(undo.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
     undo_left_behind.not_undone(slice, spec, row, undo, end, Reported(error))
-    return rest(slice)
+    return reached(slice)
 
 
 def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
     """Record that a step failed: its plan's retry tries it again later, else a person is asked. Raises OutOfTurn."""
     spec = check_next(slice, name, "step", "gate", "effect")
     execute.failed(slice, spec, Reported(error) if retry else StepFailed(error))
-    return rest(slice)
+    return reached(slice)
 
 
 def late(row: Effect, status: str, written: Written, error: str) -> None:
@@ -181,7 +182,7 @@ def late(row: Effect, status: str, written: Written, error: str) -> None:
 def released(slice: Slice) -> Turn:
     """Let go of the run as it is. Raises Fenced."""
     claims.release(slice.claim, status="queued", reason="let go by its program", by=slice.by, attempts=0)
-    return rest(slice)
+    return reached(slice)
 
 
 def ended(slice: Slice, status: str, reason: str) -> Turn:
@@ -269,7 +270,3 @@ def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] |
 
 def _invalid(error: ValueRefused) -> WorkInvalid:
     return WorkInvalid([FieldError(pointer=error.pointer, message=error.reason)])
-
-
-def _handed(slice: Slice, spec: StepSpec, *, effect: Effect) -> Turn:
-    return handed(slice, HandOut(spec, effect=effect))

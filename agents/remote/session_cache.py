@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 from django.db import transaction
 
 from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
-from agents.session.hand_out import Hands
 from agents.session.heartbeat import Beat
 from agents.session.run_session import ENDED, Slice
 from approvals.models import Gate
@@ -29,6 +28,7 @@ from checkpoints.store.claims import Claim
 
 from . import plans
 from .reach import Reached, whole
+from .remote_performer import RemotePerformer
 
 KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
 _HELD = """
@@ -68,7 +68,7 @@ class Desk:
 
     def put(self, slice: Slice) -> None:
         """Keep the run for the next call, where its program has something to do in it."""
-        if slice.hands is None:
+        if slice.handed_out is None:
             return
         with self.guard:
             self.kept[slice.run.pk] = slice
@@ -92,7 +92,7 @@ def at_work(run: Reached, token: int) -> Iterator[Slice]:
     into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
     slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
-    slice.hands, slice.for_whom = Hands(), run.by
+    slice.performer, slice.handed_out, slice.for_whom = RemotePerformer(), None, run.by
     with transaction.atomic(savepoint=False):
         yield slice
     DESK.put(slice)
@@ -105,7 +105,7 @@ def slice_of(run: Run, claim: Claim) -> Slice:
         raise LookupError(f"{run.plan} does not live outside")
     beat = Beat(claim)
     beat.halt = run.halt
-    return Slice(claim, run, known, store.load(run), beat, run.attempts, ends=float("inf"), hands=Hands())
+    return Slice(claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"))
 
 
 def _kept(run: Reached, token: int) -> Slice | None:

@@ -17,7 +17,6 @@ from agents.errors import NotClaimable, OutOfTurn, WorkRefused
 from agents.models import Client, Effect, Token
 from agents.runner import engine
 from agents.session import translate, unsettled
-from agents.session.hand_out import HandOut
 from agents.session.run_session import ENDED, Slice
 from agents.text import one_line
 from approvals.models import Gate
@@ -76,24 +75,22 @@ def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Toke
 
 def go_on(slice: Slice) -> Turn:
     """Take the run as far as it goes by itself, from what was decided at its head."""
-    try:
-        engine.go_on(slice)
-    except HandOut as out:
-        return handed(slice, out)
-    return rest(slice)
+    engine.go_on(slice)
+    return reached(slice)
 
 
 def go_further(slice: Slice, going: bool) -> Turn:
     """Go on from after a step that has just landed, and return the turn."""
-    try:
-        engine.turns(slice, going)
-    except HandOut as out:
-        return handed(slice, out)
-    return rest(slice)
+    slice.handed_out = None
+    engine.turns(slice, going)
+    return reached(slice)
 
 
-def handed(slice: Slice, out: HandOut) -> Turn:
-    """Return the turn for what is handed out."""
+def reached(slice: Slice) -> Turn:
+    """Return the turn for what is handed out; else the run has nothing for its program to do: it waits, or ended."""
+    out = slice.handed_out
+    if out is None:
+        return standing(slice.run.pk, slice.claim.token)
     return Turn(
         run=slice.run,
         token=slice.claim.token,
@@ -105,12 +102,6 @@ def handed(slice: Slice, out: HandOut) -> Turn:
         state=translate.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
         until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
     )
-
-
-def rest(slice: Slice) -> Turn:
-    """Return the turn of a run that has nothing for its program to do: it waits for people or a moment, or ended."""
-    slice.hands = None
-    return standing(slice.run.pk, slice.claim.token)
 
 
 def standing(run_id: int, token: int) -> Turn:

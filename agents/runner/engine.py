@@ -23,6 +23,8 @@ from agents.session import reuse
 from agents.session.heartbeat import HEART, Beat
 from agents.session.run_session import Slice
 from agents.steps import execute, retry
+from agents.steps.local_performer import LOCAL
+from approvals.errors import AskedTooOften
 from approvals.models import Gate
 from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
@@ -109,11 +111,15 @@ def _work(claim: Claim, beat: Beat) -> None:
         return
     if known.row is not None:
         run.plan = known.row
-    go_on(Slice(claim, run, known, store.load(run), beat, run.attempts))
+    slice = Slice(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
+    try:
+        go_on(slice)
+    except AskedTooOften as full:  # the step is run again when it may ask
+        claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=slice.by, attempts=0)
 
 
 def go_on(slice: Slice) -> None:
-    """Take a claimed run on from its head: what was decided first, then step after step."""
+    """Take a claimed run on from its head: what was decided first, then step after step. Raises AskedTooOften."""
     run, gate = slice.run, opening.at_head(slice)
     if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
         return

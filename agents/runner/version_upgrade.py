@@ -31,6 +31,7 @@ from agents.session import translate
 from agents.session.heartbeat import Beat
 from agents.session.run_session import Slice
 from agents.steps import execute
+from agents.steps.local_performer import LOCAL
 from approvals.engine_rules import effects
 from approvals.gates import closing
 from approvals.models import Gate
@@ -108,7 +109,7 @@ def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
         said = f"The code of {way.to.spec.named} changed while runs of it are under way"
         execute.queue_again(claim, execute.backoff(claim.attempts), said, by=SYSTEM)
         return None
-    slice = Slice(claim, run, _as_planned(run), store.load(run), beat, claim.attempts)
+    slice = Slice(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
     try:
         while _caught_up(slice):
             try:

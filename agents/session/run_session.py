@@ -34,9 +34,9 @@ from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
 
 from . import translate, unsettled
-from .hand_out import Hands
 from .heartbeat import Beat
 from .path import Path
+from .performer import HandOut, Performer
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
@@ -51,8 +51,9 @@ class Slice:
     snapshot: Snapshot
     beat: Beat
     attempt: int
+    performer: Performer[Slice]
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
-    hands: Hands | None = None  # of an external agent
+    handed_out: HandOut | None = None  # what the program of an external agent has to do next
     for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
 
     @property

@@ -1,19 +1,14 @@
-"""Executing a step's method: inputs typed, time limited, output checked and judged; what follows when it raises."""
+"""Executing a step: its output is checked and judged, and what follows when it raises."""
 
 from __future__ import annotations
 
-import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import structlog
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.definition.agent import Agent
 from agents.errors import AgentError, Retry, StepFailed, StepTimeout
 from agents.models import Failure
 from agents.session.run_session import Slice
@@ -28,13 +23,11 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
 from . import recovery_gate, repair, retry
-from .memo import Memory
 from .retry import backoff
-from .time_limits import limited
 
 __all__ = [
-    "RAISED", "TRACEBACK_LIMIT", "USELESS_TO_REPEAT", "Returned", "again_later", "backoff", "call", "died", "execute",
-    "failed", "keep", "queue_again", "said",
+    "RAISED", "TRACEBACK_LIMIT", "USELESS_TO_REPEAT", "again_later", "backoff", "died", "execute", "failed", "keep",
+    "queue_again", "said",
 ]  # fmt: skip
 TRACEBACK_LIMIT = 64 * 1024  # bytes
 USELESS_TO_REPEAT = (StepFailed, ValueRefused, AgentError, CardRefused)
@@ -43,20 +36,13 @@ RAISED = (Exception, StepTimeout, SystemExit)
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class Returned:
-    """What a method returned, how long it took in seconds, and what it noted."""
-
-    value: Any
-    took: float
-    notes: list[str]
-
-
 def execute(slice: Slice, spec: StepSpec) -> bool:
     """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
     crash_points.point("before_step", spec.name)
     try:
-        returned = call(slice, spec)
+        returned = slice.performer.step(slice, spec)
+        if returned is None:
+            return False
         crash_points.point("after_step", spec.name, returned.value)
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         refused = repair.judged(slice, spec, output)
@@ -67,27 +53,6 @@ def execute(slice: Slice, spec: StepSpec) -> bool:
     except RAISED as error:
         return failed(slice, spec, error)
     return repair.repair(slice, spec, output, refused)
-
-
-def call(slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
-    """Call the step's method with what it reads, under its time limit. Raises whatever it raises.
-
-    For an external agent, take what was given for it. Raises HandOut where nothing was.
-    """
-    if slice.hands is not None:
-        given = slice.hands.take(spec)
-        return Returned(given.value, given.took, [slice.clean(note) for note in given.notes])
-    instance = slice.instance()
-    instance.memory = memory = Memory(slice, spec)
-    values = slice.inputs(spec)
-    method: Callable[..., Any] = getattr(type(instance), spec.name)
-    log.info("step.started", step=spec.name, attempt=slice.attempt)
-    began = time.monotonic()
-    with memory.watched(), limited(slice.beat, spec.timeout):
-        value = method(instance, **values, **extra)
-    took = time.monotonic() - began
-    log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
-    return Returned(value, took, [slice.clean(note) for note in _notes(instance)])
 
 
 def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
@@ -146,7 +111,3 @@ def said(error: BaseException) -> str:
     """Return the exception in one line; of a step that words its own failure nothing but its words."""
     kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
     return one_line(f"{kind}{error}", 300)
-
-
-def _notes(instance: Agent) -> list[str]:
-    return [str(note) for note in instance.notes]

@@ -25,7 +25,6 @@ from agents.queries.access import reader_of
 from agents.remote import asking, reach, results, session_cache, turns
 from agents.remote.results import Written
 from agents.remote.turns import Turn
-from agents.session.hand_out import Hands
 from agents.session.run_session import Slice
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -104,7 +103,6 @@ def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> H
         for wrote in order.checkpoints:
             if said and said[-1].kind != "step":
                 raise OutOfTurn(f"Nothing was saved: after {len(said)} of these {_comes(said[-1])}. Send them alone.")
-            slice.hands = Hands()
             with _within(f"/checkpoints/{len(said)}"):
                 said.append(_saved(slice, wrote))
         return said[-1]

@@ -1,0 +1,48 @@
+"""Performing elsewhere: what is to be done is handed out, except what the program just said that it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agents.models import Effect
+from agents.session.performer import HandOut, Performer, Returned
+from agents.session.run_session import Slice
+from checkpoints.runs.plans import StepSpec
+
+
+@dataclass
+class RemotePerformer(Performer[Slice]):
+    """Hands out what a program has to do.
+
+    `card` is the gate that it asks, `begun` the step whose effect it begins, and `undone` the id of the effect that it
+    begins to undo. Each counts once.
+    """
+
+    card: Returned | None = None
+    begun: str = ""
+    undone: int = 0
+
+    def begins(self, slice: Slice, spec: StepSpec, undoes: Effect | None = None) -> bool:
+        """Tell whether the program said that it begins this; else hand it out."""
+        begins = self.begun == spec.name if undoes is None else self.undone == undoes.pk
+        self.begun, self.undone = "", 0
+        if not begins:
+            slice.handed_out = HandOut(spec, undoes=undoes)
+        return begins
+
+    def step(self, slice: Slice, spec: StepSpec, **extra: Any) -> Returned | None:
+        """Return the card that the program asks; hand out everything else."""
+        card, self.card = self.card, None
+        if card is None:
+            slice.handed_out = HandOut(spec)
+        return card
+
+    def effect(self, slice: Slice, spec: StepSpec, row: Effect) -> None:
+        """Hand out the effect with its intent, whose key the program sends."""
+        slice.handed_out = HandOut(spec, effect=row)
+
+    def undo(self, slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+        """Hand out the undo with its intent, whose key the program sends."""
+        slice.handed_out = HandOut(spec, undoes=row, undo=undo)
+        return False

@@ -1,0 +1,72 @@
+"""Performing in the worker: the methods of the agent's class are called, under their time limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from agents.definition.agent import Agent
+from agents.definition.plan_builder import KEY
+from agents.models import Effect
+from agents.session import translate
+from agents.session.performer import Performer, Returned
+from agents.session.run_session import Slice
+from checkpoints.errors import Fenced
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+
+from .invoke import call_about
+from .memo import Memory
+from .time_limits import limited
+
+log = structlog.get_logger()
+
+
+class LocalPerformer(Performer[Slice]):
+    """Calls methods in the worker that has the run."""
+
+    def begins(self, slice: Slice, spec: StepSpec, undoes: Effect | None = None) -> bool:
+        """Return True: the method is called as soon as the intent is written."""
+        return True
+
+    def step(self, slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
+        """Call the step's method with what it reads. Raises whatever it raises."""
+        instance = slice.instance()
+        instance.memory = memory = Memory(slice, spec)
+        values = slice.inputs(spec)
+        method: Callable[..., Any] = getattr(type(instance), spec.name)
+        log.info("step.started", step=spec.name, attempt=slice.attempt)
+        began = time.monotonic()
+        with memory.watched(), limited(slice.beat, spec.timeout):
+            value = method(instance, **values, **extra)
+        took = time.monotonic() - began
+        log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
+        return Returned(value, took, [slice.clean(str(note)) for note in instance.notes])
+
+    def effect(self, slice: Slice, spec: StepSpec, row: Effect) -> Returned:
+        """Do the same for an effect, with its key where it takes one. Raises Fenced before anything is sent."""
+        _check_lease(slice)
+        return self.step(slice, spec, **({KEY: row.key} if _takes_key(slice.agent, spec) else {}))
+
+    def undo(self, slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+        """Call the undo with the state that the effect left. Raises Fenced before anything is sent."""
+        _check_lease(slice)
+        call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
+        return True
+
+
+LOCAL = LocalPerformer()
+
+
+def _check_lease(slice: Slice) -> None:
+    """Raise Fenced where the lease may have passed and cannot be renewed."""
+    if slice.beat.stale() and not claims.renew(slice.claim):
+        raise Fenced
+
+
+def _takes_key(agent: type[Agent], spec: StepSpec) -> bool:
+    code = getattr(agent, spec.name).__code__
+    return KEY in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
