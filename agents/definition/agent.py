@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from agents.errors import AgentError
 
-from .decorators import MARK
+from .options import MARK
 
 
 @dataclass(frozen=True)

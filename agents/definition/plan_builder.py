@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,8 +17,8 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import feedback, fields
 from .agent import Agent
-from .decorators import MARK, Declaration, Method
 from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
+from .options import MARK, Declaration, Method, Observation, Validator
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -79,61 +80,37 @@ def _check_agent(agent: type[Agent]) -> None:
 def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Declaration) -> StepSpec:
     known = agent.State.model_fields
     where = f"{agent.name}.{name}"
-    writes = said.writes if said.writes is not None else inferred(method)
+    step = StepSpec(name, **said.planned())
+    writes = inferred(method) if said.writes is None else step.writes
     for field in writes:
         if field not in known:
             raise AgentError(f"{where} writes {field}, which is no field of its State.")
-    for field in said.edits:
+    for field in step.edits:
         if field not in known:
             raise AgentError(f"{where} lets people edit {field}, which is no field of its State.")
-    if said.kind == "effect":
-        _check_effect(agent, where, said)
-    for kind, names in (("validator", said.validators), ("observation", said.observes)):
+    if step.kind == "effect":
+        _check_effect(agent, where, step)
+    for kind, names in ((Validator, step.validators), (Observation, step.observes)):
         for each in names:
             _method(agent, where, each, kind)
-    reads = _reads(agent, where, method, said)
-    if said.kind == "effect":
-        _check_acting(agent, where, said, reads)
-    _check_policies(where, said)
-    _check_judged(agent, where, said, {*reads, *writes})
+    reads = _reads(agent, where, method, step)
+    if step.kind == "effect":
+        _check_acting(agent, where, step, reads)
+    _check_policies(where, step)
+    _check_judged(agent, where, step, {*reads, *writes})
     found, ends = jumps_of(method)
-    return StepSpec(
-        name=name,
-        kind=said.kind,
-        title=said.title,
+    return replace(
+        step,
         reads=reads,
         writes=writes,
-        code_hash=_code_hash(agent, method, said),
+        code_hash=_code_hash(agent, method, step, said),
         doc=inspect.getdoc(method) or "",
-        reads_world=said.reads_world,
-        undo=said.undo,
-        irreversible=said.irreversible,
-        idempotent=said.idempotent,
-        guarded=said.guarded and said.kind == "effect",
-        allows=said.allows,
-        edits=said.edits,
-        on_reject=said.on_reject,
-        on_expire=said.on_expire,
-        on_skip=said.on_skip,
-        policy=said.policy,
-        feedback=_feedback(agent, where, said),
-        timeout=float(said.timeout),
-        retry=said.retry,
-        backoff=float(said.backoff),
-        catch=said.catch,
-        loop_guard=said.loop_guard,
-        jumps=found if said.jumps is None else said.jumps,
+        feedback=_feedback(agent, where, step, said),
+        jumps=found if said.jumps is None else step.jumps,
         ends=ends,
         config=config_of(method),
-        readable=said.readable,
-        asks=said.kind == "gate" and always_asks(method),
-        observes=said.observes,
-        validators=said.validators,
-        rings=said.rings if said.validators else 0,
-        tries=said.tries,
-        action=said.action,
-        responds=said.responds,
-        then=said.then,
+        asks=step.kind == "gate" and always_asks(method),
+        rings=step.rings if step.validators else 0,
     )
 
 
@@ -143,12 +120,12 @@ def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
     return callable(method) and bool(step.observes) and OBSERVED in _parameters(method) and OBSERVED not in step.reads
 
 
-def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Declaration) -> tuple[str, ...]:
+def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: StepSpec) -> tuple[str, ...]:
     names = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
-        if said.kind == "effect" and parameter.name == KEY:
+        if step.kind == "effect" and parameter.name == KEY:
             continue
-        if said.observes and parameter.name == OBSERVED and OBSERVED not in agent.State.model_fields:
+        if step.observes and parameter.name == OBSERVED and OBSERVED not in agent.State.model_fields:
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise AgentError(f"{where} takes *{parameter.name}; a step names each state field that it reads.")
@@ -158,74 +135,74 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], said: Dec
     return tuple(names)
 
 
-def _code_hash(agent: type[Agent], method: Callable[..., Any], said: Declaration) -> str:
+def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, said: Declaration) -> str:
     """Hash the step's source, its declared helpers, what judges it and what it observes.
 
     A stricter validator makes another step, and so does an observation that looks at something else: an approval
     binds what was observed, and must not be compared with that. Another title makes the same step.
     """
-    called = [getattr(agent, name) for name in (*said.validators, *said.observes)]
+    called = [getattr(agent, name) for name in (*step.validators, *step.observes)]
     sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
-def _feedback(agent: type[Agent], where: str, said: Declaration) -> str:
-    if said.kind == "effect" or (said.kind == "step" and not (said.validators or said.catch)):
+def _feedback(agent: type[Agent], where: str, step: StepSpec, said: Declaration) -> str:
+    if step.kind == "step" and not (step.validators or step.catch):
         return ""
     name = "feedback" if said.feedback is None else said.feedback
     there = name in agent.State.model_fields and fields.is_list(agent.State, name)
     if said.feedback and not there:
         raise AgentError(f"{where} puts feedback into {name}, which is no list field of its State.")
-    if there and not feedback.takes(agent, name, gate=said.kind == "gate"):
+    if there and not feedback.takes(agent, name, gate=step.kind == "gate"):
         if said.feedback:
             raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
         return ""
     return name if there else ""
 
 
-def _check_policies(where: str, said: Declaration) -> None:
+def _check_policies(where: str, step: StepSpec) -> None:
     for word, least in (("retry", 0), ("timeout", 0), ("backoff", 0), ("loop_guard", 0), ("rings", 0), ("tries", 1)):
-        if getattr(said, word) < least:
-            raise AgentError(f"{where} has {word}={getattr(said, word)}; the least is {least}.")
+        if getattr(step, word) < least:
+            raise AgentError(f"{where} has {word}={getattr(step, word)}; the least is {least}.")
 
 
-def _check_judged(agent: type[Agent], where: str, said: Declaration, known: set[str]) -> None:
+def _check_judged(agent: type[Agent], where: str, step: StepSpec, known: set[str]) -> None:
     """Check that a validator reads only what the step's record holds, or a recorded output would be reused unjudged."""
-    for name in said.validators:
+    for name in step.validators:
         for field in _parameters(getattr(agent, name)):
             if field not in known:
                 raise AgentError(f"{where} is judged by {name}, which reads {field}; let the step read {field} too.")
 
 
-def _check_effect(agent: type[Agent], where: str, said: Declaration) -> None:
-    if not said.undo and not said.irreversible:
+def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
+    if not step.undo and not step.irreversible:
         raise AgentError(f"The effect {where} names neither its undo nor that it is irreversible; say one of them.")
-    if said.undo and said.irreversible:
+    if step.undo and step.irreversible:
         raise AgentError(f"The effect {where} names an undo and says that it is irreversible; say one of them.")
-    if said.readable:
-        reader = getattr(agent, said.readable, None)
+    if step.readable:
+        reader = getattr(agent, step.readable, None)
         if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
-            raise AgentError(f"The effect {where} is read back by {said.readable}, which is no method with a `key`.")
-        _check_reads(agent, f"{agent.name}.{said.readable}", reader)
-    if not said.undo:
+            raise AgentError(f"The effect {where} is read back by {step.readable}, which is no method with a `key`.")
+        _check_reads(agent, f"{agent.name}.{step.readable}", reader)
+    if not step.undo:
         return
-    undo = getattr(agent, said.undo, None)
+    undo = getattr(agent, step.undo, None)
     if not callable(undo):
-        raise AgentError(f"The effect {where} is undone by {said.undo}, which is no method of the agent.")
+        raise AgentError(f"The effect {where} is undone by {step.undo}, which is no method of the agent.")
     if isinstance(getattr(undo, MARK, None), Declaration):
-        raise AgentError(f"The effect {where} is undone by {said.undo}, which is a step of the flow; make it a method.")
-    _check_reads(agent, f"{agent.name}.{said.undo}", undo)
+        raise AgentError(f"The effect {where} is undone by {step.undo}, which is a step of the flow; make it a method.")
+    _check_reads(agent, f"{agent.name}.{step.undo}", undo)
 
 
-def _check_acting(agent: type[Agent], where: str, said: Declaration, reads: tuple[str, ...]) -> None:
+def _check_acting(agent: type[Agent], where: str, step: StepSpec, reads: tuple[str, ...]) -> None:
     """Check that what an effect of several actions performs is in its input, or two actions would share a key."""
-    if said.action and said.action not in reads:
-        raise AgentError(f"The effect {where} performs the action that {said.action} names; let it read that field.")
-    if said.action and not said.guarded:
+    if step.action and step.action not in reads:
+        raise AgentError(f"The effect {where} performs the action that {step.action} names; let it read that field.")
+    if step.action and not step.guarded:
         raise AgentError(f"The effect {where} performs actions of a gate; it cannot be guarded=False.")
-    if said.responds and said.responds not in agent.State.model_fields:
-        raise AgentError(f"The effect {where} takes answers into {said.responds}, which is no field of its State.")
-    if said.responds and not said.guarded:
+    if step.responds and step.responds not in agent.State.model_fields:
+        raise AgentError(f"The effect {where} takes answers into {step.responds}, which is no field of its State.")
+    if step.responds and not step.guarded:
         raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
 
 
@@ -240,11 +217,10 @@ def _parameters(method: Callable[..., Any]) -> list[str]:
     return [parameter.name for parameter in list(inspect.signature(method).parameters.values())[1:]]
 
 
-def _method(agent: type[Agent], where: str, name: str, kind: str) -> None:
+def _method(agent: type[Agent], where: str, name: str, kind: type[Method]) -> None:
     method = getattr(agent, name, None)
-    said = getattr(method, MARK, None)
-    if not (callable(method) and isinstance(said, Method) and said.kind == kind):
-        raise AgentError(f"{where} names {name}, which is no @{kind} of the agent.")
+    if not (callable(method) and isinstance(getattr(method, MARK, None), kind)):
+        raise AgentError(f"{where} names {name}, which is no @{kind.__name__.lower()} of the agent.")
     _check_reads(agent, f"{agent.name}.{name}", method)
 
 

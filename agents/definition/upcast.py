@@ -25,7 +25,7 @@ from checkpoints.values.json_pointer import pointer
 
 from . import fields
 from .agent import Agent
-from .decorators import MARK, Method
+from .options import MARK, Upcast
 from .registered import Registered
 
 
@@ -113,7 +113,7 @@ def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
             said = _said(method)
             if said is not None:
                 to = base.version if issubclass(base, Agent) and base.name else agent.version
-                found.append(Upcaster(name, said.version, to, said.steps, method.__get__(None, base)))
+                found.append(Upcaster(name, said.version, to, said.steps or {}, method.__get__(None, base)))
     return found
 
 
@@ -140,9 +140,9 @@ def natural(version: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"[._-]", version)]
 
 
-def _said(method: Any) -> Method | None:
+def _said(method: Any) -> Upcast | None:
     said = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
-    return said if isinstance(said, Method) and said.kind == "upcast" else None
+    return said if isinstance(said, Upcast) else None
 
 
 def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[str, Way]:

@@ -16,6 +16,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from agents.definition import fields
+from agents.definition.options import EffectOptions
 from agents.errors import FieldError, InputRefused, WorkInvalid
 from agents.models import Client, Token
 from agents.runs.start import checked
@@ -41,7 +42,6 @@ GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
 VERSION = "posted-"  # how the versions of such plans begin
 DEPTH, MEMBERS = 4, 40  # of objects whose members are told apart where nobody gave a schema
 DEFINED = "#/$defs/"
-RETRY = 3  # further attempts of an effect that may be tried again, as a registered plan's has unless it says otherwise
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _effect(action: Action, how: Performed) -> StepSpec:
         idempotent=how.idempotent,
         guarded=True,
         responds=action.id + RESULT,
-        retry=RETRY,
+        retry=EffectOptions.retry,
         doc=action.tool,  # not its title, which is another one each time: each would make a version of its own
     )
 

@@ -10,21 +10,20 @@ from typing import Any
 import structlog
 
 from agents.definition import fields
-from agents.definition.decorators import MARK, Method
+from agents.definition.options import MARK, Method, Undo
 from agents.definition.plan_builder import KEY
 from agents.errors import EffectFailed
 from agents.session.run_session import Slice
 
 from .time_limits import limited
 
-PLAIN = Method("undo")  # for a method that carries no decorator
 log = structlog.get_logger()
 
 
-def declared(slice: Slice, name: str) -> Method:
-    """Return what the method's decorator was told, or the defaults."""
-    said = getattr(getattr(slice.agent, name, None), MARK, PLAIN)
-    return said if isinstance(said, Method) else PLAIN
+def declared(slice: Slice, name: str) -> Undo:
+    """Return the options of an undo, which are the defaults for a method that carries no decorator."""
+    said = getattr(getattr(slice.agent, name, None), MARK, None)
+    return said if isinstance(said, Undo) else Undo()
 
 
 def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
@@ -51,10 +50,15 @@ def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str =
     if KEY in wanted:
         values[KEY] = key
     began = time.monotonic()
-    with limited(slice.beat, timeout or declared(slice, name).timeout):
+    with limited(slice.beat, timeout or _timeout(method)):
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned
+
+
+def _timeout(method: Any) -> float:
+    said = getattr(method, MARK, None)
+    return said.timeout if isinstance(said, Method) else Method.timeout
 
 
 def _wanted(slice: Slice, name: str) -> list[str]:

@@ -14,10 +14,13 @@ from holdpoint.awaiting import awaited
 from holdpoint.calls import _in_words, kept
 from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
 from holdpoint.holding import Held, beating
+from holdpoint.plans import Step
 from holdpoint.posting import asked, post
 from holdpoint.sending import Api
 from holdpoint.signatures import Signature
 from pydantic import BaseModel, Field
+
+from agents.api.programs.versions import StepBody
 
 OPEN = {"gate": 4, "run": 2, "status": "open", "version": 1, "grants": [], "outcome": None, "edits": {}}
 
@@ -241,3 +244,8 @@ def test_a_program_is_heard_of_before_people_are_told_that_it_is_gone(lease: flo
     step = next(beating(Clock().api(), Held(2, 5, lease)))
     assert isinstance(step, Pause)
     assert step.seconds == pause
+
+
+def test_a_step_of_a_plan_has_the_servers_options_and_defaults() -> None:
+    known = StepBody.model_validate({"name": "draft"})
+    assert Step(name="draft").model_dump(mode="json") == known.model_dump(mode="json")

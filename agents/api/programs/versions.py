@@ -14,6 +14,7 @@ from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.runs.moves import Order
+from agents.definition.options import Declaration, EffectOptions
 from agents.errors import WorkNotAllowed
 from agents.models import Scope
 from agents.queries.access import reader_of
@@ -57,7 +58,9 @@ class StepBody(Order):
     idempotent: bool = Field(
         False, description="An effect's: whether it may be sent twice with the same key.", examples=[True]
     )
-    guarded: bool = Field(True, description="An effect's: whether a gate has to allow it.", examples=[True])
+    guarded: bool = Field(
+        EffectOptions.guarded, description="An effect's: whether a gate has to allow it.", examples=[True]
+    )
     action: str = Field(
         "",
         description="An effect's that performs several actions: the field that names the next.",
@@ -90,9 +93,11 @@ class StepBody(Order):
     )
     jumps: list[str] = Field([], description="Where else it may go than to the next.", max_length=200, examples=[[]])
     ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
-    retry: int = Field(3, description="Further attempts after one that failed.", ge=0, le=1000, examples=[3])
+    retry: int = Field(
+        Declaration.retry, description="Further attempts after one that failed.", ge=0, le=1000, examples=[3]
+    )
     backoff: float = Field(
-        1.0, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
+        Declaration.backoff, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
     )
     loop_guard: int = Field(
         0, description="Executions after which people are asked; 0: none.", ge=0, le=10**6, examples=[0]

@@ -1,0 +1,173 @@
+"""The options of every decorator, each declared once: its name, its type and its default.
+
+A decorator takes the fields of its class as keywords, and attaches them to the method. What a step was given goes into
+its StepSpec under the same names (`Declaration.planned`), which is what everybody else reads. A plan that is posted
+takes its defaults from here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Name = str | Callable[..., Any]  # of a method, or the method itself
+MARK = "__holdpoint__"
+
+
+class Options:
+    """What a decorator was told about one method."""
+
+    def __call__(self, method: Function) -> Function:
+        """Attach it to the method."""
+        setattr(method, MARK, self)
+        return method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration(Options):
+    """The options of every kind of step."""
+
+    kind: ClassVar[str]
+    title: str = ""
+    writes: Sequence[str] | None = None  # None: read from the source, as `jumps`
+    uses: Sequence[Callable[..., Any]] = ()
+    jumps: Sequence[str] | None = None
+    retry: int = 3  # further attempts after the first
+    timeout: float = 300.0  # seconds
+    backoff: float = 1.0  # seconds before the second attempt; doubles
+    loop_guard: int = 0
+    feedback: str | None = None  # None: `feedback` where the state has such a list
+
+    def planned(self) -> dict[str, Any]:
+        """Return what a plan holds of it: lists as tuples, and methods by name. None is left to the plan builder."""
+        said = {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "uses"}
+        return {**said, "kind": self.kind, "timeout": float(self.timeout), "backoff": float(self.backoff)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions(Declaration):
+    """Declare a unit of work. `reads_world`: it looks outside the state, so its output is never reused after a rewind.
+
+    `title`: what reviewers call it; without one, its name in words ("ask_facts" is "Ask facts"). `retry`: further
+    attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout` seconds; when they have
+    run out the run goes on with the step `catch`, or a person is asked. `loop_guard`: how often it may run on one path
+    before a person is asked. `validators`: methods that judge what it returned; a refusal goes back to it `tries`
+    times, then to the producers of its inputs, `rings` rings wide, with the validator's words in the state's list
+    `feedback`; then to a person.
+    """
+
+    kind = "step"
+    reads_world: bool = False
+    catch: str = ""
+    validators: Sequence[Name] = ()
+    rings: int = 1
+    tries: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectOptions(Declaration):
+    """Declare a step that changes the outside world. A parameter named `key` gets the idempotency key.
+
+    `title`: what reviewers call it; without one, its name in words.
+    `undo` names the method that undoes it; `idempotent`: the provider performs a key once, so that an unknown
+    end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
+    would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
+    `action`: where the effect performs several actions of one gate, one each time it runs, the field that holds
+    the id of the next. `responds`: the field that a reviewer's answer in the effect's place is written to; an
+    answer to one whose field is a list is an item of it. `then`: the step that comes after it, whether it was
+    performed, passed by or answered for, where that is not the next in order.
+    """
+
+    kind = "effect"
+    undo: Name = ""
+    irreversible: bool = False
+    idempotent: bool = False
+    readable: Name = ""
+    guarded: bool = True
+    action: str = ""
+    responds: str = ""
+    then: Name = ""
+    feedback: str | None = field(default="", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(Declaration):
+    """Declare a step that asks people. The method returns the Card to show, or None where there is nothing to ask.
+
+    `title`: what reviewers call it; without one, its name in words.
+
+    One annotated `-> Card` must always ask; an impact then foretells nothing beyond it.
+
+    `allows`: the effects that an approval permits; `edits`: the fields that a reviewer may change; `on_reject`: the
+    step it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
+    `on_skip`: the one when there is nothing to ask;
+    `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets what they
+    all gave when the gate was opened, by name, so that the card can say what is wrong already.
+    """
+
+    kind = "gate"
+    policy: str = "default"
+    allows: Sequence[Name] = ()
+    edits: Sequence[str] = ()
+    on_reject: Name = ""
+    on_expire: Name = ""
+    on_skip: Name = ""
+    observes: Sequence[Name] = ()
+    writes: Sequence[str] | None = field(default=(), init=False)
+    jumps: Sequence[str] | None = field(default=(), init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Options):
+    """The options of every method that the runtime calls beside the steps."""
+
+    timeout: float = 60.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo(Method):
+    """Declare a method that undoes an effect. It reads the state as the effect left it; `key` is an idempotency key.
+
+    An undo is an effect itself: an unknown end is tried again where it is `idempotent`, else a person is asked.
+    """
+
+    idempotent: bool = False
+    retry: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation(Method):
+    """Declare a method that looks at the world and changes nothing: it checks a precondition. Returns JSON values.
+
+    A SecretStr or SecretBytes among them is compared and never kept or shown.
+    It must leave out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
+    the step that wanted it: the gate, or the effect, whose attempts are tried again.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validator(Method):
+    """Declare a method that judges a step's output: it reads the state as the step left it.
+
+    Returns None where all is well, else what is wrong: a text, or a list of texts. It belongs to the steps that name
+    it in `validators`, and is run by the runtime, never by the step.
+    """
+
+
+@dataclass(frozen=True)
+class Upcast(Options):
+    """Declare a class method that brings a state of an older `version`, a dict of JSON values, up to this version.
+
+    `steps` says which step is now called what. Put it under @classmethod.
+    """
+
+    version: str
+    steps: Mapping[str, str] | None = field(default=None, kw_only=True)  # old name -> new name
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(map(_plain, value))
+    return value.__name__ if callable(value) else value
