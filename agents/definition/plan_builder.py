@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -78,24 +78,17 @@ def _check_agent(agent: type[Agent]) -> None:
 
 
 def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Declaration) -> StepSpec:
-    known = agent.State.model_fields
     where = f"{agent.name}.{name}"
     step = StepSpec(name, **said.planned())
     writes = inferred(method) if said.writes is None else step.writes
-    for field in writes:
-        if field not in known:
-            raise AgentError(f"{where} writes {field}, which is no field of its State.")
-    for field in step.edits:
-        if field not in known:
-            raise AgentError(f"{where} lets people edit {field}, which is no field of its State.")
+    reads = _reads(agent, where, method, step)
+    for _, wrong in faults_of(replace(step, reads=reads, writes=writes), agent.State.model_fields):
+        raise AgentError(f"{'The effect ' * (step.kind == 'effect')}{where} {wrong}.")
     if step.kind == "effect":
         _check_effect(agent, where, step)
     for kind, names in ((Validator, step.validators), (Observation, step.observes)):
         for each in names:
             _method(agent, where, each, kind)
-    reads = _reads(agent, where, method, step)
-    if step.kind == "effect":
-        _check_acting(agent, where, step, reads)
     _check_policies(where, step)
     _check_judged(agent, where, step, {*reads, *writes})
     found, ends = jumps_of(method)
@@ -114,6 +107,23 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
     )
 
 
+def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield (option, what is wrong with it) of a step in a state of `known` fields, wherever its code is."""
+    named = [("reads", "reads", name) for name in step.reads]
+    named += [("writes", "writes", name) for name in step.writes]
+    named += [("edits", "lets people edit", name) for name in step.edits]
+    named += [("responds", "takes answers into", step.responds)] if step.responds else []
+    for option, does, name in named:
+        if name not in known:
+            yield option, f"{does} {name}, which is no field of its state"
+    if step.kind == "effect" and not step.undo and not step.irreversible:
+        yield "", "names neither its undo nor that it is irreversible; say one of them"
+    if step.kind == "effect" and step.undo and step.irreversible:
+        yield "", "names an undo and says that it is irreversible; say one of them"
+    if step.action and step.action not in step.reads:  # or two actions would share a key
+        yield "action", f"performs the action that {step.action} names; let it read that field"
+
+
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
     """Tell whether a gate's method wants to know what its observations gave before it draws its card."""
     method = getattr(agent, step.name, None)
@@ -129,8 +139,6 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: Ste
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise AgentError(f"{where} takes *{parameter.name}; a step names each state field that it reads.")
-        if parameter.name not in agent.State.model_fields:
-            raise AgentError(f"{where} reads {parameter.name}, which is no field of its State.")
         names.append(parameter.name)
     return tuple(names)
 
@@ -175,10 +183,10 @@ def _check_judged(agent: type[Agent], where: str, step: StepSpec, known: set[str
 
 
 def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
-    if not step.undo and not step.irreversible:
-        raise AgentError(f"The effect {where} names neither its undo nor that it is irreversible; say one of them.")
-    if step.undo and step.irreversible:
-        raise AgentError(f"The effect {where} names an undo and says that it is irreversible; say one of them.")
+    if step.action and not step.guarded:
+        raise AgentError(f"The effect {where} performs actions of a gate; it cannot be guarded=False.")
+    if step.responds and not step.guarded:
+        raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
     if step.readable:
         reader = getattr(agent, step.readable, None)
         if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
@@ -192,18 +200,6 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
     if isinstance(getattr(undo, MARK, None), Declaration):
         raise AgentError(f"The effect {where} is undone by {step.undo}, which is a step of the flow; make it a method.")
     _check_reads(agent, f"{agent.name}.{step.undo}", undo)
-
-
-def _check_acting(agent: type[Agent], where: str, step: StepSpec, reads: tuple[str, ...]) -> None:
-    """Check that what an effect of several actions performs is in its input, or two actions would share a key."""
-    if step.action and step.action not in reads:
-        raise AgentError(f"The effect {where} performs the action that {step.action} names; let it read that field.")
-    if step.action and not step.guarded:
-        raise AgentError(f"The effect {where} performs actions of a gate; it cannot be guarded=False.")
-    if step.responds and step.responds not in agent.State.model_fields:
-        raise AgentError(f"The effect {where} takes answers into {step.responds}, which is no field of its State.")
-    if step.responds and not step.guarded:
-        raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
 
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:

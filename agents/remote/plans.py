@@ -25,7 +25,7 @@ from approvals.schema import validate
 from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans as stored
-from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -142,19 +142,9 @@ def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
             yield FieldError(pointer=f"{at}/name", message="is letters, digits and . _ : - and at most 100 long")
         if names.index(step.name) != number:
             yield FieldError(pointer=f"{at}/name", message=f"{step.name} is there twice")
-        for word in ("reads", "writes", "edits"):
-            for name in getattr(step, word):
-                if name not in known:
-                    yield FieldError(pointer=f"{at}/{word}", message=f"{name} is no property of the state's schema")
-        yield from _kind_faults(step, at, known)
-
-
-def _kind_faults(step: StepSpec, at: str, known: set[str]) -> Iterator[FieldError]:
-    if step.kind == "effect" and bool(step.undo) == step.irreversible:
-        yield FieldError(pointer=at, message="an effect names its undo, or says that it is irreversible: one of them")
-    if step.responds and step.responds not in known:
-        yield FieldError(pointer=f"{at}/responds", message=f"{step.responds} is no property of the state's schema")
-    if step.action and step.action not in step.reads:
-        yield FieldError(pointer=f"{at}/action", message=f"{step.name} has to read {step.action}")
-    if step.kind == "gate" and step.feedback and step.feedback not in known:
-        yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is no property of the state's schema")
+        for option, wrong in plan_builder.faults_of(step, known):
+            yield FieldError(pointer=f"{at}/{option}".rstrip("/"), message=f"{step.name} {wrong}")
+        if step.kind == "gate" and step.feedback and step.feedback not in known:
+            yield FieldError(
+                pointer=f"{at}/feedback", message=f"puts words into {step.feedback}, which is no field of its state"
+            )
