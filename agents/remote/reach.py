@@ -1,7 +1,6 @@
 """What every external call about a run checks first, in one statement: whether it is allowed, and the run's status.
 
-The rules are those of permissions.teams_where and Run.visible_to, written out: to put them together for each call takes
-longer than the call.
+The statement is written out: putting it together for each call takes longer than the call.
 """
 
 from __future__ import annotations
@@ -13,26 +12,20 @@ from django.contrib.auth.models import User
 from django.http import Http404
 
 from agents.errors import NotExternal, WorkNotAllowed
+from approvals.models.gate import SEE
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import HELD
+from checkpoints.access.permissions import sees_all
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
 from . import lost_programs
 
-_HELD = f"""EXISTS (
-  SELECT FROM auth_user_groups member CROSS JOIN granted
-  WHERE member.user_id = $2 AND member.group_id = r.team_id AND granted.name = '{{}}' AND {HELD}
-)"""
+_MAY = """EXISTS (SELECT FROM checkpoints_right may
+  WHERE may.user_id = $2 AND may.team_id = r.team_id AND may.app = 'checkpoints' AND may.codename = '{}')"""
 _LOOK = f"""
-WITH granted AS (
-  SELECT permission.id, permission.codename AS name FROM auth_permission permission
-  JOIN django_content_type kind ON kind.id = permission.content_type_id
-  WHERE kind.app_label = 'checkpoints' AND permission.codename IN ('view_run', 'start_run')
-)
 SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external,
   c.missed_at IS NOT NULL OR c.heard_at < statement_timestamp() - interval '5 seconds',
-  {_HELD.format("view_run")}, {_HELD.format("start_run")}
+  {_MAY.format("view_run")}, {_MAY.format("start_run")}
 FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id LEFT JOIN agents_client c ON c.run_id = r.id
 WHERE r.id = $1
 """  # noqa: S608 - constants
@@ -62,7 +55,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     """
     found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
     reached = Reached._make([*found[0], by.pk]) if found else None
-    if reached is None or not (reached.seen or by.is_superuser):
+    if reached is None or not (reached.seen or sees_all(by, SEE)):
         raise Http404("No such run")
     if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
         raise Http404("No such run")

@@ -187,10 +187,10 @@ def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequen
 
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     """Compute the digests of all rows of these gates, by gate."""
-    gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__groups")
+    gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__reviewing")
     found = {gate.pk: {gate.subject: covered_rows.digest(gate, GATE)} for gate in gates}
     for gate in gates:
-        gate.policy.reviewer_ids = [each.pk for each in gate.policy.groups.all()] or [gate.policy.team_id]
+        gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
         found[gate.pk][f"policy:{gate.policy_id}"] = _policy(gate.policy)
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)

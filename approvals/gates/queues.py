@@ -14,9 +14,11 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import QuerySet
 
 from approvals.models import Gate, Policy
+from approvals.models.gate import SEE
+from approvals.policy import separation
 from checkpoints.access.permissions import teams_where
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for
@@ -29,11 +31,7 @@ NAMED = 300  # gates whose agents can be picked from
 
 _OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
-# `s` is the policy that the row is read for.
-_MAY = """
-  AND NOT (s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
-    SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s)))
-"""
+_MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
 _WAITS = """
   AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
@@ -124,7 +122,7 @@ class Reach:
         return cls(
             user=user.pk,
             teams=dict(seen_by(user).values_list("pk", "name")),
-            policies=tuple(decided_by(user).order_by().values_list("pk", "team_id", "separation")),
+            policies=tuple(Policy.objects.decided_by(user).values_list("pk", "team_id", "separation")),
         )
 
     def ids(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[int]:
@@ -170,9 +168,9 @@ class Reach:
         who = [self.user] * which.count("%s")
         parts: list[str] = []
         values: list[Any] = []
-        for column, owners, separation in self._sources(queue):
+        for column, owners, separate in self._sources(queue):
             parts.append(_STRETCH.format(column, which, condition, order))
-            values += [owners, separation, *who, *more, most]
+            values += [owners, separate, *who, *more, most]
         together = " UNION ALL ".join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 
@@ -186,19 +184,11 @@ class Reach:
 
 def seen_by(user: Any) -> QuerySet[Group]:
     """Return the teams whose gates a person sees, by name."""
-    return teams_where(user, "checkpoints.view_run").order_by("name", "pk")
-
-
-def decided_by(user: Any) -> QuerySet[Policy]:
-    """Return the policies under which a person decides."""
-    decides = teams_where(user, "approvals.decide_gate").values("pk")
-    groups = Policy.groups.through.objects.filter(policy_id=OuterRef("pk"))
-    mine = Exists(groups.filter(group_id__in=decides)) | (~Exists(groups) & Q(team__in=decides))
-    return Policy.objects.filter(mine)
+    return teams_where(user, SEE).order_by("name", "pk")
 
 
 def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
     """Return SQL for the ids of the gates that wait for a person, in the order of `Reach.ids`, without the reach."""
-    policies, values = decided_by(user).order_by().values_list("pk", "separation").query.sql_with_params()
+    policies, values = Policy.objects.decided_by(user).values_list("pk", "separation").query.sql_with_params()
     who = [user.pk] * (_MAY + _WAITS).count("%s")
     return _WAITING.format(policies), [*values, *who, most, most]

@@ -11,17 +11,19 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, Webhook
+from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models.gate import SEE
 from approvals.policy import second_look
-from checkpoints.access import permissions, token_scope
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import teams_where
+from checkpoints.access.token_scope import Bounds
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
-
-from . import queues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Reading:
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     """Read a gate, and whether this person used this key here already. One statement."""
-    reviewers = Policy.groups.through.objects.filter(policy_id=OuterRef("gate__policy_id")).order_by("group__name")
+    reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
     said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
     root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
@@ -49,13 +51,13 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
-        .annotate(reviewers=ArraySubquery(reviewers.values("group_id")))
+        .annotate(reviewers=ArraySubquery(reviewers.values("team")))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
         .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
     gate = standing.gate
-    gate.policy.reviewer_ids = standing.reviewers or [gate.policy.team_id]
+    gate.policy.reviewer_ids = standing.reviewers
     gate.hooked = standing.hooked
     return Reading(
         gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted,
@@ -66,7 +68,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
 _GATE = batch_query.Place(1)
 _REVIEWERS = """
 SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
-JOIN approvals_policy_groups may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.group_id
+JOIN approvals_reviewingteam may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.team_id
 WHERE gate.id = %s ORDER BY one.name
 """
 _DRAFT = """
@@ -85,27 +87,15 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
-# The withdrawn gates that it replaces, each with its policy.
-_REPLACED = """
-SELECT json_build_array(replaced.id, replaced.policy_id) FROM approvals_gate_replaces link
-JOIN approvals_gate replaced ON replaced.id = link.to_gate_id WHERE link.from_gate_id = %s ORDER BY replaced.id DESC
-"""
-
-# As permissions.members_where has them; no more than it takes for the quorum if one started the run and one asks.
-_MEMBERS = f"""
-SELECT DISTINCT member.user_id
-FROM approvals_gate gate JOIN approvals_policy policy ON policy.id = gate.policy_id
-JOIN auth_user_groups member ON member.group_id IN (
-  SELECT group_id FROM approvals_policy_groups WHERE policy_id = policy.id
-  UNION ALL SELECT policy.team_id
-  WHERE NOT EXISTS (SELECT FROM approvals_policy_groups WHERE policy_id = policy.id))
-JOIN auth_user one ON one.id = member.user_id AND one.is_active
-JOIN auth_permission granted ON granted.codename = 'decide_gate'
-JOIN django_content_type kind ON kind.id = granted.content_type_id AND kind.app_label = 'approvals'
-WHERE gate.id = %s AND gate.status = 'open' AND {permissions.HELD}
+# No more than it takes for the quorum if one started the run and one asks.
+_MEMBERS = """
+SELECT DISTINCT may.user_id
+FROM approvals_gate gate JOIN approvals_reviewingteam asked ON asked.policy_id = gate.policy_id
+JOIN checkpoints_right may ON may.team_id = asked.team_id AND may.app = 'approvals' AND may.codename = 'decide_gate'
+WHERE gate.id = %s AND gate.status = 'open'
 LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
   WHERE gate.id = %s)
-"""  # noqa: S608 - constants
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +122,9 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     if standing is None:
         return None
     gate = standing.gate
-    if not token_scope.of(to).take_in(team=gate.team_id, agent=gate.run.plan.agent):
+    beside = _beside(to.pk, to.is_active, to.is_superuser, token_scope.of(to)).run(Int8(gate_id))
+    if not beside["seen"]:
         return None
-    beside = _beside(to.pk, to.is_active, to.is_superuser).run(Int8(gate_id))
-    sees_run = gate.team_id in beside["teams"]
-    reviewed = {pk for pk, policy in beside["replaced"] if policy in beside["policies"]}
-    if not sees_run and not reviewed and gate.policy_id not in beside["policies"]:
-        return None
-    # Each replaces all before it, so whoever reviewed one of them sees every later one.
-    replaced = [pk for pk, _ in beside["replaced"] if sees_run or (reviewed and pk >= min(reviewed))]
     if outcome := getattr(gate, "outcome", None):
         outcome.gate = gate
         if outcome.proposal_id == standing.pk:
@@ -149,27 +133,30 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
         granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
         decisions = outcome.decisions.select_related("user")
         outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
-    gate.policy.reviewers = [Group(**each) for each in beside["reviewers"]] or [gate.policy.team]
+    gate.policy.reviewers = [Group(**each) for each in beside["reviewers"]]
     gate.policy.reviewer_ids = [group.pk for group in gate.policy.reviewers]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
-    decides = gate.policy_id in beside["policies"] if to.is_active else None
+    decides = bool(beside["decides"]) if to.is_active else None
     return Shown(
-        gate=gate, standing=standing, sees_run=sees_run, decides=decides, draft=draft, looking=looking,
-        replaced=replaced,
+        gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
+        looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
 
 
 @lru_cache(1024)
-def _beside(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
+def _beside(pk: int, is_active: bool, is_superuser: bool, within: Bounds) -> batch_query.Statement:
     """Build the statement for what one person's page of a gate needs beside the gate."""
-    user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
+    user: Any = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
+    user.bounds = within
+    seen, this = Gate.objects.visible_to(user), RawSQL("%s", [_GATE])
     return batch_query.columns(
-        teams=queues.seen_by(user).order_by().values("pk"),
-        policies=queues.decided_by(user).order_by().values("pk"),
-        replaced=(_REPLACED, [_GATE]),
+        seen=seen.filter(pk=this).values("pk"),
+        sees_run=Gate.objects.filter(pk=this, team__in=teams_where(user, SEE)).values("pk"),
+        decides=Policy.objects.decided_by(user).filter(gates=this).values("pk"),
+        replaced=seen.filter(replacements=this).order_by("-pk").values("pk"),
         reviewers=(_REVIEWERS, [_GATE]),
         draft=(_DRAFT, [_GATE, pk]),
         looking=(_LOOKING, [_GATE, pk]),

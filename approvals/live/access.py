@@ -6,7 +6,7 @@ ask seventy times a second, and one by one that would be most of a processor's t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,12 +17,12 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from approvals.models import Gate, Policy
+from approvals.models import Gate
+from approvals.models.gate import SEE
+from approvals.models.policy import DECIDE
 from approvals.sessions import SessionStore, is_key, stored
 from checkpoints.access.permissions import teams_of
 from checkpoints.models import Run
-
-SEES, DECIDES = "checkpoints.view_run", "approvals.decide_gate"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ def accesses(asked: Collection[Asked]) -> list[Access | None]:
     raised is raised to all who asked in the same batch. PostgreSQL takes no NUL in a text.
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
-    teams = teams_of({user.pk for user in people.values()}, SEES, DECIDES)
-    gates, runs = _gates(asked), _runs(asked)
+    teams = teams_of({user.pk for user in people.values()}, SEE, DECIDE)
+    gates = Gate.objects.filter(pk__in=found).shown_in() if (found := _numbers("gate", asked)) else {}
+    runs = _runs(asked)
     return [_access(each, people.get(each.session_key or ""), teams, gates, runs) for each in asked]
 
 
@@ -61,36 +62,27 @@ def access_of(session_key: str | None) -> Access | None:
 
 def access_as(user: User) -> Access:
     """Return what the person behind a token may hear, before the token's scope is applied."""
-    return _heard(user, teams_of({user.pk}, SEES, DECIDES))
-
-
-class _Watched(NamedTuple):
-    """Whose a gate is: its team, and the groups that review it, or one that it replaces, for the team."""
-
-    team: int
-    reviewers: frozenset[int]
+    return _heard(user, teams_of({user.pk}, SEE, DECIDE))
 
 
 def _access(
     asked: Asked,
     user: User | None,
     teams: Mapping[tuple[int, str], frozenset[int]],
-    gates: Mapping[int, _Watched],
+    gates: Mapping[int, Set[tuple[str, int]]],
     runs: Mapping[int, int],
 ) -> Access | None:
     if user is None:
         return None
-    sees, decides = teams[user.pk, SEES], teams[user.pk, DECIDES]
-    watched = {f"run.{pk}" for pk in _numbers("run", asked.subjects) if runs.get(pk) in sees}
-    for pk in _numbers("gate", asked.subjects):
-        gate = gates.get(pk)
-        if gate and (gate.team in sees or not decides.isdisjoint(gate.reviewers)):
+    watched = {f"run.{pk}" for pk in _numbers("run", [asked]) if runs.get(pk) in teams[user.pk, SEE]}
+    for pk in _numbers("gate", [asked]):
+        if any(team in teams[user.pk, needs] for needs, team in gates.get(pk, ())):
             watched.add(f"gate.{pk}")
     return replace(_heard(user, teams), watched=frozenset(watched))
 
 
 def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
-    sees, decides = teams[user.pk, SEES], teams[user.pk, DECIDES]
+    sees, decides = teams[user.pk, SEE], teams[user.pk, DECIDE]
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides}
     return Access(user, sees, frozenset(groups))
 
@@ -116,31 +108,11 @@ def _verified(session: Mapping[str, Any], user: User) -> bool:
     return any(constant_time_compare(said, each) for each in hashes)
 
 
-def _gates(asked: Iterable[Asked]) -> dict[int, _Watched]:
-    numbers = {pk for each in asked for pk in _numbers("gate", each.subjects)}
-    if not numbers:
-        return {}
-    found = Gate.objects.filter(pk__in=numbers).values_list("pk", "team_id", "policy_id", "replaces__policy_id")
-    teams: dict[int, int] = {}
-    policies: dict[int, set[int]] = {}
-    for pk, team, policy, replaced in found:
-        teams[pk] = team
-        policies.setdefault(pk, {policy}).update([replaced] if replaced else [])
-    reviewers: dict[int, set[int]] = {}
-    links = Policy.groups.through.objects.filter(policy_id__in=set().union(*policies.values()))
-    for policy, group in links.values_list("policy_id", "group_id"):
-        reviewers.setdefault(policy, set()).add(group)
-    return {
-        pk: _Watched(team, frozenset().union(*(reviewers.get(policy, {team}) for policy in policies[pk])))
-        for pk, team in teams.items()
-    }
-
-
 def _runs(asked: Iterable[Asked]) -> dict[int, int]:
-    numbers = {pk for each in asked for pk in _numbers("run", each.subjects)}
+    numbers = _numbers("run", asked)
     return dict(Run.objects.filter(pk__in=numbers).values_list("pk", "team_id")) if numbers else {}
 
 
-def _numbers(kind: str, subjects: Iterable[str]) -> set[int]:
-    named = (subject.partition(":") for subject in subjects)
+def _numbers(kind: str, asked: Iterable[Asked]) -> set[int]:
+    named = (subject.partition(":") for each in asked for subject in each.subjects)
     return {int(n) for name, _, n in named if name == kind and n.isascii() and n.isdigit() and len(n) < 19}

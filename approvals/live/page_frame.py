@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from approvals.audit import readers
 from approvals.gates import queues
 from approvals.gates.queues import Reach
+from approvals.models import Policy
 from checkpoints.events.cursor import Cursor, settled
 from checkpoints.postgresql import batch_query
 from checkpoints.postgresql.capped_count import MOST, Capped
@@ -73,7 +74,7 @@ def _statement(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Stat
     """Build the statement for what every page asks for one person."""
     user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     newest = settled().reverse()
-    teams, policies = queues.seen_by(user), queues.decided_by(user).order_by("pk")
+    teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")
     return batch_query.columns(
         xid=newest.values("xid")[:1],
         id=newest.values("id")[:1],

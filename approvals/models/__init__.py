@@ -4,7 +4,7 @@ from .draft import Draft
 from .gate import Gate
 from .looking import Looking
 from .outcome import Grant, Outcome
-from .policy import Policy
+from .policy import Policy, ReviewingTeam
 from .proposal import Proposal
 from .tool import Tool
 from .upload import Upload
@@ -21,6 +21,7 @@ __all__ = [
     "Outcome",
     "Policy",
     "Proposal",
+    "ReviewingTeam",
     "Tool",
     "Upload",
     "Webhook",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
@@ -11,10 +12,12 @@ from django.db.models.functions import Now
 from django.utils.functional import cached_property
 
 from approvals.errors import NoSuchPolicy
+from checkpoints.access import permissions, token_scope
 
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
+DECIDE = "approvals.decide_gate"
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -55,6 +58,11 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         """Return the number after the newest version of the team's policy of that name."""
         newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
         return (newest or 0) + 1
+
+    def decided_by(self, user: Any) -> PolicyQuerySet:
+        """Select those under which this person decides; by a token, those in its scope."""
+        mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, DECIDE))
+        return token_scope.of(user).narrow(self.filter(pk__in=mine.values("policy")), team="team_id")
 
     def current(self) -> PolicyQuerySet:
         """Select the newest version of each."""
@@ -147,9 +155,27 @@ class Policy(models.Model):
     @cached_property
     def reviewers(self) -> list[Group]:
         """List the groups whose members may decide. A version's groups never change."""
-        return sorted(self.groups.all(), key=lambda group: group.name) or [self.team]
+        return [each.team for each in self.reviewing.select_related("team").order_by("team__name")]
 
     @cached_property
     def reviewer_ids(self) -> list[int]:
         """List the ids of `reviewers`. A reader that has them from its own statement sets them here."""
-        return list(self.groups.order_by("name").values_list("pk", flat=True)) or [self.team_id]
+        return list(self.reviewing.order_by("team__name").values_list("team", flat=True))
+
+
+class ReviewingTeam(models.Model):
+    """A row of a database view: the people of this team decide under this policy, who may decide gates there.
+
+    They are the groups that the policy names, or else the policy's own team.
+    """
+
+    pk = models.CompositePrimaryKey("policy_id", "team_id")
+    policy = models.ForeignKey(Policy, on_delete=models.DO_NOTHING, related_name="reviewing")
+    team = models.ForeignKey(Group, on_delete=models.DO_NOTHING, related_name="+")
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.team} under {self.policy}"

@@ -6,12 +6,13 @@ from collections.abc import Collection
 from typing import Any
 
 from approvals.models import Gate
+from approvals.models.policy import DECIDE
 from checkpoints.access.permissions import holders
+
+from .separation import why_apart
 
 SIGN_IN = "Sign in to decide."
 SWITCHED_OFF = "This account is switched off; ask an administrator."
-STARTED_IT = "You started this run, and its policy wants somebody else to decide."
-ASKED_IT = "A program that you answer for asks this, and its policy wants somebody else to decide."
 
 
 def why_not(user: Any, gate: Gate) -> str:
@@ -25,7 +26,7 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
     Being a superuser is no authority here: they must be in the groups like anybody else. Groups, permissions
     and the account's state are read as they are now, whatever objects are in hand.
     """
-    found = holders("approvals.decide_gate", teams=gate.policy.reviewer_ids, among=people)
+    found = holders(DECIDE, teams=gate.policy.reviewer_ids, among=people)
     return {person: reason(person, found.get(person), gate) for person in people}
 
 
@@ -36,6 +37,4 @@ def reason(person: int, may: bool | None, gate: Gate) -> str:
     if not may:
         names = " or ".join(group.name for group in gate.policy.reviewers)
         return f"Only people in {names} who may decide gates can decide this one."
-    if gate.policy.separation and gate.run.started_by_id == person:
-        return STARTED_IT
-    return ASKED_IT if gate.policy.separation and gate.asked_by_id == person else ""
+    return why_apart(person, gate)

@@ -7,13 +7,16 @@ from collections.abc import Sequence, Set
 from django.contrib.auth.models import Group, User
 
 from approvals.models import Gate, Policy
+from approvals.models.policy import DECIDE
 from checkpoints.access.permissions import members_where
 from checkpoints.actors import of_user
+
+from . import separation
 
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
     """Return the ids of those who may decide now, for each of these lists of teams. One statement for all."""
-    there = members_where("approvals.decide_gate", teams={team.pk for teams in asked for team in teams})
+    there = members_where(DECIDE, teams={team.pk for teams in asked for team in teams})
     return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
 
 
@@ -40,7 +43,7 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
 def lacking(gate: Gate, there: Set[int]) -> str:
     """Say why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
     policy = gate.policy
-    apart = {gate.run.started_by_id, gate.asked_by_id} & there if policy.separation else set()
+    apart = separation.apart_from(gate) & there
     besides = " besides whoever started the run or has it asked" if apart else ""
     return _short(policy, there - apart, besides, "nothing here")
 
@@ -48,7 +51,7 @@ def lacking(gate: Gate, there: Set[int]) -> str:
 def lacking_besides(owner: User, policy: Policy) -> str:
     """Warn where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
     [there] = people(policy.reviewers)
-    apart = {owner.pk} if policy.separation else set()
+    apart = separation.apart(policy, owner.pk)
     besides = f" besides {of_user(owner).name}" if apart else ""
     return _short(policy, there - apart, besides, "nothing that it asks")
 

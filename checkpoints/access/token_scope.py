@@ -6,7 +6,11 @@ The bounds go with the person (`user.bounds`), so that every question about who 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from django.db.models import QuerySet
+
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,11 @@ class Bounds:
     def take_in(self, *, team: int, agent: str) -> bool:
         """Tell whether what belongs to this team and agent lies within these bounds."""
         return self.team in (None, team) and self.agent in ("", agent)
+
+    def narrow(self, rows: Rows, **ways: str) -> Rows:
+        """Keep the rows within these bounds; `team` and `agent` lead from a row to its team's id, its agent's name."""
+        bounds = {way: getattr(self, name) for name, way in ways.items()}
+        return rows.filter(**{way: bound for way, bound in bounds.items() if bound not in (None, "")})
 
 
 EVERYTHING = Bounds()

@@ -58,9 +58,8 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def visible_to(self, user: Any) -> RunQuerySet:
         """Return runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
-        mine = self.filter(team__in=permissions.teams_where(user, "checkpoints.view_run"))
-        agent = token_scope.of(user).agent
-        return mine.filter(plan__agent=agent) if agent else mine
+        mine = self.filter(team__in=permissions.held(user, "checkpoints.view_run"))
+        return token_scope.of(user).narrow(mine, team="team_id", agent="plan__agent")
 
     def live(self) -> RunQuerySet:
         """Return runs that have not ended."""

@@ -117,7 +117,7 @@ def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
     every = frozenset({f"gate:{gate.pk}" for gate in gates} | {f"run:{run.pk}" for run in runs})
     with CaptureQueriesContext(connection) as many:
         accesses([Asked(keys[n % len(keys)], every) for n in range(1000)])
-    assert len(many) == len(one) == 6
+    assert len(many) == len(one) == 5
 
 
 def test_a_session_of_what_is_no_number_is_nobodys_and_fails_no_other() -> None:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from approvals.errors import NotAllowed
 from approvals.models import Gate
-from approvals.policy import authority
+from approvals.policy import authority, separation
 from checkpoints.models import Event
 from tests.factories import READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user, mira, waiting
 
@@ -62,7 +62,7 @@ def test_whoever_started_the_run_may_not_decide_where_duties_are_separated() -> 
     team = make_team()
     starter = ann(team)
     gate = make_gate(team=team, started_by=starter)
-    assert refused(gate, starter) == authority.STARTED_IT
+    assert refused(gate, starter) == separation.STARTED_IT
     assert gate.pk not in waiting(starter)
     assert decide(gate, bob(team))
 

@@ -30,7 +30,6 @@ def test_a_member_may_what_the_team_may() -> None:
     run = make_run()
     ann = make_user(allow(run.team, "view_run"))
     assert permissions.may(ann, run.team_id, "checkpoints.view_run")
-    assert permissions.may(ann, run.team_id, "view_run")
     assert not permissions.may(ann, run.team_id, "checkpoints.rewind_run")
     assert list(Run.objects.visible_to(ann)) == [run]
 
@@ -73,7 +72,19 @@ def test_a_superuser_sees_every_team_and_acts_only_as_a_member() -> None:
 def test_the_right_app_has_to_give_the_permission() -> None:
     run = make_run()
     user = make_user(allow(run.team, "view_run"))
+    assert permissions.may(user, run.team_id, "checkpoints.view_run")
     assert not permissions.may(user, run.team_id, "approvals.view_run")
+
+
+@pytest.mark.parametrize("name", ["view_run", "checkpoints.", "checkpoints.view_nothing", "", "checkpoints.view.run"])
+def test_nobody_has_a_permission_that_there_is_not(name: str) -> None:
+    run = make_run()
+    member, root = make_user(allow(run.team, "view_run")), make_user(is_superuser=True)
+    for person in (member, root):
+        assert not permissions.may(person, run.team_id, name)
+        assert not permissions.teams_of([person.pk], name)[person.pk, name]
+    assert permissions.holders(name, teams=[run.team_id], among=[member.pk]) == {member.pk: False}
+    assert permissions.members_where(name, teams=[run.team_id]) == {run.team_id: set()}
 
 
 def test_many_people_are_asked_about_at_once_by_the_rule_for_one() -> None:
@@ -93,7 +104,7 @@ def test_many_people_are_asked_about_at_once_by_the_rule_for_one() -> None:
         make_user(rewinds.team, is_superuser=True),
         make_user(rewinds.team, is_active=False),
     ]
-    for name in ("checkpoints.rewind_run", "rewind_run", "approvals.rewind_run"):
+    for name in ("checkpoints.rewind_run", "approvals.rewind_run"):
         for teams in ([rewinds.team_id], [views.team_id], [rewinds.team_id, views.team_id], []):
             found = permissions.holders(name, teams=teams, among=[user.pk for user in people])
             one_by_one = {
@@ -102,4 +113,4 @@ def test_many_people_are_asked_about_at_once_by_the_rule_for_one() -> None:
                 if user.is_active
             }
             assert found == one_by_one
-    assert permissions.holders("rewind_run", teams=[rewinds.team_id], among=[]) == {}
+    assert permissions.holders("checkpoints.rewind_run", teams=[rewinds.team_id], among=[]) == {}

@@ -7,7 +7,7 @@ import pytest
 from approvals.errors import NotAllowed
 from approvals.gates import queues
 from approvals.models import Gate
-from approvals.policy import authority
+from approvals.policy import authority, separation
 from approvals.policy.enough_reviewers import lacking
 from tests.factories import MEMBER, ann, bob, make_policy, make_team, waiting
 from tests.factories.tokens import bearing, make_token
@@ -41,7 +41,7 @@ def test_the_owner_of_the_token_by_which_a_program_asks_may_not_approve() -> Non
     assert gate.pk not in waiting(program.owner)
     assert gate.pk not in queues.Reach.of(program.owner).ids(queues.MINE, most=9)
     assert gate.run.started_by is not None
-    assert authority.why_not(gate.run.started_by, gate) == authority.STARTED_IT
+    assert authority.why_not(gate.run.started_by, gate) == separation.STARTED_IT
     there = {program.owner.pk, gate.run.started_by.pk}
     gate.policy.reviewers = [gate.team]
     assert "nobody may decide" in lacking(gate, there).lower()

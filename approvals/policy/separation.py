@@ -1,0 +1,32 @@
+"""Separation of duties: whoever started a run, or owns the token that asks, decides none of its gates.
+
+The rule is here twice, for a gate in hand and for many in SQL, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from approvals.models import Gate, Policy
+
+STARTED_IT = "You started this run, and its policy wants somebody else to decide."
+ASKED_IT = "A program that you answer for asks this, and its policy wants somebody else to decide."
+
+# Whether a person, named twice, is kept apart from the gate `g` under the policy `s`.
+APART = """(s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
+  SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s)))"""
+
+
+def apart(policy: Policy, *people: int | None) -> frozenset[int]:
+    """Return those of the people behind a run whom the policy lets decide nothing of it."""
+    return frozenset(each for each in people if each is not None and policy.separation)
+
+
+def apart_from(gate: Gate) -> frozenset[int]:
+    """Return the ids of those who may not decide this gate."""
+    return apart(gate.policy, gate.run.started_by_id, gate.asked_by_id)
+
+
+def why_apart(person: int, gate: Gate) -> str:
+    """Say why this person is kept apart from this gate; "" where they are not."""
+    if person not in apart_from(gate):
+        return ""
+    return STARTED_IT if gate.run.started_by_id == person else ASKED_IT
