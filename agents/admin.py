@@ -16,6 +16,7 @@ from django.urls import URLPattern, path
 
 from agents.models.token import State
 from checkpoints import actors
+from checkpoints.access.permissions import everywhere
 from checkpoints.admin.base import ALL, ReadOnlyAdmin, of_run, shown, since
 
 from . import tokens
@@ -130,4 +131,4 @@ class TokenAdmin(ReadOnlyAdmin):
 
 def _revokes(request: HttpRequest) -> bool:
     """Tell whether the user sees all and may change tokens."""
-    return request.user.has_perms([ALL, REVOKES])
+    return everywhere(request.user, ALL, REVOKES)

@@ -20,7 +20,7 @@ from django.utils import timezone
 from agents.models.token import FOR_AGENTS, Scope, Token, digest_of
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import own_teams, teams_where
 from checkpoints.access.token_scope import Bounds
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -124,7 +124,7 @@ def check(
         _check_agent(owner, scopes, team, agent, policy)
     elif policy:
         raise TokenRefused("Only an agent's token is for one policy: a person's asks for nothing in an agent's name.")
-    elif team is not None and not owner.groups.filter(pk=team.pk).exists():
+    elif team is not None and not own_teams(owner).filter(pk=team.pk).exists():
         raise TokenRefused(f"{owner.username} is not in the team {team.name}.")
 
 

@@ -51,8 +51,7 @@ class Known:
 
 def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     """Return the agents whose runs the reader sees, and those that they may start, by name."""
-    reader, within = reader_of(request), token_scope.of(reader_of(request)).team
-    seen = of_teams([team for team in page_frame.reach_of(request).teams if within in (None, team)])
+    reader, seen = reader_of(request), of_teams(list(page_frame.reach_of(request).teams))
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)

@@ -33,7 +33,7 @@ from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import own_teams, teams_where
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import of_teams
 
@@ -109,7 +109,7 @@ def show(
     """Show the page, with the token that was just made where one was."""
     reader = reader_of(request)
     startable = list(teams_where(reader, tokens.START).order_by("name"))
-    own = list(reader.groups.order_by("name"))
+    own = list(own_teams(reader).order_by("name"))
     stored = of_teams([team.pk for team in startable]).order_by("agent").values_list("agent", flat=True).distinct()
     mine = Token.objects.filter(user=reader).with_state().select_related("team").order_by("-pk")
     context = {
@@ -153,7 +153,7 @@ def _team(reader: User, typed: str) -> Group | None:
     """Return the team that was chosen; None where none was. Raises TokenRefused for one that the reader is not in."""
     if not typed:
         return None
-    found = reader.groups.filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()
+    found = own_teams(reader).filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()
     if found is None:
         raise TokenRefused("Choose a team that you are in.")
     return found

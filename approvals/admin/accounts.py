@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from approvals.policy import step_up
 from checkpoints import actors
+from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
 from .permissions import EVERYWHERE, IN_TEAMS, Boxes, give, held, ticked, words
@@ -83,7 +84,7 @@ class AccountAdmin(Told, Accounts):
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         """Only a superuser says who somebody is and what they may do; others switch accounts off, and not on again."""
         fixed = super().get_readonly_fields(request, obj)
-        if request.user.is_superuser:
+        if is_superuser(request.user):
             return tuple(fixed)
         off = () if obj is None or obj.is_active else ("is_active",)
         return (*fixed, *RAISING, *(WHO if obj else ()), *off)
@@ -91,7 +92,7 @@ class AccountAdmin(Told, Accounts):
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Only a superuser changes whoever is staff as well: what they may do, their account's keeper could."""
         above = isinstance(obj, User) and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
-        return bool(request.user.is_superuser or not above) and bool(super().has_change_permission(request, obj))
+        return (is_superuser(request.user) or not above) and bool(super().has_change_permission(request, obj))
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A group is called a team here as everywhere."""
@@ -155,7 +156,7 @@ class AccountAdmin(Told, Accounts):
             raise Http404("No such account")
         if int(id) == request.user.pk:
             return redirect("account_change_password")
-        if not request.user.is_superuser:
+        if not is_superuser(request.user):
             raise PermissionDenied  # whoever sets somebody's password decides in their name
         if to_the_password := _to_the_password(request):
             return to_the_password

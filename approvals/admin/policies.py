@@ -141,7 +141,7 @@ class PolicyAdmin(Versioned, OfPolicy):
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
         """With the groups that decide, read at once."""
-        return super().get_queryset(request).prefetch_related("groups")
+        return super().get_queryset(request).prefetch_related("reviewing")
 
     @admin.display(description="Decided by")
     def reviewing(self, policy: Policy) -> str:

@@ -20,6 +20,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from checkpoints import actors
+from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
 from .permissions import IN_TEAMS, Boxes, give, held, named, ticked, words
@@ -77,11 +78,11 @@ class TeamAdmin(Told, GroupAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Only a superuser says what members may, and who is one: anybody else could make themselves a reviewer."""
-        return bool(request.user.is_superuser)
+        return is_superuser(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """The same."""
-        return bool(request.user.is_superuser)
+        return is_superuser(request.user)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Group]:
         """With how many people are in each."""

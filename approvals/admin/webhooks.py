@@ -22,7 +22,7 @@ from approvals.models.webhook import PERMISSION
 from approvals.outbound import targets
 from approvals.webhooks import outbox
 from checkpoints import actors
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import is_superuser, teams_where
 from checkpoints.actors import Actor
 from checkpoints.admin.base import Mixed, listed
 
@@ -37,14 +37,14 @@ Order = Callable[[Webhook, Actor], str]
 def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
     """The teams whose webhooks somebody manages here; of a superuser all."""
     user = request.user
-    return Group.objects.all() if user.is_active and user.is_superuser else teams_where(user, PERMISSION)
+    return Group.objects.all() if is_superuser(user) else teams_where(user, PERMISSION)
 
 
 def manages(request: HttpRequest) -> bool:
     """Whether somebody manages webhooks somewhere. Every page of the administration asks it several times."""
     known = getattr(request, "manages_webhooks", None)
     if known is None:
-        known = bool(request.user.is_active and request.user.is_superuser) or teams_of(request).exists()
+        known = is_superuser(request.user) or teams_of(request).exists()
         request.manages_webhooks = known  # type: ignore[attr-defined]
     return known
 

@@ -19,9 +19,7 @@ from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.models.gate import SEE
 from approvals.policy import second_look
-from checkpoints.access import token_scope
-from checkpoints.access.permissions import teams_where
-from checkpoints.access.token_scope import Bounds
+from checkpoints.access.permissions import Person, person, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
 
@@ -122,7 +120,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     if standing is None:
         return None
     gate = standing.gate
-    beside = _beside(to.pk, to.is_active, to.is_superuser, token_scope.of(to)).run(Int8(gate_id))
+    beside = _beside(person(to)).run(Int8(gate_id))
     if not beside["seen"]:
         return None
     if outcome := getattr(gate, "outcome", None):
@@ -147,21 +145,19 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
 
 
 @lru_cache(1024)
-def _beside(pk: int, is_active: bool, is_superuser: bool, within: Bounds) -> batch_query.Statement:
+def _beside(reader: Person) -> batch_query.Statement:
     """Build the statement for what one person's page of a gate needs beside the gate."""
-    user: Any = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
-    user.bounds = within
-    seen, this = Gate.objects.visible_to(user), RawSQL("%s", [_GATE])
+    seen, this = Gate.objects.visible_to(reader), RawSQL("%s", [_GATE])
     return batch_query.columns(
         seen=seen.filter(pk=this).values("pk"),
-        sees_run=Gate.objects.filter(pk=this, team__in=teams_where(user, SEE)).values("pk"),
-        decides=Policy.objects.decided_by(user).filter(gates=this).values("pk"),
+        sees_run=Gate.objects.filter(pk=this, team__in=teams_where(reader, SEE)).values("pk"),
+        decides=Policy.objects.decided_by(reader).filter(gates=this).values("pk"),
         replaced=seen.filter(replacements=this).order_by("-pk").values("pk"),
         reviewers=(_REVIEWERS, [_GATE]),
-        draft=(_DRAFT, [_GATE, pk]),
-        looking=(_LOOKING, [_GATE, pk]),
-        approved_at=second_look.recent(pk).values("created_at"),
-        looked_twice=second_look.recent(pk).values("second_look"),
+        draft=(_DRAFT, [_GATE, reader.pk]),
+        looking=(_LOOKING, [_GATE, reader.pk]),
+        approved_at=second_look.recent(reader.pk).values("created_at"),
+        looked_twice=second_look.recent(reader.pk).values("second_look"),
         granted=(_GRANTED, [_GATE]),
         deciders=(_MEMBERS, [_GATE, _GATE]),
     )

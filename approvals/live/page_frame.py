@@ -16,6 +16,7 @@ from approvals.audit import readers
 from approvals.gates import queues
 from approvals.gates.queues import Reach
 from approvals.models import Policy
+from checkpoints.access.permissions import Person, person
 from checkpoints.events.cursor import Cursor, settled
 from checkpoints.postgresql import batch_query
 from checkpoints.postgresql.capped_count import MOST, Capped
@@ -55,7 +56,7 @@ def reach_of(request: HttpRequest) -> Reach:
 
 def read(user: User) -> Frame:
     """Read a person's frame as it is now."""
-    found = _statement(user.pk, user.is_active, user.is_superuser).run()
+    found = _statement(person(user)).run()
     policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
     return Frame(
         cursor=Cursor(*found["xid"], *found["id"]),
@@ -70,9 +71,8 @@ def read(user: User) -> Frame:
 
 
 @lru_cache(1024)
-def _statement(pk: int, is_active: bool, is_superuser: bool) -> batch_query.Statement:
+def _statement(user: Person) -> batch_query.Statement:
     """Build the statement for what every page asks for one person."""
-    user = User(pk=pk, is_active=is_active, is_superuser=is_superuser)
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")
     return batch_query.columns(

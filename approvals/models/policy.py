@@ -155,12 +155,17 @@ class Policy(models.Model):
     @cached_property
     def reviewers(self) -> list[Group]:
         """List the groups whose members may decide. A version's groups never change."""
-        return [each.team for each in self.reviewing.select_related("team").order_by("team__name")]
+        return sorted((each.team for each in self.reviewing.all()), key=lambda team: team.name)
 
     @cached_property
     def reviewer_ids(self) -> list[int]:
         """List the ids of `reviewers`. A reader that has them from its own statement sets them here."""
         return list(self.reviewing.order_by("team__name").values_list("team", flat=True))
+
+
+class _WithTeams(models.Manager["ReviewingTeam"]):
+    def get_queryset(self) -> models.QuerySet[ReviewingTeam]:
+        return super().get_queryset().select_related("team")
 
 
 class ReviewingTeam(models.Model):
@@ -172,6 +177,8 @@ class ReviewingTeam(models.Model):
     pk = models.CompositePrimaryKey("policy_id", "team_id")
     policy = models.ForeignKey(Policy, on_delete=models.DO_NOTHING, related_name="reviewing")
     team = models.ForeignKey(Group, on_delete=models.DO_NOTHING, related_name="+")
+
+    objects = _WithTeams()
 
     class Meta:
         managed = False

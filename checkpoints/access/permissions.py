@@ -9,7 +9,7 @@ teams, it is Django's own rule, for staff. A permission is named "app.codename";
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, models
@@ -55,6 +55,20 @@ class Right(models.Model):
 
     def __str__(self) -> str:
         return f"{self.app}.{self.codename} of {self.user_id} in {self.team_id}"
+
+
+class Person(NamedTuple):
+    """All of a person that the rules read: a statement is put together once for each, and kept."""
+
+    pk: int
+    is_active: bool
+    is_superuser: bool
+    bounds: token_scope.Bounds
+
+
+def person(user: Any) -> Person:
+    """Return what the rules read of somebody."""
+    return Person(user.pk, user.is_active, user.is_superuser, token_scope.of(user))
 
 
 def held(user: Any, permission: str) -> QuerySet[Any, Any]:
@@ -104,9 +118,9 @@ def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[i
 def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str], frozenset[int]]:
     """Return the ids of `held` by person and permission, for many of both, in one statement."""
     found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in permissions}
-    asked = {"names": list(permissions), "viewing": list(filter(_views, permissions)), "people": list(people)}
+    viewing = list(filter(_views, permissions))
     with connection.cursor() as cursor:
-        cursor.execute(_TEAMS, asked)
+        cursor.execute(_TEAMS, {"names": list(permissions), "viewing": viewing, "people": list(people)})
         for one, name, team in cursor.fetchall():
             found[one, name].add(team)
     return {key: frozenset(teams) for key, teams in found.items()}
@@ -114,7 +128,8 @@ def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str]
 
 def own_teams(user: Any) -> QuerySet[Group]:
     """Return the teams that this person is a member of, whatever they may do there."""
-    return Group.objects.filter(pk__in=user.groups.values("pk"))
+    teams: QuerySet[Group] = user.groups.all()
+    return teams
 
 
 def everywhere(user: Any, *permissions: str) -> bool:

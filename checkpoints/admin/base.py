@@ -21,6 +21,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from checkpoints.access.permissions import everywhere
 from checkpoints.postgresql.capped_count import capped
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ class OfAllTeams(Mixed):
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who may see everything."""
-        return request.user.has_perm(ALL)
+        return everywhere(request.user, ALL)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Allow those who may see everything."""
-        return request.user.has_perm(ALL)
+        return everywhere(request.user, ALL)
 
 
 class ReadOnlyAdmin(OfAllTeams, AnyAdmin):

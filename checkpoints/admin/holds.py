@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from checkpoints import actors
+from checkpoints.access.permissions import everywhere
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
@@ -203,7 +204,7 @@ class HoldAdmin(Holds):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Allow whoever may set legal holds and may see everything."""
-        return request.user.has_perm(MAY) and request.user.has_perm(ALL)
+        return everywhere(request.user, MAY, ALL)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Hold what was named, with its event."""
@@ -236,7 +237,7 @@ class HoldAdmin(Holds):
         """Add the button that frees a legal hold, for those who may."""
         held = self.get_object(request, object_id)
         legal = held is not None and held.kind == Hold.Kind.LEGAL and held.freed_at is None
-        may = {"may_release": legal and request.user.has_perm(MAY), "held": held}
+        may = {"may_release": legal and everywhere(request.user, MAY), "held": held}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | may)
 
 

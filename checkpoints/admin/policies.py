@@ -11,6 +11,7 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 
 from checkpoints import actors
+from checkpoints.access.permissions import everywhere
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
@@ -142,15 +143,15 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return request.user.has_perm(ALL) and super().has_add_permission(request)
+        return everywhere(request.user, ALL) and super().has_add_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return request.user.has_perm(ALL) and super().has_change_permission(request, obj)
+        return everywhere(request.user, ALL) and super().has_change_permission(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Add the button of a dry run, for those who may."""
-        may = {"may_look": request.user.has_perm("checkpoints.prune_checkpoints")}
+        may = {"may_look": everywhere(request.user, "checkpoints.prune_checkpoints")}
         return super().changelist_view(request, (extra_context or {}) | may)
 
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:

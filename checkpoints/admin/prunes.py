@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from checkpoints import actors, tasks
+from checkpoints.access.permissions import everywhere
 from checkpoints.models import Prune
 from checkpoints.retention import policies, prunes, telling
 from checkpoints.retention.errors import PruneRefused
@@ -86,7 +87,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         """Begin a dry run."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perms((MAY, ALL)):
+        if not everywhere(request.user, MAY, ALL):
             raise PermissionDenied
         prune = prunes.begin(by=actors.of_user(request.user))
         if not prunes.look(prune, seconds=AT_ONCE):
@@ -97,7 +98,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         """Order the removal of what was shown; refuse where the policies have changed since."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perms((MAY, ALL)):
+        if not everywhere(request.user, MAY, ALL):
             raise PermissionDenied
         found = get_object_or_404(Prune, pk=prune)
         try:
@@ -113,7 +114,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
         """End the prune under way; what is removed by then stays removed."""
         if request.method != "POST":
             return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not request.user.has_perms((MAY, ALL)):
+        if not everywhere(request.user, MAY, ALL):
             raise PermissionDenied
         found = get_object_or_404(Prune, pk=prune)
         try:
@@ -142,7 +143,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
             "lines": telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),
             "seen": bytes(prune.digest).hex(),
-            "may_apply": request.user.has_perm(MAY),
+            "may_apply": everywhere(request.user, MAY),
             "changed": changed(prune),
             "since": telling.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
             "faults": prune.lines.exclude(fault="").order_by("run_id")[:PAGE],

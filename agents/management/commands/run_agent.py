@@ -16,6 +16,7 @@ from agents.runs.start import checked, start_run
 from agents.serving import absence
 from approvals.models import Gate
 from checkpoints import actors
+from checkpoints.access.permissions import own_teams
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values.canonical_json import parse
@@ -149,7 +150,7 @@ def team_named(name: str, user: User | None) -> Group:
                 f"There is no team named {name}; known: {_known_teams()}. Give one with --team NAME, or make it in the "
                 "administration: Teams, Add."
             ) from error
-    teams = list(user.groups.all()) if user else list(Group.objects.all()[:2])
+    teams = list(own_teams(user)) if user else list(Group.objects.all()[:2])
     if len(teams) == 1:
         return teams[0]
     raise CommandError(
