@@ -47,7 +47,7 @@ class Database:
         return {
             "DATABASE_URL": self.url(APPLICATION),
             "DATABASE_OWNER_URL": self.url(OWNER),
-            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "DJANGO_SETTINGS_MODULE": "tests.rolling_updates.later_release",
         }
 
     @contextmanager
@@ -90,7 +90,7 @@ def _migrated(servers: Session) -> Database:
     made = Database("released", servers)
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as admin:
         roles.create_database(admin, made.name, OWNER)
-    owner = made.environment | {"DATABASE_URL": made.url(OWNER)}
+    owner = made.environment | {"DATABASE_URL": made.url(OWNER), "DJANGO_SETTINGS_MODULE": "config.settings"}
     done = run(sys.executable, "-c", _TO_THE_RELEASE, env=owner, within=300)
     assert done.returncode == 0, done.stderr
     return made

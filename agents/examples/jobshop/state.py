@@ -92,7 +92,7 @@ class Downtime(Noun):
 
 
 class Schedule(Noun):
-    """A schedule in the form in which a gate draws it (approvals.presentation.gantt).
+    """A schedule in the form in which a gate draws it (approvals.presentation.drawing.gantt).
 
     `operations` has a row of six for each: job, index within the job, machine, start, end, and 0 where it starts as
     planned, 1 where it starts at another time, 2 where it has also come to another place in its machine's order.
