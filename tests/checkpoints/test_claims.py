@@ -167,8 +167,9 @@ def test_a_run_stays_frozen_until_a_person_takes_it_over_whatever_the_reason_say
         return Run.objects.get(pk=run.pk).frozen
 
     claims.release(claim, status="failed", reason="A row", freeze=True, by=SYSTEM)
-    assert frozen()
-    claims.release(claims.take_over(run, ANN), status="queued", freeze=frozen(), by=ANN)  # to settle first
+    was = frozen()
+    assert was
+    claims.release(claims.take_over(run, ANN), status="queued", freeze=was, by=ANN)  # to settle first
     assert not frozen()
     claims.release(take(run), status="failed", reason="A row", by=SYSTEM)
     assert frozen(), "settled, and as it was before"
