@@ -1,4 +1,4 @@
-"""Small plans, and runs of them on the model engine, for the tables of tests."""
+"""Small plans, and histories of their runs, for the tables of tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gate(name: str, reads: str = "", **more: Any) -> StepSpec:
 
 
 def engine(spec: PlanSpec, methods: Mapping[str, Method]) -> Engine:
-    """A model engine; a gate asks unless its method says otherwise, any other step without one writes nothing."""
+    """Runs of a plan; a gate asks unless its method says otherwise, any other step without one writes nothing."""
     known = {each.name: (lambda engine, *read: True) if each.kind == "gate" else _nothing for each in spec.steps}
     return Engine(spec, {**known, **methods})
 

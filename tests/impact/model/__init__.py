@@ -1,7 +1,7 @@
-"""A small engine over plain data, with the rules of reuse, adoption, settling and standing, and nothing else.
+"""Histories for the tables of tests: runs of small plans, kept as plain data, in the words of an impact.
 
-It runs the plans of the tests, whose steps are functions of what they read, and gives the facts of what it did as an
-impact reads them. What fails, times out or is not known does not happen here.
+A plan's steps are functions of what they read. What is reused, adopted, settled and allowed follows from the rules that
+the runner goes by, `approvals.engine_rules`; whether those foretell the runner is for tests/impact_property to say.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from approvals.impact import EffectFact, Execution, GateFact, GrantFact, History
 from approvals.impact.facts import ByHand
 
 from .deciding import Decided
-from .rows import SENT, Endless, Gate, Method, Point, Run
+from .rows import SENT, Gate, Method, Point, Run
 
-__all__ = ["Endless", "Engine", "Gate", "Method", "Point"]
+__all__ = ["Engine", "Gate", "Method", "Point"]
 
 
 class Engine(Decided):
@@ -79,7 +79,7 @@ class Engine(Decided):
             run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
             effects=effects, gates=facts, head_path=path, head_gates=gates,
             by_hand=by_hand, fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
-            next_step=points[-1].next_step, ending=bool(run.ending),
+            next_step=points[-1].next_step,
             forced=self._forced(run, points[-1].next_step),
             reopened=points[-1].step if points[-1].kind == "reopen" else "",
             sent=sum(point.digest is not None for point in points[:sent]),
@@ -121,12 +121,6 @@ class Engine(Decided):
     @staticmethod
     def _differing(at: Point, fields: Mapping[str, bytes]) -> set[str]:
         return {name for name in at.fields.keys() | fields if at.fields.get(name) != fields.get(name)}
-
-    def taken_back(self, to: str) -> bool:
-        """Whether an effect on the way to a checkpoint was undone since: nobody goes back to there."""
-        path = {(p.run, p.step, p.input_digest, p.occurrence) for p in self.path_of(to)[0] if p.kind != "gate"}
-        newest = {(row.run, row.step, row.digest, row.occurrence): row for row in self.rows}
-        return any(key in path and row.status == "undone" for key, row in newest.items())
 
     def _beside(self, run: Run, to: str) -> bool:
         places, at = [], to

@@ -8,13 +8,7 @@ from typing import Any
 
 Output = tuple[Mapping[str, Any], str | None]
 Method = Callable[..., Any]
-LANDED, OPEN = ("done", "kept"), ("done",)
-EXECUTED = ("step", "reused")
 SENT = ("input", "fork", "edit", "rewind")
-
-
-class Endless(Exception):
-    """The run went on for longer than a test wants to wait."""
 
 
 @dataclass
@@ -89,12 +83,10 @@ class Gate:
 
 @dataclass
 class Run:
-    """A run's head, its newest number, and in what it ends."""
+    """A run's head, and its newest number."""
 
     id: int
     head: str
     seq: int
     fork: bool = False
     status: str = "queued"
-    ending: str = ""
-    refused: dict[str, int] = field(default_factory=dict)  # step -> its outputs refused since one was accepted

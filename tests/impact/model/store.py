@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.cards import binding
+from approvals.engine_rules import effects
+from approvals.engine_rules.steps import EXECUTED
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.values import digests
 from checkpoints.values.ops import DROP, apply
 
-from .rows import EXECUTED, LANDED, Gate, Method, Output, Point, Row, Run
+from .rows import Gate, Method, Output, Point, Row, Run
 
 
 class Store:
@@ -21,7 +24,6 @@ class Store:
         self.rows: list[Row] = []
         self.gates: list[Gate] = []
         self.runs: dict[int, Run] = {}
-        self.clock = 0
         self.trace: list[tuple[str, str]] = []  # (ran, reused, asked, undone, kept; the step)
 
     def path(self, run: Run) -> list[Point]:
@@ -30,9 +32,6 @@ class Store:
             found.append(self.points[at])
             at = self.points[at].parent
         return found[::-1]
-
-    def _places(self, run: Run) -> list[Point]:
-        return self.path(run)
 
     def _branched(self, run: Run) -> bool:
         path = self.path(run)
@@ -74,13 +73,10 @@ class Store:
             fields[name] = digests.of_field(state[name])
         return state, fields
 
-    def _row(
-        self, run: Run, spec: StepSpec, digest: bytes, at: int, result: Output, *, generation: int = 0,
-        taken: bool = False,
-    ) -> Row:  # fmt: skip
+    def _row(self, run: Run, spec: StepSpec, digest: bytes, at: int, result: Output, *, generation: int = 0) -> Row:
         made = Row(
             len(self.rows) + 1, run.id, spec.name, digest, at, generation, spec.irreversible, spec.undo, run.head,
-            result, taken=taken,
+            result,
         )  # fmt: skip
         self.rows.append(made)
         return made
@@ -95,7 +91,7 @@ class Store:
             return None
         digest = self._input(self.points[run.head], spec)
         at = self._times(run, spec.name, digest)
-        others = [row for row in self.rows if row.run != run.id and not row.taken and row.status in LANDED]
+        others = [row for row in self.rows if row.run != run.id and effects.asked_about(row)]
         same = [row for row in others if (row.step, row.digest, row.occurrence) == (spec.name, digest, at)]
         return same[-1] if same else None
 
@@ -131,14 +127,6 @@ class Store:
         said = [gate.step, gate.kind, sorted(gate.patch)]
         return {"decision": said} if any("decision" in step.reads for step in self.plan.steps) else {}
 
-    def _now(self) -> str:
-        self.clock += 1
-        return f"word {self.clock}"
-
     def _covered(self, effect: str, gate: Gate, fields: Mapping[str, bytes]) -> dict[str, bytes]:
-        names = [step.name for step in self.plan.steps]
-        between = self.plan.steps[names.index(gate.step) + 1 : names.index(effect)]
-        written = {name for step in between for name in step.writes}
-        spec = self.plan.step(effect)
-        wanted = {*self.plan.step(gate.step).edits, *(set(spec.reads) - written)}
-        return {name: fields.get(name, b"") for name in wanted}
+        bound = binding.bound_names(self.plan, gate_step=gate.step, effect=effect)
+        return {name: fields.get(name, b"") for name in {*self.plan.step(gate.step).edits, *bound}}
