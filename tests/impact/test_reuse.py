@@ -11,7 +11,7 @@ import pytest
 from approvals.impact import Impact, Row, Target, impact
 from checkpoints.values.ops import Append, Splice
 
-from .making import edit, engine, fork, gives, plan, rewind, said, step
+from .making import edit, engine, fork, gate, gives, plan, rewind, said, step
 from .model import Engine
 
 CHAIN = plan(step("find", "name", "order"), step("price", "order", "sum"), step("tell", "sum name", "text"))
@@ -205,3 +205,24 @@ def test_how_long_a_step_took_last_is_told_and_changes_no_digest() -> None:
 
 def _slower(row: Row) -> Row:
     return replace(row, took=timedelta(seconds=9))
+
+
+def test_each_turn_of_a_loop_takes_the_output_of_its_own_turn() -> None:
+    drawn = iter([1, 2])
+    loop = plan(step("draw", "", "x"), step("look", "x", "", jumps=("draw",)))
+    made = engine(loop, {
+        "draw": lambda engine: ({"x": next(drawn)}, None),
+        "look": lambda engine, x: ({}, "draw" if x == 1 else None),
+    })  # fmt: skip
+    run = made.start(other=0)
+    made.drive(run)
+    told = impact(made.history(run), made.target_of(run, at_first(made), "edit", {"other": 1}))
+    assert said(told) == ["stands draw", "stands look"] * 2
+
+
+def test_nothing_is_certain_behind_a_gate_to_which_the_run_may_go() -> None:
+    ways = plan(step("a", "x", "y", jumps=("c",)), gate("g", "z", asks=True), step("c", "z", "w"))
+    made = engine(ways, {"a": lambda engine, x: ({"y": x}, "c")})
+    run = made.start(x=1, z=1)
+    made.drive(run)
+    assert said(rewind(made, run, "a")) == ["will a", "may ask g on a", "may c on a"]
