@@ -13,6 +13,8 @@ from django.urls import URLResolver, get_resolver
 from agents.api.protocol.problems import ANSWERED
 from checkpoints.models import Run
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_team, make_user
+from tests.factories.people import EVERYTHING
+from tests.harness.altering import nobody_may
 from tests.pages.clients import signed_in
 
 from .asking import address, ask, document, example, gate, operations, paths, takes_a_body
@@ -74,6 +76,20 @@ def test_an_account_that_was_switched_off_gets_nothing(path: str) -> None:
 @pytest.mark.parametrize("path", OF_A_TEAM)
 def test_an_outsider_is_told_that_nothing_is_there(path: str) -> None:
     assert "none that you may see" in refusal(signed_in(eve()).get(address(path)), 404)["detail"]
+
+
+@pytest.mark.parametrize("path", paths())
+def test_it_asks_the_one_place_who_may(path: str) -> None:
+    """Where that says nobody, whoever has every right in the tables gets nothing: no address has a rule of its own."""
+    client, there = signed_in(make_user("Ann Okafor", gate().team, may=EVERYTHING)), address(path)
+    methods = {method for each, method, _ in operations() if each == path}
+    with nobody_may():
+        for method in methods:
+            answer = client.get(there) if method == "get" else client.post(there, example(path), "application/json")
+            if answer.status_code == 200:
+                assert answer.json()["items"] == []
+            else:
+                refusal(answer, 403 if path in (*STARTS, "/api/webhooks") else 404)
 
 
 @pytest.mark.parametrize("path", OF_A_TEAM)

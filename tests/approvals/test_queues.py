@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -11,6 +12,7 @@ from approvals.gates import reading
 from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
+from checkpoints.access.token_scope import Bounds
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
 
 
@@ -61,3 +63,15 @@ def test_a_queue_takes_as_many_statements_for_many_gates_as_for_few() -> None:
     with CaptureQueriesContext(connection) as many:
         Reach.of(reader).gates(MINE, most=5)
     assert len(many) == len(few) == 4
+
+
+def test_a_token_of_one_team_shows_the_same_gates_in_lists_and_on_their_pages() -> None:
+    """A list left out what its owner reviews for the team as a member of another, while the gate's page showed it."""
+    team, finance = make_team(), make_team("Finance")
+    lent, own = make_gate(policy=make_policy(team, groups=(finance,))), make_gate(team=finance)
+    for bound, shown in ((team, {lent}), (finance, {own}), (None, {lent, own})):
+        reader: Any = bob(finance)
+        reader.bounds = Bounds(bound.pk if bound else None)
+        assert set(Gate.objects.visible_to(reader)) == shown
+        assert {gate for gate in (lent, own) if reading.shown(gate.pk, to=reader)} == shown
+        assert set(Reach.of(reader).ids(ALL, most=100)) == {gate.pk for gate in shown}

@@ -9,6 +9,9 @@ from django.contrib.auth.models import Group, Permission, User
 REVIEWER = ("checkpoints.view_run", "approvals.decide_gate")
 MEMBER = (*REVIEWER, "checkpoints.start_run", "checkpoints.rewind_run")
 READER = ("checkpoints.view_run",)
+EVERYTHING = (
+    *MEMBER, "approvals.reveal_secret", "approvals.manage_webhooks", "checkpoints.view_audit", "checkpoints.erase_text",
+)  # fmt: skip
 
 
 def unique(name: str) -> str:

@@ -21,7 +21,9 @@ from checkpoints.models import Event
 from checkpoints.runs import notes
 from checkpoints.values import artifacts
 from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
+from tests.factories.people import EVERYTHING
 from tests.factories.tokens import make_token
+from tests.harness.altering import nobody_may
 from tests.pages.clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
@@ -146,6 +148,25 @@ def test_an_outsider_is_told_that_nothing_is_there(route: str) -> None:
     outsider = signed_in(eve())
     answer = outsider.post(address(route), form_of(gate())) if route in WRITTEN else outsider.get(address(route))
     assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("route", OF_A_TEAM)
+def test_it_asks_the_one_place_who_may(route: str) -> None:
+    """Where that says nobody, whoever has every right in the tables gets nothing: no address has a rule of its own."""
+    there, member = address(route), signed_in(make_user("Ann Okafor", gate().team, may=EVERYTHING))
+    with nobody_may():
+        answer = member.post(there, form_of(gate())) if route in WRITTEN else member.get(there)
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("route", [route for route, name in OURS.items() if name in LISTS])
+def test_a_list_asks_the_one_place_who_may(route: str) -> None:
+    member = signed_in(make_user("Ann Okafor", gate().team, may=EVERYTHING))
+    with nobody_may():
+        answer = member.get(address(route), {"q": gate().title})
+    assert answer.status_code == 200
+    shown = (f"/gates/{gate().pk}/", f"/runs/{gate().run_id}/", f"/{gate().run.plan.agent}/")
+    assert not [each for each in shown if each in answer.content.decode()]
 
 
 @pytest.mark.parametrize("route", list(OURS))

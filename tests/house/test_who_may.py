@@ -1,0 +1,121 @@
+"""Who may is asked of checkpoints.access.permissions, and who is kept apart of approvals.policy.separation, alone.
+
+The source is walked: whatever else names the tables behind permissions, asks Django for them, or compares a person with
+whoever started a run, is a copy of a rule, and a copy that is forgotten is a hole.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.session import ROOT
+
+APPS = ("agents", "approvals", "checkpoints", "config")
+PLACES = {Path("checkpoints/access/permissions.py"), Path("approvals/policy/separation.py")}
+TABLES = re.compile(
+    r"\b(auth_user_groups|auth_permission|auth_group_permissions|auth_user_user_permissions|approvals_policy_groups"
+    r"|is_superuser(?=\W*(AND|OR|THEN|IS|=|\)))|(?:started_by|asked_by)_id)\b"
+)
+SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|AND)\b|%s|\$\d")
+ASKED = {
+    "has_perm", "has_perms", "has_module_perms", "get_all_permissions", "get_group_permissions", "is_superuser",
+    "user_permissions", "groups", "started_by_id", "asked_by_id",
+}  # fmt: skip
+FILTERS = {"filter", "exclude", "get", "Q"}
+LOOKUP = re.compile(r"(?:^|__)(groups|user_permissions|permissions|is_superuser|started_by|asked_by)(?:_id)?(?:__|$)")
+OF_CHANNELS = {"self", "access", "ear"}  # whose groups are the audiences of facts
+
+EXCEPTIONS = {
+    ("approvals/admin/accounts.py", "groups"): "the page on which people are put into teams lists and compares them",
+    ("approvals/admin/accounts.py", "is_superuser"): "of the account that is changed, not of who changes it",
+    ("approvals/admin/accounts.py", "user_permissions"): "the page on which permissions are given",
+    ("approvals/admin/teams.py", "groups"): "the page on which people are put into teams",
+    ("approvals/policy/policy_versions.py", "groups"): "writes whom people chose as reviewers, and its event",
+    ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
+    ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",
+    ("config/local/seed.py", "user_permissions"): "makes the people of the sample data",
+    ("agents/api/programs/withdrawals.py", "started_by_id"): "whose own program asks, which the API's door has let in",
+    ("agents/runs/query.py", "started_by_id"): "a filter of a list, over the teams that the reader sees",
+}
+
+
+def named_in(source: str) -> set[str]:
+    """Return the names by which a module asks who may, or who is kept apart, for itself."""
+    return set(_named(ast.parse(source)))
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value):
+            yield from (match[1] for match in TABLES.finditer(node.value))
+        elif isinstance(node, ast.Attribute) and node.attr in ASKED:
+            match = node.attr == "groups" and id(node) in called  # of a regular expression
+            if not match and not (isinstance(node.value, ast.Name) and node.value.id in OF_CHANNELS):
+                yield node.attr
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            keywords = [each.arg or "" for each in node.keywords] if name in FILTERS else []
+            yield from (match[1] for each in keywords if (match := LOOKUP.search(each)))
+
+
+def copies() -> set[tuple[str, str]]:
+    """Return (module, name) of everything that asks for itself beside the places that may."""
+    found = set()
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            module = path.relative_to(ROOT)
+            if "migrations" not in module.parts and module not in PLACES:
+                found |= {(str(module), name) for name in named_in(path.read_text())}
+    return found
+
+
+def test_nothing_else_asks_for_itself() -> None:
+    assert copies() - EXCEPTIONS.keys() == set()
+
+
+def test_every_exception_is_still_one() -> None:
+    assert EXCEPTIONS.keys() - copies() == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ('SQL = "SELECT FROM auth_user_groups member WHERE member.user_id = $1"', "auth_user_groups"),
+        ('SQL = f"{A} JOIN auth_permission granted ON true"', "auth_permission"),
+        ('SQL = "... FROM auth_user one WHERE one.is_superuser AND one.id = %s"', "is_superuser"),
+        ('SQL = "SELECT group_id FROM approvals_policy_groups"', "approvals_policy_groups"),
+        ('SQL = "NOT (r.started_by_id = %s)"', "started_by_id"),
+        ("may = request.user.has_perm('checkpoints.view_run')", "has_perm"),
+        ("teams = user.groups.all()", "groups"),
+        ("who = list(gate.policy.groups.all()) or [gate.team]", "groups"),
+        ("links = Policy.groups.through.objects.all()", "groups"),
+        ("if by.is_superuser: pass", "is_superuser"),
+        ("refused = gate.run.started_by_id == user.pk", "started_by_id"),
+        ("mine = Gate.objects.exclude(run__started_by=user)", "started_by"),
+        ("seen = Group.objects.filter(permissions__codename='view_run')", "permissions"),
+        ("mine = Policy.objects.filter(Q(groups__in=teams))", "groups"),
+    ],
+)
+def test_a_copy_is_found(source: str, name: str) -> None:
+    assert named_in(source) == {name}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found.groups()",
+        "heard = sorted(access.groups)",
+        'FIELDS = ("username", "is_superuser", "groups")',
+        '"""Superusers are in auth_user_groups like anybody."""',
+        "run = start_run(name, started_by=by)",
+        "teams_where(user, 'checkpoints.view_run')",
+    ],
+)
+def test_what_asks_nothing_is_let_pass(source: str) -> None:
+    assert named_in(source) == set()
