@@ -41,7 +41,7 @@ AND kind.app_label || '.' || granted.codename = ANY(%(viewing)s)
 
 
 class Right(models.Model):
-    """A row of the view: this person has this permission in this team. Who has it in two ways has two rows."""
+    """A row of the view: this person has this permission in this team."""
 
     pk = models.CompositePrimaryKey("team_id", "user_id", "app", "codename")
     team_id = models.IntegerField()
@@ -110,8 +110,8 @@ def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[i
     found: dict[int, set[int]] = {team: set() for team in teams}
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, {**_named(permission), "teams": list(teams)})
-        for team, person in cursor.fetchall():
-            found[team].add(person)
+        for team, one in cursor.fetchall():
+            found[team].add(one)
     return found
 
 

@@ -55,8 +55,8 @@ def _named(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value):
             yield from (match[1] for match in TABLES.finditer(node.value))
         elif isinstance(node, ast.Attribute) and node.attr in ASKED:
-            match = node.attr == "groups" and id(node) in called  # of a regular expression
-            if not match and not (isinstance(node.value, ast.Name) and node.value.id in OF_CHANNELS):
+            of_pattern = node.attr == "groups" and id(node) in called  # what a regular expression found
+            if not of_pattern and not (isinstance(node.value, ast.Name) and node.value.id in OF_CHANNELS):
                 yield node.attr
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -21,7 +21,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from approvals.gates import reading
 from approvals.live import page_frame
+from checkpoints.access.permissions import Person
+from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.store import save_statements
 from tests.harness import clusters
 from tests.harness.session import DATABASE, Session
@@ -83,7 +86,8 @@ def prepared() -> dict[str, str]:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
         found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
-    found["frames"] = page_frame._statement(1, True, False).sql
+    reader = Person(1, True, False, EVERYTHING)
+    found["frames"], found["gates"] = page_frame._statement(reader).sql, reading._beside(reader).sql
     return found
 
 
