@@ -18,7 +18,7 @@ from approvals.impact.result import Repeat
 from approvals.models import Decision, Gate, Proposal
 from checkpoints.values import digests
 
-from .next_proposal import Next
+from .edit import Next
 from .submission import Submission, back_to
 
 Verdict = Decision.Verdict

@@ -6,14 +6,16 @@ own validator as a whole state, and its normal form is what others see, what is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from approvals.cards import fitting
 from approvals.cards.action import Action, pinned_faults
 from approvals.cards.card import Card, scrubbed
 from approvals.errors import EditRefused, Invalid, Problem, problem
+from approvals.models import Decision
 from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
@@ -22,17 +24,19 @@ from checkpoints.values import json_pointer, patch
 
 from . import validators
 
+Verdict = Decision.Verdict
 NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit:
-    """A valid edit. `patch` leads from the gate's saved state to `state`."""
+class Next:
+    """The proposal that replaces the current one. `patch` leads from the gate's saved state to what it asks for."""
 
     card: Card
-    state: dict[str, Any]
     patch: list[dict[str, Any]]
-    changed: tuple[str, ...]  # ids of the actions whose arguments are new
+    answer: Any = None
+    changed: tuple[str, ...] = ()  # ids of the actions that are asked about in another way than before
+    kind: Verdict = Verdict.EDIT
 
 
 def edited(
@@ -44,7 +48,7 @@ def edited(
     standing: Sequence[dict[str, Any]],
     arguments: Mapping[str, Any],
     offered: Sequence[str],
-) -> Edit:
+) -> Next:
     """Apply new `arguments`, by action id, to the current proposal.
 
     `saved` is the gate's state, `standing` the JSON Patch of the current proposal, `offered` the pointers
@@ -56,20 +60,26 @@ def edited(
     after = state
     for action in sorted(wanted, key=lambda a: len(a.pointer)):
         after = patch.put(after, action.pointer, arguments[action.id])
-    valid = normal(card, plan, after)
+    valid = normal(plan, after, partial(located, card))
     for action in wanted:
         _refuse_dropped(action, arguments[action.id], valid)
         state = patch.put(state, action.pointer, json_pointer.find(valid, action.pointer))
     _refuse_beside(card, wanted, state)
+    made = drawn(card, plan, step, state, saved)
+    if not made.changed:
+        raise Invalid([problem(NOTHING)])
+    if long := [problem(told, action=each.id) for each in made.card.actions for told in pinned_faults(each)]:
+        raise Invalid(long)
+    return made
+
+
+def drawn(card: Card, plan: Plan, step: str, state: dict[str, Any], saved: Mapping[str, Any]) -> Next:
+    """Return the proposal that an edit to `state` makes. Raises Invalid where it does not fit a registered tool."""
     final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
-    if not changed:
-        raise Invalid([problem(NOTHING)])
-    drawn = redrawn(card, plan, step, state).with_arguments(final)
-    if long := [problem(told, action=each.id) for each in drawn.actions for told in pinned_faults(each)]:
-        raise Invalid(long)
-    fitting.refuse_unfit(drawn, changed)
-    return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+    made = redrawn(card, plan, step, state).with_arguments(final)
+    fitting.refuse_unfit(made, changed)
+    return Next(card=made, patch=patch.diff(dict(saved), state), changed=changed)
 
 
 def _kept(action: Action | None, new: Any) -> Any:
@@ -128,20 +138,19 @@ def _beyond(action: Action, pointer: str) -> Problem:
     return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
 
 
-def normal(card: Card, plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state in the agent's own model's form. Raises Invalid, each fault at the action that it is in."""
+def normal(plan: Plan, state: dict[str, Any], told: Callable[[str, str], Problem]) -> dict[str, Any]:
+    """Return the state in the agent's own model's form. Raises Invalid; `told` gives what is wrong at a place."""
     try:
         valid, faults = validators.validated(plan, state)
     except validators.NoValidator as unknown:
-        raise Invalid([problem(str(unknown))]) from unknown
+        raise Invalid([told(str(unknown), "")]) from unknown
     if faults:
-        raise Invalid([_located(card, fault) for fault in faults])
+        raise Invalid([told(fault["message"], fault["pointer"]) for fault in faults])
     return valid
 
 
-def _located(card: Card, fault: validators.Fault) -> Problem:
+def located(card: Card, message: str, place: str) -> Problem:
     """Attribute a fault of the state to the innermost action whose arguments it is in."""
-    place, message = fault["pointer"], fault["message"]
     owners = [a for a in card.actions if a.pointer and json_pointer.covers(a.pointer, place)]
     if not owners:
         return problem(message, at=place)
@@ -195,8 +204,8 @@ def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
     asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
     """
     observed = {each.observes: each.value for each in card.preconditions}
-    drawn = validators.redrawn(plan, step, state, observed)
-    if drawn is None:
+    anew = validators.redrawn(plan, step, state, observed)
+    if anew is None:
         return replace(card, amount="")
-    words = scrubbed(drawn, redact.veil(spec_of(plan).state_schema).words(state))
+    words = scrubbed(anew, redact.veil(spec_of(plan).state_schema).words(state))
     return replace(card, title=words.title, summary=words.summary, amount=words.amount)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from approvals.cards import fitting
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.impact.walk import DECISION
@@ -19,8 +18,8 @@ from checkpoints.models import Plan
 from checkpoints.runs.plans import StepSpec, spec_of
 from checkpoints.values import json_pointer, patch
 
-from . import edit, validators
-from .edit import Edit
+from . import edit
+from .edit import Next
 
 PART = "state"  # of a problem: its pointer is a place within the whole state
 NOT_OFFERED = (
@@ -38,7 +37,7 @@ def rewritten(
     saved: Mapping[str, Any],
     standing: Sequence[dict[str, Any]],
     wanted: Mapping[str, Any],
-) -> Edit:
+) -> Next:
     """Propose the state `wanted` instead of the current one; else as edit.edited.
 
     A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.
@@ -49,17 +48,13 @@ def rewritten(
     if patch.same(dict(wanted), before):
         raise Invalid([fault(edit.NOTHING)])
     _refuse_kept(card, spec_of(plan).step(step), before, wanted)
-    valid = _normal(plan, dict(wanted))
+    valid = edit.normal(plan, dict(wanted), fault)
     refused = [fault("The agent's state has no such place; take it out.", at) for at in edit.dropped(wanted, valid)]
     if refused:
         raise EditRefused(refused)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
     state = {name: before[name] if name in stays else valid[name] for name in wanted}
-    final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
-    changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
-    drawn = edit.redrawn(card, plan, step, state).with_arguments(final)
-    fitting.refuse_unfit(drawn, changed)
-    return Edit(card=drawn, state=state, patch=patch.diff(dict(saved), state), changed=changed)
+    return edit.drawn(card, plan, step, state, saved)
 
 
 def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,13 +129,3 @@ def _alike(name: str, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> b
     if name not in before or name not in wanted:
         return name not in before and name not in wanted
     return patch.same(before[name], wanted[name])
-
-
-def _normal(plan: Plan, wanted: dict[str, Any]) -> dict[str, Any]:
-    try:
-        valid, faults = validators.validated(plan, wanted)
-    except validators.NoValidator as unknown:
-        raise Invalid([fault(str(unknown))]) from unknown
-    if faults:
-        raise Invalid([fault(each["message"], each["pointer"]) for each in faults])
-    return valid

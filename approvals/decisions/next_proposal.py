@@ -7,7 +7,7 @@ preview is refused where the decision would be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -27,23 +27,12 @@ from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
 from . import edit, edit_state, per_action, uploads
-from .edit import Edit
+from .edit import Next
 from .lost_race import lost_race
 from .submission import Submission, Verdict, check_form
 
 UNFILLED = "Fill this in: nothing can be approved without it."
 UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Next:
-    """The proposal that replaces the current one after a decision."""
-
-    card: Card
-    answer: Any
-    patch: list[dict[str, Any]]
-    changed: tuple[str, ...] = ()
-    kind: Verdict = Verdict.EDIT
 
 
 def put(reading: Reading, *, by: User, said: Submission) -> tuple[Submission, Word | None, Next | None]:
@@ -90,14 +79,12 @@ def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None
             card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
             by=actors.of_user(by).name,
         )  # fmt: skip
-        if same(made.card.to_json(), card.to_json()):
-            return None
-        return Next(card=made.card, answer=None, patch=made.patch, changed=made.changed, kind=per_action.named(word))
+        return None if same(made.card.to_json(), card.to_json()) else made
     if said.verdict == Verdict.EDIT:
         if card.question is not None:
             raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
         edit = _edited(gate, standing, said)
-        return Next(card=_revived(edit.card, edit.changed), answer=None, patch=edit.patch, changed=edit.changed)
+        return replace(edit, card=_revived(edit.card, edit.changed))
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
         return None if same(answer, body["answer"]) else Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
@@ -106,7 +93,7 @@ def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None
     return None
 
 
-def _edited(gate: Gate, standing: Proposal, said: Submission) -> Edit:
+def _edited(gate: Gate, standing: Proposal, said: Submission) -> Next:
     """Apply an edit to the current proposal: to its actions, or to the whole state where the policy allows that."""
     over: dict[str, Any] = {
         "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from approvals.cards import verdicts
@@ -24,19 +25,11 @@ from checkpoints.values.patch import same
 
 from . import edit as editing
 from . import validators
+from .edit import Next
 from .submission import Submission, Verdict
 
 QUOTED = 80  # characters of a title in somebody's comment
 UNCHANGED = "Nothing of it is different from what is proposed; approve it, or change a value."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixed:
-    """The card that a decision asks for. `patch` leads from the gate's saved state to what it makes of that."""
-
-    card: Card
-    patch: list[dict[str, Any]]
-    changed: tuple[str, ...]  # ids of the actions that are asked about in another way than before
 
 
 def mixed(
@@ -48,7 +41,7 @@ def mixed(
     saved: Mapping[str, Any],
     standing: Sequence[dict[str, Any]],
     by: str,
-) -> Mixed:
+) -> Next:
     """Apply the decision to the current proposal. Raises EditRefused and Invalid with every problem at once.
 
     An action that is refused loses what others had edited in it: nothing of it is written.
@@ -69,7 +62,7 @@ def mixed(
         made, operations = _as_left(asked, card, plan, step, state), base
     pairs = zip(made.actions, card.actions, strict=True)
     changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
-    return Mixed(card=made, patch=operations, changed=changed)
+    return Next(card=made, patch=operations, changed=changed, kind=named(word))
 
 
 def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
@@ -140,7 +133,7 @@ def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, 
     """Return the card where nothing is edited anew; what relied on an edit that is refused now is checked."""
     if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
         return asked
-    editing.normal(asked, plan, state)
+    editing.normal(plan, state, partial(editing.located, asked))
     return editing.redrawn(asked, plan, step, state)
 
 

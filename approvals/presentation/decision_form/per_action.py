@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from approvals.cards import verdicts
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.decisions import per_action
-from approvals.decisions.per_action import Mixed
+from approvals.decisions.edit import Next
 from approvals.errors import DecisionRefused
 from approvals.models import Gate, Proposal
 from checkpoints import actors
@@ -22,7 +22,7 @@ from .actions import Typed
 from .verdict_choice import Chosen
 
 
-def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Mixed | None:
+def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Next | None:
     """Return what the choices ask for; None where they are no valid decision, or reject all of them.
 
     Reasons that are still missing do not change the result, and an action without a choice stays as it is.

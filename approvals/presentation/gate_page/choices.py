@@ -8,7 +8,7 @@ from functools import cached_property
 
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact
-from approvals.decisions.per_action import Mixed
+from approvals.decisions.edit import Next
 from approvals.english import quoted
 from approvals.gates import closing
 from approvals.impact import Impact, Verdict
@@ -198,7 +198,7 @@ class Choices:
         return quoted(map(self.page.plan.title_of, steps))
 
     @cached_property
-    def mix(self) -> Mixed | None:
+    def mix(self) -> Next | None:
         """Return what the choices so far ask for; None where that is just the current proposal, or all are rejected."""
         if not (self.page.several and self.page.each):
             return None
