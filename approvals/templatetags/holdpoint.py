@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -38,14 +38,13 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values import json_pointer
 
 register = template.Library()
+register.simple_tag(icons.icon)
+register.simple_tag(text_diff.render, name="word_changes")
+register.simple_tag(files.address, name="artifacts_of")
+register.filter("file_words", files.words)
+register.filter("lasting", times.lasting)
 # Possessive, so it never backtracks: a text of backticks alone would take the square of its length.
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
-
-
-@register.simple_tag
-def icon(name: str, size: str = "") -> SafeString:
-    """Render an icon of static/icons.svg: `{% icon "check" size="s" %}`."""
-    return icons.icon(name, size)
 
 
 @register.simple_tag(takes_context=True)
@@ -120,11 +119,7 @@ def untrusted_plain(value: object) -> str:
 @register.filter
 def untrusted_value(value: Any) -> SafeString:
     """Render any JSON value, written as it will run: strings as they are, the rest as JSON."""
-    if files.is_plain(value):
-        return files.render(value)
-    if isinstance(value, (dict, list)) and value:
-        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2))
-    return tree.scalar(value)
+    return value_of(value, "")
 
 
 @register.simple_tag
@@ -177,18 +172,6 @@ def untrusted_whole(value: Any) -> SafeString:
 
 
 @register.simple_tag
-def word_changes(before: str, after: str) -> SafeString:
-    """Render the difference of two texts, word by word."""
-    return text_diff.render(before, after)
-
-
-@register.simple_tag
-def artifacts_of(gate_id: int) -> str:
-    """Return the address of a gate's files; a file's own has its digest further in."""
-    return files.address(gate_id)
-
-
-@register.simple_tag
 def upload_limit() -> int:
     """Return the size of the largest file that a reviewer may put into an edit, in bytes."""
     return int(settings.HOLDPOINT_UPLOAD_LIMIT)
@@ -198,12 +181,6 @@ def upload_limit() -> int:
 def file_line(value: Any, artifacts: str = "") -> SafeString:
     """Render a reference to a file; with a link to it where `artifacts` is the address of the files."""
     return files.render(value, artifacts=artifacts, folded=True) if files.is_plain(value) else untrusted_value(value)
-
-
-@register.filter
-def file_words(text: str) -> str:
-    """Say in words which file a file field refers to."""
-    return files.words(text)
 
 
 @register.filter
@@ -277,9 +254,3 @@ def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
     """Return two letters for an avatar."""
     words = (user if isinstance(user, str) else person(user)).split()
     return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()
-
-
-@register.filter
-def lasting(span: timedelta) -> str:
-    """Say how long, in words: `25 min`."""
-    return times.lasting(span)

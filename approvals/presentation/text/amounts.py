@@ -23,11 +23,8 @@ def in_words(value: Any, currency: str) -> str:
     A currency that has no name here is written by its code, and a part smaller than its coins digit by digit, so that
     nothing is rounded away. "" for what is no amount.
     """
-    try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
-        return ""
-    if isinstance(value, bool) or not amount.is_finite() or abs(amount) >= LARGEST:
+    amount = _amount(value)
+    if amount is None:
         return ""
     amount = amount.normalize()
     decimals = max(-int(amount.as_tuple().exponent), 0)
@@ -45,11 +42,8 @@ def in_words(value: Any, currency: str) -> str:
 
 def written(value: Any, currency: str) -> str:
     """Write `1264.1` of "EUR" as "€1,264.10", of "SEK" as "1,264.10 SEK"; "" if no amount. Nothing is rounded."""
-    try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
-        return ""
-    if isinstance(value, bool) or not amount.is_finite() or abs(amount) >= LARGEST:
+    amount = _amount(value)
+    if amount is None:
         return ""
     decimals = max(-int(amount.normalize().as_tuple().exponent), 2)
     sign, figures = "-" if amount < 0 else "", f"{abs(amount):,.{decimals}f}"
@@ -71,3 +65,11 @@ def grouped(value: Any) -> SafeString | None:
     threes = ((rest[at : at + 3],) for at in range(0, len(rest), 3))
     gaps = format_html_join("", '<span class="thousands">{}</span>', threes)
     return format_html("{}{}{}", first, gaps, decimals or "")
+
+
+def _amount(value: Any) -> Decimal | None:
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return None if isinstance(value, bool) or not amount.is_finite() or abs(amount) >= LARGEST else amount
