@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,6 @@ from approvals.impact.repeats import repeats
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
-from checkpoints.store import Snapshot
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
@@ -29,16 +28,8 @@ from .impact_sources import history_of
 class Foretold:
     """The impacts of one gate; the history is read once, when the first is asked for."""
 
-    def __init__(
-        self, gate: Gate, card: Card, standing: Sequence[Op], *, saved: Callable[[], Snapshot] | None = None
-    ) -> None:
+    def __init__(self, gate: Gate, card: Card, standing: Sequence[Op]) -> None:
         self.gate, self.card, self.standing = gate, card, list(standing)
-        self._saved = saved or (lambda: gate.saved)
-
-    @cached_property
-    def snapshot(self) -> Snapshot:
-        """Return what the gate shows. Raises NotVerified."""
-        return self._saved()
 
     @cached_property
     def history(self) -> History:
@@ -48,14 +39,14 @@ class Foretold:
     def fact(self) -> GateFact:
         found = next((each for each in self.history.gates if each.id == self.gate.pk), None)
         return found or GateFact(
-            id=self.gate.pk, run=self.gate.run_id, seq=self.snapshot.seq, step=self.gate.step, input_digest=None,
+            id=self.gate.pk, run=self.gate.run_id, seq=self.gate.saved.seq, step=self.gate.step, input_digest=None,
             recovery=self.gate.kind == Gate.Kind.RECOVERY,
         )  # fmt: skip
 
     @cached_property
     def saved(self) -> Saved:
         """Return the state that the gate shows."""
-        return Saved(self.snapshot.state, self.snapshot.fields)
+        return Saved(self.gate.saved.state, self.gate.saved.fields)
 
     def approve(self) -> Impact:
         """Foretell that people agree to the current proposal, with any edit in it."""
@@ -64,11 +55,11 @@ class Foretold:
     def with_patch(self, operations: Sequence[Op], card: Card | None = None) -> Impact:
         """Foretell agreement to the state after a JSON Patch, and to what `card` settles. Raises ValueRefused."""
         card = card or self.card
-        state = patch.apply(list(operations), self.snapshot.state)
+        state = patch.apply(list(operations), self.gate.saved.state)
         writes = {
             name: state.get(name, DROP)
-            for name in {*state, *self.snapshot.state}
-            if name not in self.snapshot.state or state.get(name) is not self.snapshot.state[name]
+            for name in {*state, *self.gate.saved.state}
+            if name not in self.gate.saved.state or state.get(name) is not self.gate.saved.state[name]
         }
         now = self.saved.with_writes(writes)
         touched = patch.touched(operations)

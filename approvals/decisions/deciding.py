@@ -40,12 +40,14 @@ from approvals.policy.vote_tally import Tally, Vote, tally
 from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
+from checkpoints.layout.snapshot import Snapshot
 from checkpoints.values.canonical_json import canonical
 
 from . import edit_state, per_action
 from .decision_impact import of_word
+from .edit import Next
 from .lost_race import lost_race
-from .next_proposal import Next, put
+from .next_proposal import put
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -56,17 +58,20 @@ class _SaidBefore(Exception):
         self.decision = decision
 
 
-def decide(gate: Gate, said: Submission, *, by: User, confirmed: Confirmed | None = None) -> Decision:
+def decide(
+    gate: Gate, said: Submission, *, by: User, confirmed: Confirmed | None = None, saved: Snapshot | None = None
+) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
-    `confirmed` is that they gave their password again, None where they did not or decide by a token. The same person's
-    same key gives the same decision again. Opens a transaction of its own. Raises a DecisionRefused: NotAllowed,
-    NotConfirmed, SecondLookNeeded, AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired,
-    GateWithdrawn, AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
+    `confirmed` is that they gave their password again, None where they did not or decide by a token; `saved` the gate's
+    state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
+    transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, SecondLookNeeded, AlreadyDecided,
+    StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
+    EditRefused or Invalid; the refusal is an event by then.
     """
     try:
         with transaction.atomic(durable=True):
-            return _take(gate.pk, by, said, confirmed)
+            return _take(gate.pk, by, said, confirmed, saved)
     except _SaidBefore as before:
         return before.decision
     except DecisionRefused as refusal:
@@ -78,12 +83,14 @@ def decide(gate: Gate, said: Submission, *, by: User, confirmed: Confirmed | Non
         raise frozen from fault
 
 
-def _take(gate_id: int, by: User, said: Submission, confirmed: Confirmed | None) -> Decision:
+def _take(gate_id: int, by: User, said: Submission, confirmed: Confirmed | None, saved: Snapshot | None) -> Decision:
     check_key(said)
     request = said.digest()
     reading = read(gate_id, user_id=by.pk, key=said.key)
     gate, standing = reading.gate, reading.standing
     evidence.check(standing)
+    if saved is not None and saved.id == gate.checkpoint:
+        gate.saved = saved
     if reading.said_before:
         _hand_out_same(gate.decisions.filter(user=by), by, said, request)
     said, word, following = put(reading, by=by, said=said)

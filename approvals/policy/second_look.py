@@ -14,7 +14,6 @@ from itertools import pairwise
 from statistics import median
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from approvals.models import Decision
@@ -50,8 +49,3 @@ def recent(user_id: int | None) -> QuerySet[Decision]:
     """Return this person's last approvals, the newest first: as many as make a streak."""
     said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
     return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]
-
-
-def due(user: User, *, now: datetime) -> Streak | None:
-    """Return the streak after which this person's next approval needs a second look; None where it needs none."""
-    return streak(list(recent(user.pk).values_list("created_at", "second_look")), now=now)

@@ -101,8 +101,7 @@ def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
 
 def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
     """Return what the gate's page reads, where the reader may see it; else 404. Raises NotVerified."""
-    found = shown_or_404(request, gate_id)
-    return GatePage(gate=found.gate, user=reader_of(request), read=found)
+    return GatePage(shown_or_404(request, gate_id), reader_of(request))
 
 
 def shown_or_404(request: HttpRequest, gate_id: int) -> Shown:

@@ -10,9 +10,8 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.errors import Invalid
 from approvals.gates import remarks
 from approvals.models import Looking
-from approvals.presentation.gate_page.page import GatePage
 
-from .access import gate_or_404, private, reader_of, verified
+from .access import gate_or_404, page_or_404, private, reader_of, verified
 from .gates import show
 
 
@@ -21,15 +20,15 @@ from .gates import show
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Say something at the gate."""
-    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    page = page_or_404(request, gate_id)
     try:
-        remarks.remark(gate, by=user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
+        remarks.remark(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
     except Invalid as refusal:
-        page = GatePage(gate=gate, user=user, unsaid=request.POST.get("text", ""))
+        page.unsaid = request.POST.get("text", "")
         told = {"title": "Nothing was said yet.", "said": refusal.errors[0]["message"], "tone": "stop", "icon": "warn"}
         return show(request, page, status=422, refusal=told)
     if request.headers.get("HX-Request") == "true":
-        return render(request, "approvals/remarks.html", {"page": GatePage(gate=gate, user=user)})
+        return render(request, "approvals/remarks.html", {"page": page})
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
 
 

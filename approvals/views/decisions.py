@@ -26,10 +26,9 @@ from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints import store
 
 from . import following
-from .access import gate_or_404, private, reader_of, verified
+from .access import page_or_404, private, verified
 from .files import form_with_files
 from .gates import show
 from .impacts import fill_in, typed
@@ -63,21 +62,23 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponseBase:
 @private
 @verified
 def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
-    gate, user = gate_or_404(request, gate_id), reader_of(request)
-    store.load_checkpoint(gate.checkpoint)  # a state that does not verify is not decided over
+    page = page_or_404(request, gate_id)
+    gate, user = page.gate, page.user
+    saved = gate.saved  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
     sent = posted.read(form, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
     if sent.problems:
-        return refused(request, gate, sent, looked_at, errors.Invalid(sent.problems))
+        return refused(request, page, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
         deciding.decide(
-            gate, Submission.of(seen=seen, key=key, **sent.decision), by=user, confirmed=step_up.of_session(request)
-        )
+            gate, Submission.of(seen=seen, key=key, **sent.decision), by=user, saved=saved,
+            confirmed=step_up.of_session(request),
+        )  # fmt: skip
     except errors.DecisionRefused as refusal:
         led = lead(request, gate, looked_at, form) if isinstance(refusal, errors.NotConfirmed) else None
-        return led or refused(request, gate_or_404(request, gate_id), sent, looked_at, refusal)
+        return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
     return following.after(request, gate_id)
 
@@ -99,11 +100,10 @@ def digest_of(request: HttpRequest) -> bytes:
 
 
 def refused(
-    request: HttpRequest, gate: Gate, sent: Posted, looked_at: Proposal, refusal: errors.DecisionRefused
+    request: HttpRequest, page: GatePage, sent: Posted, looked_at: Proposal, refusal: errors.DecisionRefused
 ) -> HttpResponse:
-    """Show the gate as it is now, why the decision was not recorded, and all that was typed."""
+    """Show the gate as it is in `page`, why the decision was not recorded, and all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
-    page = GatePage(gate=gate, user=reader_of(request))
     fill(page, sent, problems=found)
     told = words(refusal)
     told["unsent_edit"] = any(each["message"] == UNSENT for each in found)

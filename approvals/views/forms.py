@@ -18,7 +18,7 @@ from approvals.presentation.decision_form.posted import Posted
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
 
-from .access import gate_or_404, private, reader_of, verified
+from .access import page_or_404, private, verified
 from .decisions import proposal_of
 from .files import form_with_files
 from .gates import show
@@ -34,7 +34,7 @@ CHANGED = {
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the changed form: one action's where script asks for that, else the page. 409 where the gate moved on."""
-    page = GatePage(gate=gate_or_404(request, gate_id), user=reader_of(request))
+    page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
     change = request.POST.get("change", "")

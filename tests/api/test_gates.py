@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from approvals.gates.reading import shown
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints.models import Checkpoint
 from checkpoints.values.canonical_json import canonical
@@ -72,7 +73,9 @@ def test_a_gate_says_who_must_agree_and_who_has() -> None:
     gate = make_gate(policy=make_policy(team, quorum=2))
     decide(gate, other, comment="Looks <b>right</b>")
     found = ask(reader, f"/api/gates/{gate.pk}")["agreement"]
-    page = GatePage(gate=gate, user=reader).agreement
+    read = shown(gate.pk, to=reader)
+    assert read
+    page = GatePage(read, reader).agreement
     assert (found["quorum"], found["agreed"], found["who"]) == (2, 1, page.who)
     (voice,) = found["voices"]
     assert voice.pop("at")

@@ -14,7 +14,7 @@ from approvals.cards.card import RISKS, Card
 from approvals.consequences.gate import Foretold
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import Shown
-from approvals.models import Draft, Gate, Looking, Proposal
+from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, second_look
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import Confirmed
@@ -28,19 +28,16 @@ from approvals.presentation.gate_facts.step_up import StepUp
 from approvals.presentation.text import exact_call
 from approvals.schema import redact
 from checkpoints import store
-from checkpoints.access import permissions
 from checkpoints.layout.snapshot import Snapshot
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.values import patch
 
 
 @dataclass
 class AskedGate:
     """One gate as a reader sees it. Every part is read when it is first asked for."""
 
-    gate: Gate
+    read: Shown
     user: User
-    read: Shown | None = None  # where the gate was read for this page
     typed: Typed = field(default_factory=Typed)
     instead: Typed = field(default_factory=Typed)  # the values that are to be put in the place of what was proposed
     verdict: str = ""  # the choice that is selected when the page opens
@@ -61,9 +58,13 @@ class AskedGate:
     confirmed: Confirmed | None = None  # that the reader has given their password again
     unlooked: bool = False  # a second look was asked for, and the decision came without
 
-    @cached_property
+    @property
+    def gate(self) -> Gate:
+        return self.read.gate
+
+    @property
     def proposal(self) -> Proposal:
-        return self.read.standing if self.read else self.gate.standing()
+        return self.read.standing
 
     @cached_property
     def card(self) -> Card:
@@ -109,7 +110,7 @@ class AskedGate:
     @cached_property
     def snapshot(self) -> Snapshot:
         """Return the saved state that the gate shows. Raises NotVerified."""
-        return store.load_checkpoint(self.gate.checkpoint)
+        return self.gate.saved
 
     @cached_property
     def veil(self) -> redact.Veil:
@@ -130,9 +131,7 @@ class AskedGate:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return "This gate is closed."
-        if self.read:
-            return authority.reason(self.user.pk, self.read.decides, self.gate)
-        return authority.why_not(self.user, self.gate)
+        return authority.reason(self.user.pk, self.read.decides, self.gate)
 
     @property
     def may_decide(self) -> bool:
@@ -158,8 +157,7 @@ class AskedGate:
         """Return the streak of approvals after which the reader's next one needs a second look."""
         if not self.may_send:
             return None
-        now = timezone.now()
-        return second_look.streak(self.read.approvals, now=now) if self.read else second_look.due(self.user, now=now)
+        return second_look.streak(self.read.approvals, now=timezone.now())
 
     @cached_property
     def attempt(self) -> attempts.Attempt | None:
@@ -173,7 +171,7 @@ class AskedGate:
 
     @cached_property
     def agreement(self) -> agreement.Agreement:
-        return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders if self.read else None)
+        return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders)
 
     @property
     def unsent_words(self) -> str:
@@ -181,12 +179,10 @@ class AskedGate:
         fields = self.draft.fields if self.draft else {}
         return fields.get("comment") or fields.get("feedback") or ""
 
-    @cached_property
+    @property
     def looking(self) -> list[User]:
         """List the others who have this page in sight."""
-        if self.read:
-            return self.read.looking
-        return Looking.objects.people([self.gate.pk], but=self.user).get(self.gate.pk, [])
+        return self.read.looking
 
     @cached_property
     def conversation(self) -> conversation.Conversation:
@@ -201,23 +197,21 @@ class AskedGate:
         """Return the gate that replaces this one. Whoever may see this one may see that one."""
         return self.gate.replacement()
 
-    @cached_property
+    @property
     def replaced(self) -> list[int]:
         """List the withdrawn gates that this one replaces, the newest first, those that the reader may see."""
-        return self.read.replaced if self.read else self.gate.replaced(to=self.user)
+        return self.read.replaced
 
-    @cached_property
+    @property
     def sees_run(self) -> bool:
         """Tell whether the reader sees the run: a reviewer from elsewhere sees only the gate and what it shows."""
-        if self.read:
-            return self.read.sees_run
-        return permissions.may(self.user, self.gate.team_id, "checkpoints.view_run")
+        return self.read.sees_run
 
     @cached_property
     def standing_state(self) -> dict[str, Any] | None:
         """Return the saved state with any edit in the current proposal; None where whole-state edits are off."""
         allowed = whole_state.allowed(self.gate, self.card)
-        return patch.apply(self.proposal.state_patch, self.snapshot.state) if allowed else None
+        return whole_state.state_of(self.gate, self.proposal) if allowed else None
 
     @cached_property
     def whole(self) -> whole_state.Whole | None:
@@ -308,7 +302,7 @@ class AskedGate:
 
     @cached_property
     def future(self) -> Foretold:
-        return Foretold(self.gate, self.card, self.proposal.state_patch, saved=lambda: self.snapshot)
+        return Foretold(self.gate, self.card, self.proposal.state_patch)
 
     def read_ahead(self) -> None:
         """Read what the choices do before the state that is shown: both build on the same rows."""

@@ -41,7 +41,7 @@ def blamed(page: GatePage, said: Typed) -> Typed:
 def drafted(read: Shown, user: User) -> GatePage:
     """Return the page as this person left it: with their draft, if any, read against the current proposal."""
     gate, draft = read.gate, read.draft
-    page = GatePage(gate=gate, user=user, read=read)
+    page = GatePage(read, user)
     if draft is None or draft.empty or draft.sent:
         return page
     page.draft = draft
