@@ -1,6 +1,6 @@
 """One run with its people, in which one crash is asked for; whatever it breaks is recovered as in real life.
 
-Until the crash has happened every turn is a forked process that may crash; after it, turns are taken in this one.
+Until the crash has happened turns are taken in a forked process that may crash; after it, in this one.
 Nothing waits: leases and backoffs of the case's own run are aged.
 """
 

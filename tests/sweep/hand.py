@@ -1,21 +1,24 @@
-"""A warm process that forks another for each line of JSON: a worker's turn, or a person's rewind or edit.
+"""A warm process that forks workers: each line of JSON is a worker's turn, or a person's rewind or edit.
 
-The child may be made to crash (`wish`, see checkpoints.crash_points); the answer says how it ended and what points it
-passed. This process itself has no connection open, so that its children inherit none.
+A worker may be made to crash (`wish`, see checkpoints.crash_points), and does all that is asked with one wish until it
+has; the answer says what points it passed. This process itself has no connection open, so that no worker inherits one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import django
+
+from checkpoints import crash_points
 
 
 def do(asked: dict[str, Any]) -> None:
@@ -36,29 +39,48 @@ def do(asked: dict[str, Any]) -> None:
     acts[asked["do"]](run, by=by, **asked["how"])
 
 
-def forked(asked: dict[str, Any], passed: Path) -> int:
-    """Do it in a process of its own; its exit status, minus a signal's number."""
-    pid = os.fork()
-    if pid == 0:
-        from checkpoints import crash_points
+class Worker:
+    """A forked process that does one thing after the other, until one of them crashes it."""
 
-        os.environ["HOLDPOINT_CRASH"] = asked.get("wish", "")
-        code = 1
-        try:
-            with passed.open("a") as file:
-                crash_points.listen(lambda point, *_: print(point, file=file, flush=True))
-                do(asked)
-            code = 0
-        except (crash_points.Crashed, Exception):  # noqa: BLE001 - what a process does that nobody catches for
-            if asked.get("loud"):
-                traceback.print_exc()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    def __init__(self, wish: str, passed: Path) -> None:
+        self.wish = wish
+        ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            ours.close()
+            work(theirs.makefile("rw"), wish, passed)
+        theirs.close()
+        self.orders = ours.makefile("rw")
+        ours.close()
+
+    def do(self, line: str) -> bool:
+        """Hand it a line and wait; tell whether it is still alive."""
+        self.orders.write(line)
+        self.orders.flush()
+        return bool(self.orders.readline())
+
+    def end(self) -> None:
+        """Wait for its end, which it comes to when there is nothing more to do."""
+        self.orders.close()
+        os.waitpid(self.pid, 0)
+
+
+def work(orders: TextIO, wish: str, passed: Path) -> None:
+    """Be a worker. Returns never."""
+    os.environ["HOLDPOINT_CRASH"] = wish
+    try:
+        # What a process does that nobody catches for.
+        with suppress(crash_points.Crashed, Exception), passed.open("a") as file:
+            crash_points.listen(lambda point, *_: print(point, file=file, flush=True))
+            for line in orders:
+                do(json.loads(line))
+                print("done", file=orders, flush=True)
+    finally:
+        os._exit(0)
 
 
 def serve() -> None:
-    """Do one line after the other, until there are no more."""
+    """Do one line after the other, until there are no more; lines of one wish in one process, as long as it lives."""
     from django.db import connections
 
     from agents.definition import registry
@@ -73,12 +95,22 @@ def serve() -> None:
         if hasattr(each, "close_pool"):
             each.close_pool()
     doorbell.silence()
+    worker = None
     with tempfile.TemporaryDirectory() as folder:
         passed = Path(folder) / "passed"
         for line in sys.stdin:
             passed.write_text("")
-            code = forked(json.loads(line), passed)
-            print(json.dumps({"code": code, "passed": passed.read_text().split()}), flush=True)  # noqa: T201
+            wish = json.loads(line)["wish"]
+            if worker is not None and worker.wish != wish:
+                worker.end()
+                worker = None
+            worker = worker or Worker(wish, passed)
+            if not worker.do(line):
+                worker.end()
+                worker = None
+            print(json.dumps({"passed": passed.read_text().split()}), flush=True)  # noqa: T201
+        if worker is not None:
+            worker.end()
 
 
 if __name__ == "__main__":
