@@ -80,11 +80,11 @@ def test_an_agent_is_taken_up_while_it_is_written_and_an_error_stops_nothing_els
     second, gate = author.start()
     assert second != first
 
-    worker = author.pid("-A config.celery worker")
+    worker = author.pid("manage.py worker")
     author.file.write_text(GREETER.replace("class State(BaseModel):", "class State(BaseModel)"))
     stack.service.says(r"SyntaxError: expected ':' \(my_agent\.py, line 12\)\. Correct it\.", within=START)
     stack.service.says("The code before is still served; save the file again when it is mended.")
-    assert author.pid("-A config.celery worker") == worker
+    assert author.pid("manage.py worker") == worker
     code, said = author.manage("run_agent", "greeter", "--input", "{}")
     assert (code, "There is no agent named greeter; known: " in said, "line 12" in said) == (1, True, True), said
     code, said = author.manage("run_agent", "refunds", "--input", ONE_MAIL, "--wait")

@@ -110,7 +110,7 @@ def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
     web = stack.child("-m config.web")
     stack.service.says(r"worker +\| .* ready")
     words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
-    for name, command in (words | {"worker": "config.celery worker", "sweeper": "manage.py sweeper"}).items():
+    for name, command in (words | {"worker": "manage.py worker", "sweeper": "manage.py sweeper"}).items():
         stack.child(command).kill()
         stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
         until(partial(stack.children, command), what=f"another {name}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
+from celery.bin.celery import celery
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connections
@@ -28,16 +28,15 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become Celery: no process of ours stays in between.
+        """Become Celery: no process of ours stays in between, and none reads Django twice.
 
-        Celery's process refuses a PostgreSQL that is unfit, stores the plans and tells what cannot be served
+        Celery refuses a PostgreSQL that is unfit, stores the plans and tells what cannot be served
         (agents.serving.warming), also after a wait.
         """
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
-        command = [sys.executable, "-m", "celery", "-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
+        command = ["-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         command += ["-Q", ",".join(queues), "--pool", options["pool"], "-c", str(options["concurrency"])]
         command += ["-n", f"{options['name'] or f'worker-{os.getpid()}'}@%h"]
         connections.close_all()
-        sys.stdout.flush()
-        os.execv(sys.executable, command)  # noqa: S606 - a list of our own words, no shell
+        celery(command, auto_envvar_prefix="CELERY")
