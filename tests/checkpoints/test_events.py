@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -22,9 +21,8 @@ from checkpoints.events import cursor, event_log
 from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
-from checkpoints.seals.problem import Problem
 from checkpoints.values.canonical_json import decode
-from tests.audit.evidence import erase
+from tests.audit.evidence import erase, forged, found
 from tests.harness import horizon
 
 from .making import STEP, begin, make_run
@@ -37,11 +35,6 @@ def say(text: str | None = None) -> str:
     return subject
 
 
-def found() -> list[Problem]:
-    """What a verification of everything finds."""
-    return list(database.verify())
-
-
 def read_from(start: Cursor) -> list[str]:
     events, _ = cursor.after(start)
     return [event.subject for event in events]
@@ -51,13 +44,6 @@ def read_from(start: Cursor) -> list[str]:
 def other() -> Iterator[psycopg.Connection]:
     """A second session of the application."""
     with psycopg.connect(os.environ["DATABASE_URL"]) as made:
-        yield made
-
-
-@pytest.fixture
-def owner() -> Iterator[psycopg.Connection]:
-    """A session of the role that owns the tables, as someone with the keys to the database has it."""
-    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as made:
         yield made
 
 
@@ -177,24 +163,6 @@ def test_only_one_sealer_works_at_a_time(other: psycopg.Connection) -> None:
     assert sealer.seal_once() is not None
 
 
-TABLES = ("checkpoints_event", "checkpoints_seal")
-
-
-@contextmanager
-def forged(owner: psycopg.Connection, statement: str, params: dict[str, int]) -> Iterator[None]:
-    """The past rewritten by somebody with the owner's role, and put back."""
-    for table in TABLES:
-        owner.execute(f"CREATE TEMP TABLE kept_{table} AS TABLE {table}")
-    try:
-        owner.execute(statement, params)
-        yield
-    finally:
-        for table in TABLES:
-            owner.execute(f"TRUNCATE {table}")
-            owner.execute(f"INSERT INTO {table} TABLE kept_{table}")
-            owner.execute(f"DROP TABLE kept_{table}")
-
-
 CHANGES = [
     "kind = 'gate.opened'", "actor = 'user:8'", "actor_name = 'Bob'", "subject = 'x'", "version = version + 1",
     "at = at + interval '1 microsecond'", "data = '{}'", "team_id = 5", "run_id = 5", "xid = xid + 1",
@@ -203,12 +171,12 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_sealed_event_that_was_altered_is_found(owner: psycopg.Connection, change: str) -> None:
+def test_a_sealed_event_that_was_altered_is_found(change: str) -> None:
     sealed()
     say("between")
     event = Event.objects.get(subject=say("a secret"))
     sealed()
-    with forged(owner, f"UPDATE checkpoints_event SET {change} WHERE id = %(id)s", {"id": event.pk}):
+    with forged(f"UPDATE checkpoints_event SET {change} WHERE id = {event.pk}"):
         assert found()
     assert found() == []
 
@@ -225,9 +193,9 @@ VALUES (%(xid)s - 1, 'x', 'x', 0, 'x', 'x', '{}')"""
         SLIPPED_IN,
     ],
 )
-def test_a_sealed_event_that_was_removed_or_slipped_in_is_found(owner: psycopg.Connection, forgery: str) -> None:
+def test_a_sealed_event_that_was_removed_or_slipped_in_is_found(forgery: str) -> None:
     seal = sealed()
-    with forged(owner, forgery, {"id": seal.last_id, "xid": seal.last_xid}):
+    with forged(forgery % {"id": seal.last_id, "xid": seal.last_xid}):
         assert found()
 
 
@@ -239,16 +207,16 @@ SEAL_CHANGES = [
 
 
 @pytest.mark.parametrize("change", SEAL_CHANGES)
-def test_a_seal_that_was_altered_is_found(owner: psycopg.Connection, change: str) -> None:
+def test_a_seal_that_was_altered_is_found(change: str) -> None:
     make_run()
     seal = sealed()
-    with forged(owner, f"UPDATE checkpoints_seal SET {change} WHERE id = %(id)s", {"id": seal.pk}):
+    with forged(f"UPDATE checkpoints_seal SET {change} WHERE id = {seal.pk}"):
         assert found()
 
 
-def test_a_cut_tail_is_found_by_the_export(owner: psycopg.Connection) -> None:
+def test_a_cut_tail_is_found_by_the_export() -> None:
     seal = sealed()
-    with forged(owner, "DELETE FROM checkpoints_seal WHERE id = %(id)s", {"id": seal.pk}):
+    with forged(f"DELETE FROM checkpoints_seal WHERE id = {seal.pk}"):
         assert found()
 
 
@@ -257,16 +225,16 @@ def test_a_text_may_be_erased_and_not_replaced() -> None:
     sealed()
     assert found() == []
     EventText.objects.filter(pk=event.pk).update(text=b"another")
-    assert [str(problem) for problem in found() if str(event.pk) in problem.reason]
+    assert [each for each in found() if str(event.pk) in each]
     erase(event)
     assert found() == []
 
 
-def test_the_whole_check_covers_the_seals(owner: psycopg.Connection) -> None:
+def test_the_whole_check_covers_the_seals() -> None:
     """Other tests leave tampered checkpoints in this database: only what is said of this seal counts."""
     seal = sealed()
     assert f"seal {seal.pk}:" not in everything_found()
-    with forged(owner, "UPDATE checkpoints_seal SET count = count + 1 WHERE id = %(id)s", {"id": seal.pk}):
+    with forged(f"UPDATE checkpoints_seal SET count = count + 1 WHERE id = {seal.pk}"):
         assert f"seal {seal.pk}:" in everything_found()
 
 
@@ -286,7 +254,7 @@ def test_a_torn_line_of_the_export_is_a_finding_and_ends_no_check() -> None:
     whole = path.read_bytes()
     try:
         path.write_bytes(whole + b'{"seal": 9, "dig\xff\n[]\n')
-        said = [str(problem) for problem in found()]
+        said = found()
     finally:
         path.write_bytes(whole)
     number = whole.count(b"\n") + 1
