@@ -36,28 +36,26 @@ class DeliverySummary(Schema):
         examples=["msg_0190b2c46f3e7c1a9d2b5e8f7a6c4d10"],
     )
     kind: str = Field(
-        description="What it tells of: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test.",
+        description="The event: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test.",
         examples=["gate.closed"],
     )
     gate: int | None = Field(description="The gate; null for a test.", examples=[42])
     status: str = Field(
-        description="Whether it arrived.",
+        description="Whether it was delivered.",
         examples=["delivered"],
         json_schema_extra={"enum": list(Delivery.Status.values)},
     )
     result: str = Field(
-        description="What came of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet.",
+        description="The result of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet.",
         examples=["delivered"],
     )
     attempts: int = Field(description="How often it was sent.", examples=[1])
     next_attempt_at: datetime | None = Field(
-        description="When it is sent next; null where it is done.", examples=[None]
+        description="When it is sent next; null if it is not sent again.", examples=[None]
     )
-    created_at: datetime = Field(
-        description="When what it tells of happened.", examples=["2026-03-02T09:15:04.120931Z"]
-    )
+    created_at: datetime = Field(description="When the event happened.", examples=["2026-03-02T09:15:04.120931Z"])
     finished_at: datetime | None = Field(
-        description="When it arrived, or was given up.", examples=["2026-03-02T09:15:05.004211Z"]
+        description="When it was delivered or given up.", examples=["2026-03-02T09:15:05.004211Z"]
     )
 
     @classmethod
@@ -73,10 +71,11 @@ class AttemptAnswer(Schema):
     number: int = Field(description="Its number, from 1.", examples=[1])
     at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.880210Z"])
     result: str = Field(
-        description="What came of it; lost: the worker died, and nobody knows whether it arrived. Empty: on its way.",
+        description="Its result; lost: the worker died, and nobody knows whether the message arrived. Empty: on its "
+        "way.",
         examples=["http_503"],
     )
-    status: int | None = Field(description="The answer's status; null: there was none.", examples=[503])
+    status: int | None = Field(description="The status of the answer; null: none came.", examples=[503])
     seconds: float | None = Field(description="How long it took.", examples=[0.21])
 
     @classmethod
@@ -95,7 +94,7 @@ class DeliveryAnswer(DeliveryHead):
     """One message to a webhook, with each attempt and what it says."""
 
     body: dict[str, Any] = Field(
-        description="The message itself, byte for byte as it is sent.",
+        description="The message, byte for byte as it is sent.",
         examples=[{"type": "webhook.test", "timestamp": "2026-03-02T09:15:04.120931+00:00", "data": {"webhook": 3}}],
     )
 
@@ -113,7 +112,7 @@ class DeliveryFilter(Paging):
     status: str = Field(
         "",
         title="Status",
-        description="Only those of this status; all of them without it.",
+        description="Only those with this status.",
         examples=["failed"],
         json_schema_extra=optional(*Delivery.Status.values),
     )
@@ -168,7 +167,9 @@ def send_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: Deliver
         return _told(delivery)
 
     if delivery.webhook.status != delivery.webhook.Status.ENABLED:
-        return problem(request, 409, "The webhook is not enabled: POST to its enablings first, then send this again.")
+        return problem(
+            request, 409, "The webhook is disabled: enable it first by POST to its enablings, then send this again."
+        )
     return once(request, key, do)
 
 
@@ -182,12 +183,14 @@ def test(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Send a message that tells of nothing, `webhook.test`: the receiver can be tried out by it."""
     webhook = webhook_or_404(request, webhook_id)
     if webhook.status != webhook.Status.ENABLED:
-        return problem(request, 409, "The webhook is not enabled: POST to its enablings first, then test it.")
+        return problem(request, 409, "The webhook is disabled: enable it first by POST to its enablings, then test it.")
 
     def do() -> HttpResponse:
         made = outbox.test(webhook, by=actors.of_user(reader_of(request)))
         if made is None:
-            return problem(request, 409, "The webhook is not enabled any more: POST to its enablings, then test it.")
+            return problem(
+                request, 409, "The webhook has been disabled: enable it by POST to its enablings, then test it."
+            )
         response = _told(Delivery.objects.get(pk=made.pk))
         response.status_code = 201
         response["Location"] = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"

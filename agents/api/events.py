@@ -31,27 +31,27 @@ router = Router(tags=["events"], auth=needs(Scope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
 NOW = "now"
 SET_BACK = (
-    "The database was set back, by a backup or a failover, to before this place. What you heard last may not have "
-    "happened: begin with after=now, and read anew what you keep."
+    "A backup or a failover set the database back to before this place. The last events that you received may be "
+    "lost: begin with after=now, and read again what you keep."
 )
 
 
 class FactOut(Schema):
     """What happened, to what. Never content: read what it is about at its own address."""
 
-    cursor: str = Field(description="The place after this event.", examples=["9120.345"])
+    cursor: str = Field(description="The cursor after this event.", examples=["9120.345"])
     kind: str = Field(description="What happened.", examples=["gate.opened"])
-    subject: str = Field(description="To what.", examples=["gate:42"])
-    run: str = Field(description="In which run; empty where in none.", examples=["run:7"])
-    version: int = Field(description="The subject's version since.", examples=[1])
-    title: str = Field(description="A gate's title; else empty.", examples=["Refund €120.00"])
+    subject: str = Field(description="What it happened to.", examples=["gate:42"])
+    run: str = Field(description="The run it belongs to; empty: none.", examples=["run:7"])
+    version: int = Field(description="The subject's version after it.", examples=[1])
+    title: str = Field(description="The gate's title; empty for other subjects.", examples=["Refund €120.00"])
 
 
 class FactPage(Schema):
     """Some facts, in the order in which every reader gets them."""
 
     items: list[FactOut] = Field(description="The facts.")
-    next: str = Field(description="Send it as `after` to go on, now or later.", examples=["9120.345"])
+    next: str = Field(description="Send it as `after` to continue, now or later.", examples=["9120.345"])
     more: bool = Field(description="Whether there is more to read at once.", examples=[False])
 
 
@@ -61,18 +61,17 @@ class Since(Schema):
     after: str = Field(
         "",
         title="After",
-        description="The `next` of the page before; `now` to hear only of what happens from here on; empty: from the "
-        "first event on.",
+        description="The `next` of the previous page; `now`: only new events; empty: from the first event on.",
         examples=["9120.345"],
     )
     subject: str = Field(
         "",
         title="Subject",
-        description="Only what happens to this, or in this run: `gate:42`, `run:7`.",
+        description="Only events of this gate, or of this run and everything in it: `gate:42`, `run:7`.",
         pattern="^((gate|run):[0-9]{1,18})?$",
         examples=["gate:42"],
     )
-    limit: int = Field(100, title="Limit", description="How many at most.", ge=1, le=MOST, examples=[100])
+    limit: int = Field(100, title="Limit", description="The largest number of items.", ge=1, le=MOST, examples=[100])
 
     @field_validator("after")
     @classmethod
@@ -96,14 +95,14 @@ class Patient(Since):
     wait: float = Field(
         0,
         title="Wait",
-        description="Seconds to wait where there is nothing new, before the answer says so.",
+        description="How many seconds to wait for something new before an empty answer.",
         ge=0,
         le=LONGEST,
         examples=[25],
     )
 
 
-@router.get("", response=FactPage, operation_id="list_events", summary="Read what happened")
+@router.get("", response=FactPage, operation_id="list_events", summary="List events")
 def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     """What you may hear of, oldest first. A page may be empty while `more` is true."""
     return _told(request, asked)
@@ -113,7 +112,7 @@ def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     "/stream",
     response={200: None},
     operation_id="stream_events",
-    summary="Hear what happens",
+    summary="Stream events",
     openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
 )
 def stream(request: HttpRequest, asked: Query[Since]) -> HttpResponse:

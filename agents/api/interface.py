@@ -29,27 +29,26 @@ from .programs import versions, withdrawals, work
 from .protocol import body_sizes, etags, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, runs, verifications
 
-DESCRIPTION = """\
-What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents, and what happened; and what may be ordered
-of a run: to rewind it, to edit its state, to fork it, to undo what it left behind; to decide what a gate asks; and to
-have an address of yours told how gates go.
-
-Send a token as `Authorization: Bearer hp_…`; each operation names the scope that it needs. Or sign in on the pages and
-send the session's cookie, and with what writes the session's CSRF token as X-CSRFToken. You see what its owner sees
-there, as far as the token reaches: the runs of your teams, and the gates of your teams or that you review. All else
-answers 404, as if it were not there. Lists go on by cursor.
-"""
+DESCRIPTION = (
+    "What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents and events. Orders to a run: rewind "
+    "it, edit\nits state, fork it, undo what it left behind. Decisions at gates. Webhooks that report to an address of "
+    "yours what\nbecomes of gates.\n\nSend a token as `Authorization: Bearer hp_…`; each operation names the scope "
+    "that it needs. Or sign in on the pages and\nsend the session's cookie; requests that write also send the "
+    "session's CSRF token as X-CSRFToken. A token sees what its\nowner sees on the pages, within its limits: the runs "
+    "of their teams, and the gates of their teams or that they review.\nAnything else gets 404, as if it did not "
+    "exist. Lists continue by cursor.\n"
+)
 SCHEMES = {
     "token": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token of yours, or one that was made for an agent. Its scopes say what it is for.",
+        "description": "Your own token, or one made for an agent. Its scopes say what it may be used for.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": settings.SESSION_COOKIE_NAME,
-        "description": "The session of somebody who signed in on the pages; what writes sends X-CSRFToken too.",
+        "description": "The session of somebody who signed in on the pages; requests that write also send X-CSRFToken.",
     },
 }
 
@@ -85,7 +84,7 @@ class Interface(NinjaAPI):
         """The faults, each with its place; so many that to write them down would take minutes are one."""
         number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
         if number > problems.COUNTED:
-            told = f"has {number:,} faults, which is more than are told; begin with what the description asks for"
+            told = f"has {number:,} faults, too many to list; begin with what the description asks for"
             return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": told}])
         return super().validation_error_from_error_contexts(error_contexts)
 
@@ -210,7 +209,7 @@ def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
 @api.exception_handler(NotVerified)
 def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     return problems.problem(
-        request, 409, f"What is stored does not match its digest ({error}). Tell whoever runs Holdpoint: `verify`.",
+        request, 409, f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`.",
         code="not_verified",
     )  # fmt: skip
 

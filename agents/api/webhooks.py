@@ -40,12 +40,15 @@ class NewWebhook(Order):
         examples=["https://hooks.example.com/holdpoint"],
     )
     team: str = Field(
-        "", description="Whose gates; empty where you manage one team's.", max_length=150, examples=["Support"]
+        "",
+        description="The team whose gates it reports; empty if you manage only one.",
+        max_length=150,
+        examples=["Support"],
     )
     agent: str = Field(
-        "", description="An agent's name, to hear of its gates alone.", max_length=100, examples=["refunds"]
+        "", description="An agent's name, to report only its gates.", max_length=100, examples=["refunds"]
     )
-    purpose: str = Field("", description="What it is for, in your words.", max_length=100, examples=["The shop's chat"])
+    purpose: str = Field("", description="What it is for.", max_length=100, examples=["The shop's chat"])
 
 
 class WebhookAnswer(Schema):
@@ -53,22 +56,24 @@ class WebhookAnswer(Schema):
 
     id: int = Field(description="The webhook's number.", examples=[3])
     url: str = Field(description="Where messages are sent.", examples=["https://hooks.example.com/holdpoint"])
-    team: str = Field(description="Whose gates it hears of.", examples=["Support"])
-    agent: str = Field(description="Of which agent; empty: of all.", examples=["refunds"])
+    team: str = Field(description="The team whose gates it reports.", examples=["Support"])
+    agent: str = Field(description="The agent whose gates it reports; empty: all.", examples=["refunds"])
     purpose: str = Field(description="What it is for.", examples=["The shop's chat"])
     status: str = Field(
-        description="Whether it is told.", examples=["enabled"], json_schema_extra={"enum": list(Webhook.Status.values)}
+        description="Whether it is enabled.",
+        examples=["enabled"],
+        json_schema_extra={"enum": list(Webhook.Status.values)},
     )
     reason: Literal["by_hand", "gone", "failing", "secret_lost"] | None = Field(
-        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate it). "
-        "Null while it is told.",
+        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate "
+        "it). Null while it is enabled.",
         examples=[None],
     )
     failing_since: datetime | None = Field(
-        description="The first failure since something was delivered; null: none.", examples=[None]
+        description="The first failure since the last delivery; null: none.", examples=[None]
     )
     former_until: datetime | None = Field(
-        description="Until when messages are signed with the secret before the last rotation, too.", examples=[None]
+        description="Until when messages are also signed with the secret before the last rotation.", examples=[None]
     )
     created_by: str = Field(description="Who made it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was made.", examples=["2026-03-02T09:15:04.120931Z"])
@@ -85,8 +90,8 @@ class WebhookWithSecret(WebhookAnswer):
     """A webhook that has a new secret."""
 
     secret: str = Field(
-        description="By which the receiver checks signatures (Standard Webhooks). Said this once; in an answer that is "
-        "given again for its key it is empty, and a rotation gives another.",
+        description="The secret with which the receiver checks signatures (Standard Webhooks). Shown only this once; "
+        "empty in an answer that is repeated for its key. A rotation makes a new one.",
         examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
     )
 
@@ -120,8 +125,8 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
         return problem(
             request,
             422,
-            f"Say as team whose gates are meant: {named}.",
-            [Fault(parameter="/team", detail="is not said")],
+            f"Name the team whose gates you mean: {named}.",
+            [Fault(parameter="/team", detail="is missing")],
         )
 
     def make(by: Actor) -> tuple[Webhook, str]:
@@ -131,9 +136,11 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     try:
         return _secret(request, key, make, status=201)
     except TooManyWebhooks as refused:
-        return problem(request, 422, str(refused), [Fault(parameter="/team", detail="takes no more webhooks")])
+        return problem(
+            request, 422, str(refused), [Fault(parameter="/team", detail="has as many webhooks as it may have")]
+        )
     except WebhookRefused as refused:
-        return problem(request, 422, str(refused), [Fault(parameter="/url", detail="may not be sent to")])
+        return problem(request, 422, str(refused), [Fault(parameter="/url", detail="is not an allowed address")])
 
 
 @router.get("/{int:webhook_id}", response=WebhookAnswer, operation_id="get_webhook", summary="Read a webhook")

@@ -75,7 +75,7 @@ def test_an_account_that_was_switched_off_gets_nothing(path: str) -> None:
 
 @pytest.mark.parametrize("path", OF_A_TEAM)
 def test_an_outsider_is_told_that_nothing_is_there(path: str) -> None:
-    assert "none that you may see" in refusal(signed_in(eve()).get(address(path)), 404)["detail"]
+    assert "you may not see it" in refusal(signed_in(eve()).get(address(path)), 404)["detail"]
 
 
 @pytest.mark.parametrize("path", paths())
@@ -195,7 +195,7 @@ class TestOrders:
 
     @pytest.mark.parametrize("path", [path for path in ORDERS if path not in STARTS])
     def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
-        assert "none that you may see" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
+        assert "you may not see it" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
 
     @pytest.mark.parametrize("path", ORDERS)
     def test_a_reader_may_not_order(self, path: str) -> None:

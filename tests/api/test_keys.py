@@ -206,7 +206,7 @@ class TestCancellations:
         assert (told.json()["status"], told.json()["gates"]) == ("cancelled", [])
         assert Gate.objects.get(pk=gate.pk).status == "withdrawn"
         assert Run.objects.get(pk=gate.run_id).reason == "Withdrawn."
-        assert "ended already, as cancelled" in refusal(post(client, gate.run, "cancellations"), 409)["detail"]
+        assert "already ended as cancelled" in refusal(post(client, gate.run, "cancellations"), 409)["detail"]
 
     def test_it_is_ordered_once_for_a_key(self) -> None:
         gate = make_gate(team=make_team(may=MEMBER))

@@ -179,7 +179,7 @@ def test_an_address_whose_tokens_open_nothing_is_shut_to_unknown_ones_alone(
     for n in range(3):
         refusal(ask(f"hp_nothing{n}", here), 401)
     refused = ask("hp_nothing3", here)
-    assert "3 tokens a minute" in refusal(refused, 429)["detail"]
+    assert "3 invalid tokens in a minute" in refusal(refused, 429)["detail"]
     assert 1 <= int(refused["Retry-After"]) <= 60
     with django_assert_num_queries(0):
         refusal(ask("hp_nothing4", here), 429)

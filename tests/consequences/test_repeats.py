@@ -237,7 +237,7 @@ def test_over_the_api_it_is_named_and_confirmed_by_number(ledger: str) -> None:
     } == named  # fmt: skip
     problem = refusal(post_json(by, gate, verdict="approve", shown=told["shown"]), 422)
     assert (problem["code"], problem["errors"]) == (
-        "needs_confirmation", [{"parameter": "/confirm", "detail": f"has to name {effect}"}],
+        "needs_confirmation", [{"parameter": "/confirm", "detail": f"must name {effect}"}],
     )  # fmt: skip
     assert TOLD_AGAIN in problem["detail"]
     assert post_json(by, gate, verdict="approve", shown=told["shown"], confirm=[effect]).status_code == 201

@@ -92,7 +92,7 @@ def test_nothing_is_saved_where_somebody_asks_to_stop_between(writing: Program) 
     before = traces(writing)
     answer = writing.work("checkpoints/batches", checkpoints=[wrote("a"), wrote("b")])
     told = refused(writing, answer, 409, code="out_of_turn", before=before)
-    assert "the run is let go of, as somebody asked" in told["detail"]
+    assert "the run is released, as somebody asked" in told["detail"]
     assert Run.objects.get(pk=writing.run).status == "running"
     assert writing.ok(writing.work("checkpoints", **wrote("a")))["status"] == "queued"
 

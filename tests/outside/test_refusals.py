@@ -349,7 +349,7 @@ class TestEffects:
         decide(other.to_gate())
         other.claim()
         foreign = other.begin()
-        assert "none that you may see" in refusal(program.report(foreign["id"]), 404)["detail"]
+        assert "you may not see it" in refusal(program.report(foreign["id"]), 404)["detail"]
 
     def test_a_result_that_is_reported_twice(self) -> None:
         program = Program()

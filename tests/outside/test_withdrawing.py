@@ -22,7 +22,7 @@ def test_its_own_gate_is_withdrawn_and_its_run_ends() -> None:
     gate = program.to_gate()
     told = program.ok(withdraw(program, gate, reason="The invoice was cancelled."))
     assert (told["status"], told["outcome"]["kind"], told["grants"]) == ("withdrawn", "withdrawn", [])
-    assert told["outcome"]["feedback"] == f"{program.agent} took it back: “The invoice was cancelled.”"
+    assert told["outcome"]["feedback"] == f"{program.agent} withdrew it: “The invoice was cancelled.”"
     closed = Event.objects.get(kind="gate.withdrawn", subject=f"gate:{gate.pk}")
     assert closed.actor == f"agent:{program.agent}"
     assert program.claim()["status"] == "cancelled"
@@ -52,7 +52,7 @@ def test_what_people_are_asked_after_a_fault_stays() -> None:
     effect = program.begin()
     told = program.ok(program.work(f"effects/{effect['id']}/results", status="unknown", error="A timeout."))
     gate = Gate.objects.get(pk=told["gate"])
-    assert "only their answer" in refusal(withdraw(program, gate), 409)["detail"]
+    assert "Only their answer" in refusal(withdraw(program, gate), 409)["detail"]
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 

@@ -111,7 +111,7 @@ def test_to_others_it_is_not_there(path: str, method: str, who: str) -> None:
     before = kinds(delivery().webhook_id)
     answer = send(client, address(path), method, **({"url": URL, "team": gate().team.name} if "{" not in path else {}))
     if "{" in path:
-        assert "none that you may see" in refusal(answer, 404)["detail"]
+        assert "you may not see it" in refusal(answer, 404)["detail"]
     elif method == "get":
         assert answer.json()["items"] == []
     else:

@@ -42,17 +42,17 @@ class Words(Order):
     """What people read of a gate. The agent wrote it: data, never markup."""
 
     title: str = Field(
-        description="What is asked, in a line.", min_length=1, max_length=500, examples=["Wire 120.00 EUR"]
+        description="What the agent proposes, in one line.", min_length=1, max_length=500, examples=["Wire 120.00 EUR"]
     )
-    summary: str = Field("", description="In the agent's own words.", max_length=20_000, examples=["Invoice 7 is due."])
-    for_whom: str = Field("", description="Whom it is about.", max_length=500, examples=["ACME Ltd"])
-    amount: str = Field("", description="How much, as people write it.", max_length=200, examples=["120.00 EUR"])
-    resource: str = Field("", description="What it is done to.", max_length=500, examples=["Invoice 7"])
+    summary: str = Field("", description="The agent's explanation.", max_length=20_000, examples=["Invoice 7 is due."])
+    for_whom: str = Field("", description="The person it is about.", max_length=500, examples=["ACME Ltd"])
+    amount: str = Field("", description="The amount, as people write it.", max_length=200, examples=["120.00 EUR"])
+    resource: str = Field("", description="What it acts on.", max_length=500, examples=["Invoice 7"])
     risk: Annotated[str, _one_of(RISKS)] = Field(
-        "medium", description="How much is at stake.", examples=["medium"], json_schema_extra={"enum": list(RISKS)}
+        "medium", description="The risk.", examples=["medium"], json_schema_extra={"enum": list(RISKS)}
     )
     reasons: list[str] = Field(
-        [], description="Why the risk is what it is.", max_length=50, examples=[["The first payment to this account"]]
+        [], description="The reasons for the risk.", max_length=50, examples=[["The first payment to this account"]]
     )
 
 
@@ -61,32 +61,32 @@ class Quoted(Schema):
 
     model_config = ConfigDict(extra="forbid")
     label: str = Field(description="Who said it.", max_length=200, examples=["Ellery, Marit"])
-    pointer: str = Field(description="Where in the state the text is.", max_length=1000, examples=["/mail/text"])
-    role: str = Field("", description="What they are here, and how it came.", max_length=200, examples=["by mail"])
+    pointer: str = Field(description="The place of the text in the state.", max_length=1000, examples=["/mail/text"])
+    role: str = Field("", description="Their role, and how the text arrived.", max_length=200, examples=["by mail"])
 
 
 class AskedAction(Order):
     """One action of a gate."""
 
-    id: Identifier = Field(description="Its id, once in the gate.", min_length=1, max_length=100, examples=["wire"])
-    title: str = Field("", description="In words; else the tool.", max_length=500, examples=["Wire money"])
-    tool: Identifier = Field("", description="The tool's name; else the id.", max_length=100, examples=["wire"])
+    id: Identifier = Field(description="Its id, unique in the gate.", min_length=1, max_length=100, examples=["wire"])
+    title: str = Field("", description="Its title; empty: the tool's name.", max_length=500, examples=["Wire money"])
+    tool: Identifier = Field("", description="The tool's name; empty: the id.", max_length=100, examples=["wire"])
     pinned: list[str] = Field(
         [],
-        description="JSON Pointers into the arguments that are shown first and never folded.",
+        description="JSON Pointers to arguments that are shown first and never folded.",
         max_length=50,
         examples=[["/amount", "/iban"]],
     )
     missing: list[str] = Field(
         [],
-        description="JSON Pointers into the arguments that a person has to fill in or change; until then an approval "
-        "is refused (422, with the pointer).",
+        description="JSON Pointers to arguments that a person must fill in or change; until then an approval is "
+        "refused (422, with the pointer).",
         max_length=50,
         examples=[[]],
     )
     verdicts: list[Annotated[str, _one_of(VERDICTS)]] = Field(
         [],
-        description="Those that it takes; empty: approve, edit where it may be edited, and reject.",
+        description="The allowed verdicts; empty: approve, reject, and edit if the arguments may be edited.",
         max_length=len(VERDICTS),
         examples=[["approve", "edit", "reject"]],
         json_schema_extra={"items": {"type": "string", "enum": list(VERDICTS)}},
@@ -94,11 +94,11 @@ class AskedAction(Order):
     arguments_schema: dict[str, Any] = Field(
         {},
         alias="schema",
-        description="The JSON Schema of its arguments, from which the form is drawn. They have to hold under it.",
+        description="The JSON Schema of its arguments. The form is made from it, and the arguments must satisfy it.",
         examples=[SCHEMA],
     )
     response: dict[str, Any] = Field(
-        {}, description="The JSON Schema of what a person may answer in its place; empty: a text.", examples=[{}]
+        {}, description="The JSON Schema of what a person may answer instead; empty: a text.", examples=[{}]
     )
 
 
@@ -107,18 +107,22 @@ class StateAction(AskedAction):
 
     effect: str = Field("", description="The effect of the plan that performs it.", max_length=100, examples=["wire"])
     pointer: str = Field(
-        "", description="Where in the state its arguments are.", max_length=1000, examples=["/payment"]
+        "", description="The place of its arguments in the state.", max_length=1000, examples=["/payment"]
     )
-    arguments: Any = Field(None, description="Only without `pointer`: they cannot be edited then.", examples=[None])
-    edits: bool = Field(True, description="Whether people may edit it, where the plan lets them.", examples=[True])
+    arguments: Any = Field(
+        None, description="Only without `pointer`; such arguments cannot be edited.", examples=[None]
+    )
+    edits: bool = Field(True, description="Whether people may edit it, if the plan allows that.", examples=[True])
 
 
 class AskedCard(Words):
     """All that a gate asks."""
 
-    actions: list[StateAction] = Field(description="What is asked about, one thing each.", max_length=50)
-    quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
-    on_reject: str = Field("", description="Where a rejection goes back to; else as the plan says.", examples=[""])
+    actions: list[StateAction] = Field(description="The actions to decide.", max_length=50)
+    quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
+    on_reject: str = Field(
+        "", description="The step that a rejection goes back to; empty: as the plan says.", examples=[""]
+    )
 
     def card(self) -> Card:
         """As the runner takes it."""

@@ -36,14 +36,15 @@ class ChoiceImpact(Schema):
     """One choice, and what it would do if nothing fails."""
 
     choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
-    of: str = Field(description="The step of back, the answer's id of answer; else empty.", examples=["propose"])
+    of: str = Field(description="For back the step, for answer its id; otherwise empty.", examples=["propose"])
     impact: ImpactAnswer = Field(description="What it would do.")
     shown: str = Field(
-        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        description="A digest of this preview. Send it with the decision, which is refused if it would by then do "
+        "more.",
         examples=[MARK],
     )
     left: int = Field(
-        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
         examples=[0],
     )
 
@@ -51,38 +52,42 @@ class ChoiceImpact(Schema):
 class ChoiceImpacts(Schema):
     """Every choice that stands open."""
 
-    items: list[ChoiceImpact] = Field(description="The choices; none where the gate is closed.")
+    items: list[ChoiceImpact] = Field(description="The choices; none if the gate is closed.")
 
 
 class WordImpact(Schema):
     """What one word would do if it were sent as a decision now, and enough people agreed to it."""
 
     verdict: str = Field(
-        description="What it would count as; mixed: not the same of each action.",
+        description="The verdict that it counts as; mixed: different verdicts for the actions.",
         examples=["mixed"],
         json_schema_extra={"enum": list(Decision.Verdict.values)},
     )
     stands: bool = Field(
-        description="Whether it speaks of what stands. Where it does not it makes the next version of it, on which the "
-        "others have to agree anew.",
+        description="Whether it is about the current proposal. If not, it makes a new proposal, which the others have "
+        "to approve again.",
         examples=[False],
     )
     changed: list[str] = Field(
-        description="The actions that would be asked about in another way, by id.", examples=[["order", "price"]]
+        description="The actions whose proposal it would change, by id.", examples=[["order", "price"]]
     )
-    impact: ImpactAnswer | None = Field(description="What it would do; null for an answer of which nothing is known.")
+    impact: ImpactAnswer | None = Field(description="What it would do; null for an answer whose effect is unknown.")
     shown: str = Field(
-        description="The mark of what this does. Send it with the decision: where that would do more, it is refused.",
+        description="A digest of this preview. Send it with the decision, which is refused if it would by then do "
+        "more.",
         examples=[MARK],
     )
     left: int = Field(
-        description="How many more people have to agree after it; 0: it closes the gate, and takes effect at once.",
+        description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
         examples=[0],
     )
 
 
 @router.get(
-    "/{int:gate_id}/impacts", response=ChoiceImpacts, operation_id="get_gate_impacts", summary="Foretell a gate"
+    "/{int:gate_id}/impacts",
+    response=ChoiceImpacts,
+    operation_id="get_gate_impacts",
+    summary="Preview a gate's choices",
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """What each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
@@ -127,7 +132,7 @@ def _others(gate: Gate, reader: User) -> int:
     "/{int:gate_id}/impacts",
     response=WordImpact,
     operation_id="foretell_decision",
-    summary="Foretell a decision",
+    summary="Preview a decision",
     auth=needs(Scope.DECIDE),
 )
 def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:

@@ -44,18 +44,18 @@ class OnAction(Order):
     """What becomes of one action."""
 
     verdict: str = Field(
-        description="One of those that the action takes: `verdicts` in the card.",
+        description="One of the action's `verdicts` in the card.",
         examples=["reject"],
         json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
     )
-    arguments: Any = Field(None, description="For an edit: all of its arguments, as they are to be.", examples=[LINES])
+    arguments: Any = Field(None, description="For an edit: all of its new arguments.", examples=[LINES])
     reason: str = Field(
-        "", description="For a rejection: why. The agent reads it.", examples=["Regulars would not forgive it."]
+        "", description="For a rejection: the reason. The agent reads it.", examples=["Regulars would not forgive it."]
     )
     response: Any = Field(
         None,
-        description="For respond: what the agent gets in the place of the effect's result, as `response` in the card "
-        "says; a text where that is empty.",
+        description="For respond: what the agent gets instead of the effect's result, by the schema `response` in the "
+        "card; a text if that is empty.",
         examples=["I have rung them up."],
     )
 
@@ -68,22 +68,22 @@ class Decide(Order):
     )
 
     seen: str = Field(
-        description="The `digest` of the gate as you read it. Where something else stands by now, the answer is 409.",
+        description="The `digest` of the gate as you read it. If the proposal has changed since, the answer is 409.",
         pattern="^[0-9a-f]{64}$",
         examples=[DIGEST],
     )
     verdict: str = Field(
         "",
-        description="About all actions at once; left out where `actions` says it of each. To approve is to agree to "
-        "what stands, with what others have edited, refused and answered for.",
+        description="For all actions at once; leave it out if you send `actions`. Approving accepts the current "
+        "proposal, with the edits, rejections and answers of others.",
         examples=["approve"],
         json_schema_extra=optional("approve", "edit", "reject", "answer"),
     )
     actions: dict[str, OnAction] | None = Field(
         None,
         min_length=1,
-        description="By action id, what becomes of each; every action of the card has to be named. What is approved "
-        "or edited may run, what is refused or answered for does not. All rejected is a rejection of the gate.",
+        description="A verdict for each action, by its id; name every action of the card. Approved and edited actions "
+        "may run, rejected and answered ones do not. Rejecting all of them rejects the gate.",
         examples=[EACH],
     )
     arguments: dict[str, Any] | None = Field(
@@ -91,63 +91,65 @@ class Decide(Order):
     )
     state: dict[str, Any] | None = Field(
         None,
-        description="For the verdict edit, in the place of `arguments`: the run's whole state as it is to be. Only "
-        "where the gate's policy allows it.",
+        description="For the verdict edit, instead of `arguments`: the run's whole new state. Only if the gate's "
+        "policy allows it.",
         examples=[None],
     )
     comment: str = Field(
         "",
-        description="Kept for the record; after a rejection the agent reads it. Where the gate says `reason_required`, "
-        "a rejection needs one.",
+        description="Recorded; after a rejection the agent reads it. If the gate says `reason_required`, a rejection "
+        "needs one.",
         examples=[""],
     )
     then: str = Field(
         "",
-        description="Of a rejection, and needed there: stop the run, or send it back.",
+        description="Required for a rejection: stop the run, or send it back.",
         examples=["back"],
         json_schema_extra=optional("stop", "back"),
     )
-    back_to: str = Field("", description="The step that it is sent back to; empty: the gate's own.", examples=[""])
+    back_to: str = Field(
+        "", description="The step to send it back to; empty: the step that the gate names.", examples=[""]
+    )
     answer: dict[str, Any] | None = Field(
         None,
-        description="For the verdict answer: the choice, and its value where it takes one.",
+        description="For the verdict answer: the choice, and its value if it takes one.",
         examples=[{"choice": "happened", "value": {"payment": "re_1"}}],
     )
     preconditions: list[str] = Field(
         [],
-        description="The card's preconditions that you add, by id. What the card has as `required` or `preselected` "
-        "holds without being named.",
+        description="The card's preconditions that you add, by id. Those listed as `required` or `preselected` apply "
+        "without being named.",
         max_length=MOST_NAMED,
         examples=[["nothing-else-refunded"]],
     )
     dropped: list[str] = Field(
         [],
-        description="Those that the card has as `preselected` and that are not to hold, by id. One holds all the same "
-        "where somebody else who agrees does not drop it.",
+        description="The `preselected` preconditions of the card that should not apply, by id. One still applies if "
+        "another person who approves does not drop it.",
         max_length=MOST_NAMED,
         examples=[[]],
     )
     shown: str = Field(
         "",
-        description="The `shown` of …/impacts for this very decision. Where it would do more by now, because it became "
-        "the last one that is needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
-        "`impact_changed`, with the impact. Empty: whatever it does.",
+        description="The `shown` of …/impacts for this decision. If the decision would by now do more, because it "
+        "became the last vote needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
+        "`impact_changed`, with the impact. Empty: record it whatever it does.",
         pattern=f"^([0-9a-f]{{{LENGTH}}})*$",
         max_length=2_000 * LENGTH,
         examples=[""],
     )
     confirm: list[int] = Field(
         [],
-        description="The numbers of the effects that were done before and may be done once more: `repeats` of the "
-        "impact. Where one is not named, nothing is recorded and the answer is 422 `needs_confirmation`.",
+        description="The numbers of the effects that were performed before and may be performed again: `repeats` of "
+        "the impact. If one is missing, nothing is recorded and the answer is 422 `needs_confirmation`.",
         max_length=1000,
         examples=[[]],
     )
 
     second_look: bool = Field(
         False,
-        description="Whether you looked once more. Asked for (422 `second_look`) after so many approvals of yours that "
-        "came faster than anybody reads; a rejection needs none.",
+        description="Whether you looked once more. Required (422 `second_look`) after a number of approvals faster "
+        "than anybody can read; a rejection needs none.",
         examples=[False],
     )
 
@@ -156,7 +158,7 @@ class Decide(Order):
     def named_as_one_action(cls, sent: Any) -> Any:
         """Name the member that is meant where the reason of a rejection comes as it does for one action."""
         if isinstance(sent, dict) and "reason" in sent:
-            told = "is said of one action, under `actions`; about all of them at once say why in `comment`"
+            told = "belongs to one action, under `actions`; for all of them at once give the reason in `comment`"
             fault = InitErrorDetails(type=PydanticCustomError("misnamed", told), loc=("reason",), input=sent["reason"])
             raise ValidationError.from_exception_data("Decide", [fault])
         return sent
@@ -167,14 +169,14 @@ class Decided(Schema):
 
     id: int = Field(description="The decision's number.", examples=[311])
     verdict: str = Field(
-        description="What was said; mixed: not the same of each action.",
+        description="The verdict; mixed: different verdicts for the actions.",
         examples=["mixed"],
         json_schema_extra={"enum": list(Decision.Verdict.values)},
     )
     actions: dict[str, str] = Field(
-        description="The same by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
+        description="The verdicts by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
     )
-    gate: GateHead = Field(description="The gate. It is decided where enough people agree by now.")
+    gate: GateHead = Field(description="The gate. It is decided if enough people have approved by now.")
 
 
 @router.post(

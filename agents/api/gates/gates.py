@@ -41,31 +41,29 @@ class GateSummary(Schema):
     url: str = Field(
         description="The page on which people decide it.", examples=["https://holdpoint.example.com/gates/42/"]
     )
-    run: int = Field(description="The run that it holds.", examples=[7])
+    run: int = Field(description="The run that waits at it.", examples=[7])
     agent: str = Field(description="The agent that asks.", examples=["refunds"])
     team: str = Field(description="The team that owns the run.", examples=["Support"])
     step: str = Field(description="The gate's step.", examples=["review"])
     kind: str = Field(
-        description="A review asks for a decision, a recovery asks how to go on after a fault.",
+        description="A review asks for a decision; a recovery asks how to go on after a fault.",
         examples=["review"],
         json_schema_extra={"enum": list(Gate.Kind.values)},
     )
     status: str = Field(
-        description="Whether it still asks.", examples=["open"], json_schema_extra={"enum": list(Gate.Status.values)}
+        description="Whether it is still open.", examples=["open"], json_schema_extra={"enum": list(Gate.Status.values)}
     )
-    version: int = Field(description="Raised by everything that happens to it.", examples=[1])
-    proposal: int = Field(description="The version of what it asks that stands; an edit makes the next.", examples=[1])
-    title: str = Field(description="What it asks. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
-    risk: str = Field(
-        description="How much is at stake.", examples=["medium"], json_schema_extra={"enum": list(Gate.Risk.values)}
-    )
+    version: int = Field(description="Rises with each change of the gate.", examples=[1])
+    proposal: int = Field(description="The version of the current proposal; an edit makes the next.", examples=[1])
+    title: str = Field(description="Its title. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
+    risk: str = Field(description="The risk.", examples=["medium"], json_schema_extra={"enum": list(Gate.Risk.values)})
     outside: bool = Field(
-        description="Whether a program elsewhere asks: titles, labels and, unless its tool is registered, the risk are "
-        "its own words then.",
+        description="Whether an external program asks: then titles, labels and, unless its tool is registered, the "
+        "risk are its own statements.",
         examples=[False],
     )
     deadline: datetime | None = Field(description="When it expires; null: never.", examples=[None])
-    opened_at: datetime = Field(description="When it began to ask.", examples=["2026-03-02T09:15:05.104112Z"])
+    opened_at: datetime = Field(description="When it was opened.", examples=["2026-03-02T09:15:05.104112Z"])
     closed_at: datetime | None = Field(description="When it closed; null while it is open.", examples=[None])
 
     @classmethod
@@ -84,26 +82,26 @@ class GatePage(Schema):
 class Voice(Schema):
     """One person's word."""
 
-    name: str = Field(description="Who said it.", examples=["Ann Okafor"])
-    verdict: str = Field(description="What they said; mixed: see `actions`.", examples=["approve"])
+    name: str = Field(description="Who decided.", examples=["Ann Okafor"])
+    verdict: str = Field(description="Their verdict; mixed: see `actions`.", examples=["approve"])
     actions: dict[str, str] = Field(
-        description="By action id, what they said of each: approve, edit, reject or respond.",
+        description="Their verdict for each action, by its id: approve, edit, reject or respond.",
         examples=[{"order": "edit", "price": "reject"}],
     )
-    comment: str = Field(description="In their own words: data, never markup.", examples=[""])
+    comment: str = Field(description="Their comment: data, never markup.", examples=[""])
     at: datetime | None = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
-    proposal: int = Field(description="The version that they spoke of.", examples=[1])
-    counts: bool = Field(description="Whether it counts for what stands.", examples=[True])
+    proposal: int = Field(description="The version of the proposal that they decided on.", examples=[1])
+    counts: bool = Field(description="Whether it counts for the current proposal.", examples=[True])
     you: bool = Field(description="Whether it is your own.", examples=[False])
 
 
 class Agreement(Schema):
-    """Who must agree, and who has."""
+    "Who must approve, and who has."
 
-    quorum: int = Field(description="How many must agree.", examples=[2])
-    agreed: int = Field(description="How many have, on what stands.", examples=[1])
+    quorum: int = Field(description="How many must approve.", examples=[2])
+    agreed: int = Field(description="How many have approved the current proposal.", examples=[1])
     who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
-    voices: list[Voice] = Field(description="What was said, oldest first.")
+    voices: list[Voice] = Field(description="The decisions, oldest first.")
 
     @classmethod
     def of(cls, gate: Gate, *, reader: User) -> Self:
@@ -130,13 +128,13 @@ class OfAction(Schema):
     """What became of one action."""
 
     verdict: str = Field(
-        description="approve and edit: it may run. reject and respond: it does not.",
+        description="approve and edit: the action may run. reject and respond: it does not.",
         examples=["reject"],
         json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
     )
-    by: str = Field(description="Who refused it, or answered in its place; else empty.", examples=["Ann Okafor"])
-    reason: str = Field(description="Why it was refused: data, never markup.", examples=["Too dear."])
-    response: Any = Field(description="What the agent got in its place; else null.", examples=[None])
+    by: str = Field(description="Who rejected it or answered instead; otherwise empty.", examples=["Ann Okafor"])
+    reason: str = Field(description="Why it was rejected: data, never markup.", examples=["Too dear."])
+    response: Any = Field(description="What the agent got instead; otherwise null.", examples=[None])
 
     @classmethod
     def of(cls, found: Judged) -> Self:
@@ -147,26 +145,27 @@ class EndingHead(Schema):
     """How a gate ended, without what was decided."""
 
     kind: str = Field(
-        description="Expired is not rejected, and neither is withdrawn.",
+        description="Expired and withdrawn gates do not count as rejected.",
         examples=["approved"],
         json_schema_extra={"enum": list(Outcome.Kind.values)},
     )
-    by: str = Field(description="Those whose word counted; empty where nobody decided.", examples=["Ann Okafor"])
+    by: str = Field(description="The people whose decisions counted; empty if nobody decided.", examples=["Ann Okafor"])
     at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
     then: str = Field(description="After a rejection: stop, or back to a step.", examples=[""])
     back_to: str = Field(description="The step that the run was sent back to.", examples=[""])
     feedback: str = Field(description="What the agent reads after a rejection.", examples=[""])
     effects: list[str] = Field(description="The effects that may run, once each.", examples=[["pay"]])
     preconditions: list[str] = Field(
-        description="Those of the card's preconditions that must still hold when an effect is done, by id.",
+        description="The card's preconditions that must still hold when an effect is performed, by id.",
         examples=[["nothing-else-refunded"]],
     )
     actions: dict[str, OfAction] = Field(
-        description="By action id, what became of each; none where nobody decided, or a question was answered.",
+        description="The result of each action, by its id; none if nobody decided, or a recovery question was "
+        "answered.",
         examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}}],
     )
     seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
-    to_run: str | None = Field(description="The digest of what may run; null where nothing may.", examples=[DIGEST])
+    to_run: str | None = Field(description="The digest of what may run; null if nothing may.", examples=[DIGEST])
 
     @classmethod
     def of(cls, outcome: Outcome) -> Self:
@@ -191,14 +190,16 @@ class Ending(EndingHead):
     arguments: dict[str, Any] = Field(
         description="The final arguments by action, as canonical JSON.", examples=[{"refund": {"amount": "120.00"}}]
     )
-    answer: Any = Field(description="At a recovery gate: the choice and its value; else null.", examples=[None])
+    answer: Any = Field(description="At a recovery gate: the choice and its value; otherwise null.", examples=[None])
     patch: list[dict[str, Any]] = Field(description="The edit, as a JSON Patch on the gate's state.", examples=[[]])
 
 
 class GateHead(GateSummary):
     """A gate, with who must agree."""
 
-    digest: str = Field(description="SHA-256 over what stands, in hex: what a decision binds.", examples=[DIGEST])
+    digest: str = Field(
+        description="SHA-256 over the current proposal, in hex. A decision binds it.", examples=[DIGEST]
+    )
     checkpoint: str = Field(
         description="The UUID of the saved state that it shows.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"]
     )
@@ -209,38 +210,35 @@ class GateHead(GateSummary):
         description="Whether a rejection needs a `comment` that says why, by the gate's policy.", examples=[True]
     )
     step_up: bool = Field(
-        description="Whether a decision counts only in a session in which the password was given again lately: by the "
+        description="Whether a decision counts only in a session in which the password was confirmed recently: on the "
         "gate's page, never by a token.",
         examples=[False],
     )
-    agreement: Agreement = Field(description="Who must agree, and who has.")
+    agreement: Agreement = Field(description="Who must approve, and who has.")
 
 
 class GateDetail(GateHead):
     """A gate: all that it asks, who agreed, and how it ended."""
 
     card: dict[str, Any] = Field(
-        description=(
-            "Everything that is asked for, any edit that stands included, as canonical JSON. `digest` is SHA-256 "
-            "over the line `holdpoint value` and these very bytes; where something is masked, over the true values."
-        ),
+        description="The current proposal, with its edits, as canonical JSON. `digest` is SHA-256 over the line "
+        "`holdpoint value` and these bytes; for masked values, over the true values.",
         examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
     )
     unsupported: list[str] = Field(
-        description="Sentences for people: amounts and names in the words of a program elsewhere that none of the "
-        "arguments bears out.",
+        description="Sentences for people: amounts and names in an external program's text that no argument confirms.",
         examples=[["\u201c\u20ac10.00\u201d in the title is not what runs: amount is 99999.00."]],
     )
     masked: list[str] = Field(
-        description="JSON Pointers into `card` to the secrets; in their place are placeholders.", examples=[[]]
+        description="JSON Pointers to the secrets in `card`, which placeholders replace.", examples=[[]]
     )
     outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
     replaced_by: int | None = Field(
-        description="The gate that asks in the place of this one, which was withdrawn; null without one.",
+        description="The gate that replaces this one, which was withdrawn; null: none.",
         examples=[None],
     )
     replaces: list[int] = Field(
-        description="The withdrawn gates in whose place this one asks, the newest first, as far as you may see them.",
+        description="The withdrawn gates that this one replaces, the newest first, as far as you may see them.",
         examples=[[]],
     )
 
@@ -289,7 +287,7 @@ def _verify(gate: Gate, proposal: Proposal) -> None:
     with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
         store.load_checkpoint(gate.checkpoint)
     if digests.of_canonical(bytes(proposal.body)) != bytes(proposal.digest):
-        raise NotVerified(f"gate {gate.pk}", "what it asks does not match its digest")
+        raise NotVerified(f"gate {gate.pk}", "its proposal does not match its digest")
 
 
 def ended(gate: Gate) -> bytes:

@@ -32,7 +32,7 @@ class Granted(Schema):
     id: int = Field(description="The grant's number.", examples=[5])
     effect: str = Field(description="The effect's step.", examples=["wire"])
     action: str = Field(description="The action that it performs.", examples=["wire"])
-    used: bool = Field(description="Whether an effect was begun by it.", examples=[False])
+    used: bool = Field(description="Whether an effect was begun with it.", examples=[False])
 
 
 class OutcomeHead(Schema):
@@ -42,18 +42,20 @@ class OutcomeHead(Schema):
     url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
     run: int = Field(description="Its run.", examples=[7])
     status: str = Field(
-        description="Whether it still asks.", examples=["decided"], json_schema_extra={"enum": list(Gate.Status.values)}
+        description="Whether it is still open.",
+        examples=["decided"],
+        json_schema_extra={"enum": list(Gate.Status.values)},
     )
-    version: int = Field(description="Raised by everything that happens to the gate.", examples=[2])
-    grants: list[Granted] = Field(description="What was allowed: a grant for each effect.")
+    version: int = Field(description="Rises with each change of the gate.", examples=[2])
+    grants: list[Granted] = Field(description="What was approved: a grant for each effect.")
 
 
 class OutcomeAnswer(OutcomeHead):
     """How a gate ended, or that it has not."""
 
-    outcome: Ending | None = Field(description="How it ended, as in the gate itself; null while it asks.")
+    outcome: Ending | None = Field(description="How it ended, as in the gate itself; null while it is open.")
     edits: dict[str, list[dict[str, Any]]] = Field(
-        description="By action id, what people changed in its arguments: a JSON Patch on what was asked.",
+        description="People's changes of each action's arguments, by its id: a JSON Patch on the first proposal.",
         examples=[{"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}],
     )
 
@@ -64,7 +66,7 @@ class Waiting(Schema):
     wait: float = Field(
         0,
         title="Wait",
-        description="Seconds to wait where it still asks, before the answer says so.",
+        description="How many seconds to wait for the outcome while the gate is open.",
         ge=0,
         le=LONGEST,
         examples=[25],
@@ -72,7 +74,10 @@ class Waiting(Schema):
 
 
 @router.get(
-    "/{int:gate_id}/outcome", response=OutcomeAnswer, operation_id="get_outcome", summary="Read or await an outcome"
+    "/{int:gate_id}/outcome",
+    response=OutcomeAnswer,
+    operation_id="get_outcome",
+    summary="Read an outcome, or wait for it",
 )
 def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
     """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""

@@ -25,9 +25,9 @@ COLOURS: dict[str, Any] = {"enum": list(ORDER)}
 class Finding(Schema):
     """What one check found."""
 
-    check: str = Field(description="What was looked at.", examples=["version"])
+    check: str = Field(description="What was checked.", examples=["version"])
     colour: str = Field(
-        description="Green: as it should be. Amber: it can resume, with something to know. Red: it cannot resume.",
+        description="Green: in order. Amber: it can resume, with a warning. Red: it cannot resume.",
         examples=["green"],
         json_schema_extra=COLOURS,
     )
@@ -41,12 +41,12 @@ class PreflightAnswer(Schema):
     """Whether a run can go on."""
 
     colour: str = Field(
-        description="The gravest of the findings'. Over a red one no decision is taken.",
+        description="The worst level of the findings. While it is red, decisions are refused.",
         examples=["green"],
         json_schema_extra=COLOURS,
     )
-    title: str = Field(description="The same in words.", examples=["This can resume: 6 checks"])
-    findings: list[Finding] = Field(description="Every check that was made, in order.")
+    title: str = Field(description="The level in words.", examples=["This can resume: 6 checks"])
+    findings: list[Finding] = Field(description="Every check, in order.")
 
     @classmethod
     def of(cls, found: Preflight) -> Self:

@@ -25,22 +25,22 @@ class RegisteredTool(Schema):
     """A tool that people registered, in the version that counts for new gates."""
 
     team: str = Field(description="The team that it is registered for.", examples=["Support"])
-    name: str = Field(description="As actions name it in `tool`.", examples=["bank.wire"])
-    version: int = Field(description="A change is the next version.", examples=[1])
-    title: str = Field(description="What reviewers read.", examples=["Wire money"])
+    name: str = Field(description="The name that actions give in `tool`.", examples=["bank.wire"])
+    version: int = Field(description="Each change makes a new version.", examples=[1])
+    title: str = Field(description="The title that reviewers read.", examples=["Wire money"])
     arguments: dict[str, Any] = Field(
-        description="The JSON Schema of its arguments: what does not fit is refused.", examples=[SCHEMA]
+        description="The JSON Schema of its arguments; arguments that do not fit are refused.", examples=[SCHEMA]
     )
     pinned: list[str] = Field(
-        description="JSON Pointers into the arguments that are shown first and never folded.", examples=[["/amount"]]
+        description="JSON Pointers to arguments that are shown first and never folded.", examples=[["/amount"]]
     )
     risk: str = Field(
-        description="What is asked under it is of this risk at least.",
+        description="Actions with this tool have at least this risk.",
         examples=["high"],
         json_schema_extra={"enum": list(Gate.Risk.values)},
     )
-    irreversible: bool = Field(description="Whether nothing takes it back.", examples=[True])
-    undo: str = Field(description="What takes it back, for people; empty: unknown.", examples=[""])
+    irreversible: bool = Field(description="Whether it cannot be undone.", examples=[True])
+    undo: str = Field(description="How to undo it, for people; empty: unknown.", examples=[""])
 
     @classmethod
     def of(cls, tool: Tool) -> Self:

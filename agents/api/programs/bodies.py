@@ -10,18 +10,22 @@ from pydantic import Field
 from agents.api.gates.cards import AskedCard
 from agents.api.runs.moves import Order
 
-TOKEN = Field(description="The claim token: what the claim gave.", ge=1, le=2**62, examples=[3])
+TOKEN = Field(description="The claim token, which the claim answered.", ge=1, le=2**62, examples=[3])
 STEP = Field(description="The step of the plan.", min_length=1, max_length=100, examples=["draft"])
 TOOK = Field(0.0, description="How long it took, in seconds.", ge=0, le=10**7, examples=[1.25])
 NOTES: Any = Field(
     [],
-    description="Why it did what it did, in its own words; shown beside it.",
+    description="What the step did and why, in the agent's words; shown with the checkpoint.",
     max_length=50,
     examples=[["A look-up."]],
 )
-ERROR = Field(description="What went wrong, in a line.", min_length=1, max_length=2000, examples=["503 from the bank"])
+ERROR = Field(
+    description="What went wrong, in one line.", min_length=1, max_length=2000, examples=["503 from the bank"]
+)
 RETRY = Field(
-    False, description="Whether trying again by itself is safe: for an effect, that nothing was sent.", examples=[False]
+    False,
+    description="Whether it may be retried automatically: for an effect, that nothing was sent.",
+    examples=[False],
 )
 
 
@@ -29,11 +33,11 @@ class Claim(Order):
     """Take a run that stands still."""
 
     worker: str = Field(
-        "", description="Who you are, for people: host and process.", max_length=120, examples=["box:81"]
+        "", description="Who works on the run, for people: host and process.", max_length=120, examples=["box:81"]
     )
     lease: float = Field(
         60.0,
-        description="Seconds for which nobody else may claim it; everything that you send begins them anew.",
+        description="Seconds during which nobody else may claim it; every request of yours starts them again.",
         ge=1,
         le=3600,
         examples=[60],
@@ -54,7 +58,8 @@ class HeartbeatAnswer(Schema):
     """How it stands with the claim."""
 
     halt: bool = Field(
-        description="Whether a person asks you to stop, to move the run: finish the step at hand, or let go.",
+        description="Whether a person asks you to stop, because they want to move the run: finish the current step, "
+        "or release the run.",
         examples=[False],
     )
     lease: float = Field(description="Seconds from now for which nobody else may claim the run.", examples=[60])
@@ -73,7 +78,7 @@ class AppendItems(Order):
 
     op: Literal["append"] = Field(description="What to do.", examples=["append"])
     field: str = Field(description="The field.", max_length=100, examples=["messages"])
-    items: list[Any] = Field(description="What is added.", examples=[[{"role": "user", "text": "Pay it."}]])
+    items: list[Any] = Field(description="The added values.", examples=[[{"role": "user", "text": "Pay it."}]])
 
 
 class SpliceItems(Order):
@@ -81,8 +86,8 @@ class SpliceItems(Order):
 
     op: Literal["splice"] = Field(description="What to do.", examples=["splice"])
     field: str = Field(description="The field.", max_length=100, examples=["messages"])
-    start: int = Field(description="Where the others begin.", ge=0, le=2**40, examples=[0])
-    delete: int = Field(description="How many they are.", ge=0, le=2**40, examples=[2])
+    start: int = Field(description="The index at which the change begins.", ge=0, le=2**40, examples=[0])
+    delete: int = Field(description="How many items are removed.", ge=0, le=2**40, examples=[2])
     items: list[Any] = Field([], description="What comes in their place.", examples=[[]])
 
 
@@ -100,12 +105,12 @@ class Wrote(Order):
         examples=[[{"op": "append", "field": "messages", "items": [{"role": "user", "text": "Pay it."}]}]],
     )
     state: dict[str, Any] | None = Field(
-        None, description="In the place of `ops`: the state as it is to be, every field of it.", examples=[None]
+        None, description="Instead of `ops`: the whole new state, with every field.", examples=[None]
     )
     next_step: str | None = Field(
         None,
-        description="Where the run goes on, where that is not the next step of the plan; empty: it is done. The plan "
-        "has to say that the step may go there.",
+        description="The step to go on with, if not the next step of the plan; empty: the run is done. The plan must "
+        "allow the step to go there.",
         max_length=100,
         examples=[None],
     )
@@ -136,7 +141,7 @@ class Ask(AskedCard):
     notes: list[str] = NOTES
     deferred: bool = Field(
         False,
-        description="Whether you go away meanwhile and come back for the outcome: then nobody misses you.",
+        description="Whether you disconnect and come back for the outcome; then you are not treated as lost.",
         examples=[False],
     )
 
@@ -147,7 +152,7 @@ class Begin(Held):
     step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
     undoes: int | None = Field(
         None,
-        description="In its place: the number of the effect that is to be taken back.",
+        description="Instead of `step`: the number of the effect to undo.",
         ge=1,
         le=2**62,
         examples=[None],
@@ -158,13 +163,13 @@ class Report(Held):
     """What became of an effect that you began."""
 
     status: Literal["done", "failed", "unknown"] = Field(
-        description="done: it happened. failed: it provably did not. unknown: nobody knows, as after a timeout.",
+        description="done: it happened. failed: it certainly did not. unknown: nobody knows, as after a timeout.",
         examples=["done"],
     )
     writes: dict[str, Any] = Field(
-        {}, description="Of one that is done: the fields that it writes.", examples=[{"wire_result": {"id": "tx_1"}}]
+        {}, description="If done: the fields that it writes.", examples=[{"wire_result": {"id": "tx_1"}}]
     )
-    error: str = Field("", description="Of one that is not: what went wrong.", max_length=2000, examples=[""])
+    error: str = Field("", description="If not done: what went wrong.", max_length=2000, examples=[""])
     retry: bool = RETRY
     next_step: str | None = Field(None, description="As for a checkpoint.", max_length=100, examples=[None])
     took: float = TOOK
@@ -183,4 +188,4 @@ class RunEnding(Held):
     """The run is done, or it failed for good."""
 
     status: Literal["completed", "failed"] = Field(description="How it ends.", examples=["completed"])
-    reason: str = Field("", description="Why, in a line.", max_length=300, examples=[""])
+    reason: str = Field("", description="The reason, in one line.", max_length=300, examples=[""])

@@ -40,8 +40,7 @@ POLICY = "^[A-Za-z0-9_-]{0,60}$"
 MAY = "checkpoints.start_run"
 THREAD = Field(
     "",
-    description="A name of your own for what this is a part of, such as one conversation: its runs are listed "
-    "together.",
+    description="Your own name for what this belongs to, such as one conversation: its runs are listed together.",
     max_length=200,
     examples=["chat-1207"],
 )
@@ -58,21 +57,21 @@ class Start(Order):
     )
     version: str = Field(
         "",
-        description="Of an agent that lives outside: the version, as it was registered; empty: the team's newest.",
+        description="For an external agent: its registered version; empty: the team's newest.",
         pattern=VERSION[:-1] + "$|^$",
         examples=["1"],
     )
     input: dict[str, Any] = Field({}, description="The state that it starts from.", examples=[{"invoice": 7}])
     config: dict[str, Any] | None = Field(
-        None, description="Of an agent that lives here: what differs from its own configuration.", examples=[None]
+        None, description="For an agent on this server: what differs from its default configuration.", examples=[None]
     )
     team: str = Field(
         "",
-        description="The team that the run belongs to; empty where there is only one.",
+        description="The team that the run belongs to; empty if there is only one.",
         max_length=150,
         examples=[""],
     )
-    title: str = Field("", description="What people read of it in lists.", max_length=200, examples=["Invoice 7"])
+    title: str = Field("", description="Its title in lists.", max_length=200, examples=["Invoice 7"])
     thread: str = THREAD
 
 
@@ -80,7 +79,7 @@ class PostedAction(AskedAction):
     """One action of a posted gate, with its arguments."""
 
     arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
-    undo: str = Field("", description="What takes it back; empty: nothing does.", max_length=100, examples=[""])
+    undo: str = Field("", description="What undoes it; empty: nothing.", max_length=100, examples=[""])
     idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
 
 
@@ -93,9 +92,9 @@ class PostGate(Words):
         pattern=NAME[:-1] + "$|^$",
         examples=["payouts"],
     )
-    actions: list[PostedAction] = Field(description="What is asked about, one thing each.", max_length=50)
-    state: dict[str, Any] = Field({}, description="What is shown beside them.", examples=[{"invoice": 7}])
-    quotes: list[Quoted] = Field([], description="What people said, beside the agent's account of it.", max_length=50)
+    actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
+    state: dict[str, Any] = Field({}, description="Further values, shown with the actions.", examples=[{"invoice": 7}])
+    quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
     policy: str = Field(
         "",
         description="The policy by which people decide; empty: the team's default, or the token's own.",
@@ -104,19 +103,17 @@ class PostGate(Words):
     )
     team: str = Field(
         "",
-        description="The team that the run belongs to; empty where there is only one.",
+        description="The team that the run belongs to; empty if there is only one.",
         max_length=150,
         examples=[""],
     )
-    worker: str = Field("", description="Who you are, for people: host, process.", max_length=120, examples=["box:81"])
-    deferred: bool = Field(
-        False, description="Whether you go away meanwhile and come back for the outcome.", examples=[False]
-    )
+    worker: str = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
+    deferred: bool = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
     thread: str = THREAD
     ask_only: bool = Field(
         False,
-        description="Whether you only want to know what people say: the run has no effects, and ends by itself once "
-        "they have decided.",
+        description="Whether you only want the answer: the run has no effects, and ends by itself once people have "
+        "decided.",
         examples=[False],
     )
 
@@ -198,11 +195,13 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
     title, known["thread"] = order.title or None, one_line(order.thread, 200)
     if here:
         if order.version:
-            raise WorkInvalid([FieldError(pointer="/version", message=f"{agent} lives here: its newest version runs")])
+            raise WorkInvalid(
+                [FieldError(pointer="/version", message=f"{agent} runs on this server, in its newest version")]
+            )
         return start_run(agent, order.input, title=title, config=order.config, **known)
     if order.config is not None:
         raise WorkInvalid(
-            [FieldError(pointer="/config", message="an agent that lives outside has no configuration here")]
+            [FieldError(pointer="/config", message="external agents have no configuration on this server")]
         )
     plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:

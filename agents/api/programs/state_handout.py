@@ -98,5 +98,5 @@ def _may_have(request: HttpRequest, run_id: int) -> None:
     try:
         reveal_secret.of_state(run, by=reader_of(request))
     except reveal_secret.NotAllowed as refused:
-        told = "The run's state holds secrets, which are for its program. Work on it by a token of its agent."
+        told = "The run's state holds secrets for its program. Claim the run with a token of its agent."
         raise WorkNotAllowed(told) from refused

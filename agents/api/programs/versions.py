@@ -34,73 +34,73 @@ class StepBody(Order):
 
     name: str = Field(description="Its name.", min_length=1, max_length=100, examples=["wire"])
     kind: str = Field(
-        "step", description="What it is.", pattern="^(step|effect|gate)$", examples=["effect"],
+        "step", description="Its kind.", pattern="^(step|effect|gate)$", examples=["effect"],
         json_schema_extra={"enum": ["step", "effect", "gate"]},
     )  # fmt: skip
     title: str = Field(
-        "", description="What people call it; without one, its name in words.", max_length=100, examples=["Wire it"]
+        "", description="Its title for people; empty: made from its name.", max_length=100, examples=["Wire it"]
     )
     doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
     reads: list[str] = Field(
         [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]
     )
-    writes: list[str] = Field([], description="Those that it writes.", max_length=500, examples=[["receipt"]])
+    writes: list[str] = Field([], description="The fields that it writes.", max_length=500, examples=[["receipt"]])
     code_hash: str = Field(
         "",
-        description="A hash of its code, in hex. Where it and what the step reads are as before, what it gave "
-        "before is used again after a rewind; without one it always runs.",
+        description="A hash of its code, in hex. If the hash and what the step reads are unchanged, its earlier "
+        "result is reused after a rewind; without a hash it always runs.",
         pattern="^([0-9a-f]{2}){0,64}$",
         examples=[""],
     )
-    reads_world: bool = Field(False, description="Whether it looks outside the state.", examples=[False])
-    undo: str = Field("", description="An effect's: what takes it back.", max_length=100, examples=["cancel_wire"])
-    irreversible: bool = Field(False, description="An effect's: whether nothing takes it back.", examples=[False])
+    reads_world: bool = Field(False, description="Whether it calls an external system.", examples=[False])
+    undo: str = Field("", description="For an effect: what undoes it.", max_length=100, examples=["cancel_wire"])
+    irreversible: bool = Field(False, description="For an effect: whether it cannot be undone.", examples=[False])
     idempotent: bool = Field(
-        False, description="An effect's: whether it may be sent twice with the same key.", examples=[True]
+        False, description="For an effect: whether it may be sent twice with the same key.", examples=[True]
     )
     guarded: bool = Field(
-        EffectOptions.guarded, description="An effect's: whether a gate has to allow it.", examples=[True]
+        EffectOptions.guarded, description="For an effect: whether a gate must allow it.", examples=[True]
     )
     action: str = Field(
         "",
-        description="An effect's that performs several actions: the field that names the next.",
+        description="For an effect that performs several actions: the field that names the next one.",
         max_length=100,
         examples=[""],
     )
     responds: str = Field(
         "",
-        description="An effect's: the field that a person's answer in its place is put into.",
+        description="For an effect: the field that receives a person's answer.",
         max_length=100,
         examples=[""],
     )
     policy: str = Field(
-        "", description="A gate's: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
+        "", description="For a gate: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
     )
     allows: list[str] = Field(
-        [], description="A gate's: the effects that a yes lets run.", max_length=200, examples=[["wire"]]
+        [], description="For a gate: the effects that an approval allows.", max_length=200, examples=[["wire"]]
     )
     edits: list[str] = Field(
-        [], description="A gate's: the fields that people may edit.", max_length=500, examples=[["payment"]]
+        [], description="For a gate: the fields that people may edit.", max_length=500, examples=[["payment"]]
     )
     on_reject: str = Field(
-        "", description="A gate's: where a rejection goes back to.", max_length=100, examples=["draft"]
+        "", description="For a gate: the step that a rejection goes back to.", max_length=100, examples=["draft"]
     )
     on_expire: str = Field(
-        "", description="A gate's: where the run goes on when nobody answers.", max_length=100, examples=[""]
+        "", description="For a gate: the step to go on with when nobody decides in time.", max_length=100, examples=[""]
     )
     feedback: str = Field(
-        "", description="A gate's: the list that people's words are put into.", max_length=100, examples=[""]
+        "", description="For a gate: the list field that receives people's feedback.", max_length=100, examples=[""]
     )
-    jumps: list[str] = Field([], description="Where else it may go than to the next.", max_length=200, examples=[[]])
+    jumps: list[str] = Field(
+        [], description="Steps that it may go to instead of the next one.", max_length=200, examples=[[]]
+    )
     ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
-    retry: int = Field(
-        Declaration.retry, description="Further attempts after one that failed.", ge=0, le=1000, examples=[3]
-    )
+    retry: int = Field(Declaration.retry, description="Further attempts after a failure.", ge=0, le=1000, examples=[3])
     backoff: float = Field(
         Declaration.backoff, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
     )
     loop_guard: int = Field(
-        0, description="Executions after which people are asked; 0: none.", ge=0, le=10**6, examples=[0]
+        0, description="After how many executions people are asked; 0: never.", ge=0, le=10**6, examples=[0]
     )
 
     def spec(self) -> StepSpec:
@@ -122,7 +122,7 @@ STEPS: list[dict[str, Any]] = [
 class Version(Order):
     """A version of an agent that lives outside: its steps, and the schema of its state."""
 
-    format: Literal[1] = Field(1, description="Of this description; 1.", examples=[1])
+    format: Literal[1] = Field(1, description="The version of this format; 1.", examples=[1])
     version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
     doc: str = Field("", description="What the agent does, for people.", max_length=5000, examples=["Pay invoices."])
     state_schema: dict[str, Any] = Field(

@@ -32,7 +32,10 @@ class Withdrawal(Order):
     """Take back what is asked."""
 
     reason: str = Field(
-        "", description="Why, for people; the gate shows it.", max_length=300, examples=["The invoice was cancelled."]
+        "",
+        description="The reason, for people; the gate shows it.",
+        max_length=300,
+        examples=["The invoice was cancelled."],
     )
 
 
@@ -47,7 +50,7 @@ def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key)
     def do() -> HttpResponse:
         by, why = actor_of(request), one_line(order.reason, 300)
         # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
-        reason = f"{by.name or by.id} took it back: “{why}”" if why else f"{by.name or by.id} took it back."
+        reason = f"{by.name or by.id} withdrew it: “{why}”" if why else f"{by.name or by.id} withdrew it."
         if closing.withdraw(gate, by=by, reason=reason) is None:
             now = gate_or_404(request, gate_id)
             standing = now.standing()
@@ -69,4 +72,4 @@ def _check_own(request: HttpRequest, gate: Gate) -> None:
             f"POST /api/runs/{gate.run_id}/cancellations."
         )
     if gate.kind != Gate.Kind.REVIEW:
-        raise WorkRefused("Here people are asked how to go on after a fault, which only their answer ends.")
+        raise WorkRefused("This gate asks people how to go on after a fault. Only their answer closes it.")

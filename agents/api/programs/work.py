@@ -64,7 +64,7 @@ def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpRe
     return with_state(request, run_id, key, do)
 
 
-@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Stay with a run")
+@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Send a heartbeat")
 def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
     """Say that you are still there, where a step takes longer than the lease."""
     reached = reach.to_work(run_id, by=reader_of(request))
@@ -139,7 +139,7 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
 
     def do() -> Turn:
         if bool(order.step) == (order.undoes is not None):
-            raise WorkInvalid([FieldError(pointer="", message="send `step` or `undoes`, one of them")])
+            raise WorkInvalid([FieldError(pointer="", message="send either `step` or `undoes`")])
         with session_cache.at_work(reached, order.token) as slice:
             return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
 
@@ -150,7 +150,7 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
     "/{int:run_id}/effects/{int:effect_id}/results",
     response={201: TurnAnswer},
     operation_id="report_effect",
-    summary="Report an effect",
+    summary="Report an effect's result",
 )
 def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
     """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
@@ -169,7 +169,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
     if not order.error and order.status != results.DONE:
         raise WorkInvalid([FieldError(pointer="/error", message="say what went wrong")])
     if row.undoes is not None and (order.writes or order.next_step is not None):
-        raise WorkInvalid([FieldError(pointer="/writes", message="what takes an effect back writes nothing")])
+        raise WorkInvalid([FieldError(pointer="/writes", message="an undo writes nothing")])
     written = Written(order.writes, order.next_step, order.took, order.notes)
 
     def told() -> HttpResponse:
@@ -179,7 +179,9 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
                 "do not do it again, and claim the run to read where it stands."
             )
         if row.token != order.token:
-            raise NoGrant("This effect was not begun under this token; begin it first, and report under its token.")
+            raise NoGrant(
+                "This effect was not begun with this token. Begin it first, and report it with the same token."
+            )
         if run.token != order.token or run.status != Run.Status.RUNNING:
             results.late(row, order.status, written, order.error)
             return answer(turns.standing(run.id, order.token), status=201)
@@ -193,7 +195,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
 
 def _saved(slice: Slice, order: Wrote) -> Turn:
     if (order.ops is None) == (order.state is None):
-        raise WorkInvalid([FieldError(pointer="", message="send `ops` or `state`, one of them")])
+        raise WorkInvalid([FieldError(pointer="", message="send either `ops` or `state`")])
     if order.state is not None:
         writes = results.whole(slice, turns.check_next(slice, order.step, "step"), order.state)
     else:
@@ -202,7 +204,7 @@ def _saved(slice: Slice, order: Wrote) -> Turn:
 
 
 def _comes(turn: Turn) -> str:
-    return f"the {turn.kind} {turn.step.name} comes" if turn.step else "the run is let go of, as somebody asked"
+    return f"the {turn.kind} {turn.step.name} comes" if turn.step else "the run is released, as somebody asked"
 
 
 @contextmanager
@@ -236,9 +238,7 @@ def fail(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpR
     )  # fmt: skip
 
 
-@router.post(
-    "/{int:run_id}/releases", response={201: TurnAnswer}, operation_id="release_run", summary="Let go of a run"
-)
+@router.post("/{int:run_id}/releases", response={201: TurnAnswer}, operation_id="release_run", summary="Release a run")
 def release(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
     """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
     return worked(request, run_id, order.token, key, results.released, status=201)

@@ -16,11 +16,11 @@ IF_NONE_MATCH: dict[str, Any] = {
     "name": "If-None-Match",
     "required": False,
     "schema": {"type": "string", "title": "If-None-Match"},
-    "description": "The `ETag` of an answer that you have: where it would be the same again, 304 says so.",
+    "description": "The `ETag` of an answer that you have: if the answer would be the same, you get 304.",
     "example": '"2c26b46b68ffc68ff99b453c1d304134"',
 }
-ETAG: dict[str, Any] = {"schema": {"type": "string"}, "description": "The name of this answer, by its bytes."}
-UNCHANGED: dict[str, Any] = {"description": "It is as you have it.", "headers": {"ETag": ETAG}}
+ETAG: dict[str, Any] = {"schema": {"type": "string"}, "description": "A digest of this answer's bytes."}
+UNCHANGED: dict[str, Any] = {"description": "The answer is the same as yours.", "headers": {"ETag": ETAG}}
 
 
 def named(request: HttpRequest, response: HttpResponse) -> HttpResponse:

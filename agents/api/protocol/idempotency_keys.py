@@ -41,8 +41,8 @@ Key = HeaderEx[
         default="",
         alias="Idempotency-Key",
         title="Idempotency-Key",
-        description="Chosen by you: the same request again with the same key gets the same answer, and is done once. "
-        "With another request the answer is 409.",
+        description="A key of your choice: the same request with the same key is carried out once and gets the same "
+        "answer. A different request with the same key gets 409.",
         max_length=200,
         example="9c1f0f5e-nightly-17",
     ),

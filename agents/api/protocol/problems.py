@@ -38,22 +38,22 @@ MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are wr
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
     401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
-    403: "The token is not for this.",
-    404: "There is no such thing, or none that you may see.",
-    405: "The address takes another method.",
-    409: "What is stored does not match its digest, and is not shown.",
-    410: "The checkpoint was removed by a retention policy, or the database was set back to before `after`.",
-    422: "A parameter is not what it has to be.",
-    429: "Too many requests a minute, or too many tokens that open nothing. `Retry-After` says when to come again.",
+    403: "The token lacks the scope for this.",
+    404: "There is no such thing, or you may not see it.",
+    405: "The address does not take this method.",
+    409: "The stored data do not match their digest, and are not shown.",
+    410: "A retention policy removed the checkpoint, or the database was set back to before `after`.",
+    422: "A parameter is not valid.",
+    429: "Too many requests a minute, or too many invalid tokens. `Retry-After` says when to try again.",
 }
 # The same where something is ordered.
 ORDERED = {
-    400: "The body is no JSON, or ambiguous.",
-    403: "The CSRF token is missing or wrong, the token is not for this, or you may only look at this run.",
-    413: "The body is larger than is taken. Nothing was done.",
-    415: "The body is no JSON by its Content-Type. Nothing was done.",
-    409: "The run is not as it was when you looked, or what is stored does not match its digest. Nothing was done.",
-    422: "A member of the body is not what it has to be, or has to be confirmed. Nothing was done.",
+    400: "The body is not JSON, or is ambiguous.",
+    403: "The CSRF token is missing or wrong, the token lacks the scope for this, or you may only read this run.",
+    413: "The body is too large. Nothing was done.",
+    415: "The Content-Type is not JSON. Nothing was done.",
+    409: "The run has changed since you looked, or the stored data do not match their digest. Nothing was done.",
+    422: "A member of the body is not valid, or needs confirmation. Nothing was done.",
 }
 # Where to look for what was not found, by the pages' own words for it.
 LISTED = {
@@ -86,44 +86,48 @@ class Fault(Schema):
 class Problem(Schema):
     """Problem details (RFC 9457): what went wrong, and what to do about it."""
 
-    type: str = Field(default="about:blank", description="The status says which kind.", examples=["about:blank"])
+    type: str = Field(
+        default="about:blank", description="Always this value; the status says the kind.", examples=["about:blank"]
+    )
     title: str = Field(description="The status in words.", examples=["Not Found"])
     status: int = Field(description="The HTTP status.", examples=[404])
     detail: str = Field(
-        description="What went wrong here, and what to do.",
-        examples=["No such run, or none that you may see. GET /api/runs lists those that you may see."],
+        description="What went wrong, and what to do.",
+        examples=["No such run, or you may not see it. GET /api/runs lists those that you may see."],
     )
     code: str = Field(
         default="",
-        description="The reason in a word, for programs; empty where the status says it.",
+        description="The reason, for programs; empty if the status says it.",
         examples=["stale_token"],
     )
-    instance: str = Field(description="The path that was asked for.", examples=["/api/runs/7"])
+    instance: str = Field(description="The requested path.", examples=["/api/runs/7"])
     request_id: str = Field(
         default="",
         description="The id of the request, as in `X-Request-ID`: the server's log has it.",
         examples=["5f0c1d2e3b4a49f8a7c6d5e4f3a2b1c0"],
     )
     errors: list[Fault] = Field(
-        default=[], description="The parameters and members that were refused; for status 400 and 422.", examples=[[]]
+        default=[], description="The refused parameters and members; for status 400 and 422.", examples=[[]]
     )
     impact: dict[str, Any] | None = Field(
         default=None,
-        description="For status 409, where the order would do something else by now: what. As POST …/impacts gives it.",
+        description="For status 409, if the order would now do something else: what it would do, as POST …/impacts "
+        "answers it.",
         examples=[None],
     )
     changes: list[dict[str, Any]] | None = Field(
         default=None,
-        description="For status 409 at a gate that asks something else by now: what changed since you looked.",
+        description="For status 409, if the proposal has changed: what changed since you looked.",
         examples=[None],
     )
     gate: int | None = Field(
         default=None,
-        description="The gate at which the run waits: await its outcome at /api/gates/{gate}/outcome, then claim it.",
+        description="The gate at which the run waits: wait for its outcome at /api/gates/{gate}/outcome, then claim "
+        "the run.",
         examples=[42],
     )
     lease_until: datetime | None = Field(
-        default=None, description="Until when whoever has the run keeps it, at least.", examples=[None]
+        default=None, description="Until when the run stays claimed, at least.", examples=[None]
     )
 
 
@@ -171,10 +175,10 @@ def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
 def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
     """404, with the list to look in. The same for what is not there and for what the reader may not see."""
     if reason not in LISTED:
-        return problem(request, 404, "There is no such address. GET /api/openapi.json describes every one there is.")
+        return problem(request, 404, "There is no such address. GET /api/openapi.json describes all addresses.")
     named = request.resolver_match.kwargs if request.resolver_match else {}
     listed = LISTED[reason].format(**named)
-    return problem(request, 404, f"{reason}, or none that you may see. GET {listed} lists those that you may see.")
+    return problem(request, 404, f"{reason}, or you may not see it. GET {listed} lists those that you may see.")
 
 
 def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
@@ -185,7 +189,7 @@ def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """405."""
     methods = ", ".join(sorted(allowed))
-    response = problem(request, 405, f"This address takes {methods} and nothing else.")
+    response = problem(request, 405, f"This address takes only {methods}.")
     response["Allow"] = methods
     return response
 
@@ -215,7 +219,7 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
 
 def broken(request: HttpRequest) -> HttpResponse:
     """500: a fault of the server's own."""
-    told = "The server met a fault of its own, which it has logged. Send the same again, with its Idempotency-Key."
+    told = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
     return problem(request, 500, told)
 
 
@@ -238,9 +242,9 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     changes = error.changes if isinstance(error, StaleGate) else None
     impact = error.impact.to_json() if isinstance(error, ConsequencesChanged) and error.impact else None
     if isinstance(error, RepeatNotConfirmed):
-        faults = [Fault(parameter="/confirm", detail=f"has to name {each.effect}") for each in error.repeats]
+        faults = [Fault(parameter="/confirm", detail=f"must name {each.effect}") for each in error.repeats]
     if isinstance(error, SecondLookNeeded):
-        faults = [Fault(parameter="/second_look", detail="has to be true, once you looked")]
+        faults = [Fault(parameter="/second_look", detail="must be true, after you looked")]
     status = DECIDED.get(error.code, 409)
     return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
@@ -258,7 +262,7 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
     if isinstance(error, KeyRefused):
-        faults = [Fault(parameter="Idempotency-Key", detail="has to be 1 to 200 printable ASCII characters")]
+        faults = [Fault(parameter="Idempotency-Key", detail="must be 1 to 200 printable ASCII characters")]
     response = problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
@@ -277,7 +281,7 @@ def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] 
     place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
     faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
     if isinstance(error, NeedsConfirmation):
-        faults = [Fault(parameter="/confirm", detail="has to be true, to do once more what cannot be undone")]
+        faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
     status = status_of(error)
     code = "invalid" if status == 422 and error.code == "refused" else error.code
     return problem(request, status, str(error), faults, impact=impact, code=code)

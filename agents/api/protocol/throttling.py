@@ -22,9 +22,9 @@ from .rate_counter import Rate
 from .waiting import AGAIN
 
 HEADERS: dict[str, Any] = {
-    "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until it is worth to come again."},
-    "RateLimit": {"schema": {"type": "string"}, "description": "How many are left (`r`), and for how long (`t`)."},
-    "RateLimit-Policy": {"schema": {"type": "string"}, "description": "How many there are (`q`) in `w` seconds."},
+    "Retry-After": {"schema": {"type": "integer"}, "description": "How many seconds to wait before the next request."},
+    "RateLimit": {"schema": {"type": "string"}, "description": "`r` requests are left for the next `t` seconds."},
+    "RateLimit-Policy": {"schema": {"type": "string"}, "description": "`q` requests are allowed in `w` seconds."},
 }  # fmt: skip
 REMEMBERED = 10_000  # addresses, and tokens
 LATELY = 3600.0  # seconds for which a token that opened something is known
@@ -105,7 +105,7 @@ def _failed(request: HttpRequest, sent: str) -> HttpResponse | None:
 
 def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
     told = (
-        f"More than {rate.most:,} tokens a minute came from your address that open nothing, so no unknown one is "
+        f"Your address sent more than {rate.most:,} invalid tokens in a minute, so no unknown one is "
         f"looked at for {rate.seconds} s. Then send one that is good: yours are listed at /tokens/."
     )
     return _told(request, rate, told)

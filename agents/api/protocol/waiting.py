@@ -36,7 +36,7 @@ CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether
 FULL = json.dumps(
     {
         "type": "about:blank", "title": "Service Unavailable", "status": 503, "instance": "/api/events/stream",
-        "detail": "As many programs wait here as this server serves at once. Try again in half a minute.",
+        "detail": "The server has reached its number of waiting programs. Try again in half a minute.",
     }
 ).encode()  # fmt: skip
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again

@@ -23,16 +23,14 @@ class AgentSummary(Schema):
     """An agent, by the newest of its versions."""
 
     name: str = Field(description="Its name.", examples=["refunds"])
-    version: str = Field(description="The version that is told of here.", examples=["1"])
+    version: str = Field(description="The version that this answer describes.", examples=["1"])
     versions: list[str] = Field(
-        description="The versions that you may read, the newest first: those that runs of your teams keep to, and the "
-        "one that is deployed.",
+        description="The versions that you may read, the newest first: those of your teams' runs, and the deployed "
+        "one.",
         examples=[["2", "1"]],
     )
-    deployed: bool = Field(
-        description="Whether this server has code of it, so that a run can be started.", examples=[True]
-    )
-    doc: str = Field(description="What its author says of it: data, never markup.", examples=["Answer a refund."])
+    deployed: bool = Field(description="Whether this server has its code, so that a run can start.", examples=[True])
+    doc: str = Field(description="Its author's description: data, never markup.", examples=["Answer a refund."])
 
     @classmethod
     def of(cls, known: Known, spec: PlanSpec) -> Self:
@@ -52,21 +50,23 @@ class AgentStep(Schema):
     """One step of an agent."""
 
     name: str = Field(description="Its name.", examples=["pay"])
-    title: str = Field(description="What people call it.", examples=["Pay the refund"])
+    title: str = Field(description="Its title for people.", examples=["Pay the refund"])
     kind: str = Field(
-        description="What it is.", examples=["effect"], json_schema_extra={"enum": ["step", "effect", "gate"]}
+        description="Its kind.", examples=["effect"], json_schema_extra={"enum": ["step", "effect", "gate"]}
     )
-    doc: str = Field(description="What its author says of it: data, never markup.", examples=["Pay the money back."])
+    doc: str = Field(description="Its author's description: data, never markup.", examples=["Pay the money back."])
     reads: list[str] = Field(description="The fields of the state that it reads.", examples=[["proposal"]])
-    writes: list[str] = Field(description="Those that it writes, where they are known.", examples=[["payment"]])
-    undo: str = Field(description="An effect's: what undoes it.", examples=["cancel_payment"])
-    irreversible: bool = Field(description="An effect's: whether nothing undoes it.", examples=[False])
-    idempotent: bool = Field(description="Whether it may be done twice with the same key.", examples=[False])
-    guarded: bool = Field(description="An effect's: whether it runs only where a gate allows it.", examples=[True])
-    policy: str = Field(description="A gate's: the policy that says who must agree.", examples=[""])
-    allows: list[str] = Field(description="A gate's: the effects that a yes lets run.", examples=[[]])
-    edits: list[str] = Field(description="A gate's: the fields that people may edit.", examples=[[]])
-    on_reject: str = Field(description="A gate's: the step that a rejection sends the run back to.", examples=[""])
+    writes: list[str] = Field(description="The fields that it writes, if known.", examples=[["payment"]])
+    undo: str = Field(description="For an effect: what undoes it.", examples=["cancel_payment"])
+    irreversible: bool = Field(description="For an effect: whether it cannot be undone.", examples=[False])
+    idempotent: bool = Field(
+        description="For an effect: whether it may be performed twice with the same key.", examples=[False]
+    )
+    guarded: bool = Field(description="For an effect: whether it needs a gate's approval.", examples=[True])
+    policy: str = Field(description="For a gate: the policy that says who must approve.", examples=[""])
+    allows: list[str] = Field(description="For a gate: the effects that an approval allows.", examples=[[]])
+    edits: list[str] = Field(description="For a gate: the fields that people may edit.", examples=[[]])
+    on_reject: str = Field(description="For a gate: the step that a rejection goes back to.", examples=[""])
 
     @classmethod
     def of(cls, step: StepSpec) -> Self:

@@ -30,22 +30,24 @@ class CheckpointHeader(Schema):
     """A checkpoint's position and how it came to be."""
 
     id: str = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
-    seq: int = Field(description="Its number in the run, from 1, on whatever branch.", examples=[3])
+    seq: int = Field(description="Its number in the run, from 1, across all branches.", examples=[3])
     parent: str | None = Field(description="The UUID of the one that it follows; null for the first.", examples=[None])
     kind: str = Field(
-        description="How it came to be.", examples=["step"], json_schema_extra={"enum": list(Checkpoint.Kind.values)}
+        description="What made it.", examples=["step"], json_schema_extra={"enum": list(Checkpoint.Kind.values)}
     )
     step: str = Field(description="The step that was saved; empty for the input.", examples=["propose"])
-    next_step: str = Field(description="The step that came next; empty: the run is done.", examples=["review"])
-    occurrence: int = Field(description="Earlier executions of the step on this input.", examples=[0])
-    attempt: int = Field(description="Which start of the step it was that landed, from 1.", examples=[1])
+    next_step: str = Field(description="The next step; empty: the run is done.", examples=["review"])
+    occurrence: int = Field(description="How often the step had run on this input before.", examples=[0])
+    attempt: int = Field(description="The attempt that succeeded, from 1.", examples=[1])
     at: datetime = Field(description="When it was saved.", examples=["2026-03-02T09:15:05.004112Z"])
     took_us: int = Field(description="How long the step took, in microseconds.", examples=[48211])
     digest: str = Field(description="SHA-256 over header, parent and state, in hex.", examples=[DIGEST])
     parent_digest: str | None = Field(description="The parent's digest; null for the first.", examples=[None])
     state_digest: str = Field(description="SHA-256 over the state, in hex.", examples=[DIGEST])
-    input_digest: str | None = Field(description="Of the fields that the step read; null without.", examples=[DIGEST])
-    code_hash: str | None = Field(description="Of the step's source; null where no step ran.", examples=[DIGEST])
+    input_digest: str | None = Field(
+        description="SHA-256 over the fields that the step read; null if none.", examples=[DIGEST]
+    )
+    code_hash: str | None = Field(description="SHA-256 over the step's source; null if no step ran.", examples=[DIGEST])
 
     @classmethod
     def of(cls, row: Checkpoint) -> Self:
@@ -73,10 +75,8 @@ class CheckpointWithState(CheckpointHeader):
     """A checkpoint and its whole state."""
 
     state: dict[str, Any] = Field(
-        description=(
-            "The state as canonical JSON, its very bytes: integers are of any size, and 1 and 1.0 are two values. "
-            "Read it with a parser that keeps both. In the place of each secret is a placeholder, which names it."
-        ),
+        description="The state as canonical JSON, byte for byte: integers have any size, and 1 and 1.0 are two "
+        "values. Use a parser that keeps both. A placeholder with its pointer replaces each secret.",
         examples=[{"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}}],
     )
     masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
@@ -92,7 +92,7 @@ class CheckpointPage(Schema):
 class Comparison(Schema):
     """What a checkpoint is compared with."""
 
-    to: int = Field(title="To", description="The number of the checkpoint to arrive at.", ge=1, examples=[4])
+    to: int = Field(title="To", description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
 @router.get(
@@ -144,7 +144,7 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
                                 "required": ["op", "path"],
                                 "properties": {
                                     "op": {"enum": ["add", "remove", "replace"], "description": "What to do."},
-                                    "path": {"type": "string", "description": "Where: a JSON Pointer."},
+                                    "path": {"type": "string", "description": "The place, as a JSON Pointer."},
                                     "value": {"description": "The new value, as canonical JSON."},
                                 },
                             },

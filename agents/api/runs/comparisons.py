@@ -37,7 +37,7 @@ class Way(Schema):
 
     run: int = Field(description="The run that saved it.", examples=[7])
     seq: int = Field(description="Its number there.", examples=[4])
-    kind: str = Field(description="How it came to be.", examples=["step"])
+    kind: str = Field(description="What made it.", examples=["step"])
     step: str = Field(description="The step that was saved.", examples=["pay"])
     took_us: int = Field(description="How long it took, in microseconds.", examples=[71840])
 
@@ -48,8 +48,8 @@ class EffectFate(Schema):
     id: int = Field(description="The effect's number.", examples=[12])
     step: str = Field(description="Its step.", examples=["pay"])
     key: str = Field(description="Its idempotency key, in hex.", examples=["dc1460a3"])
-    status: str = Field(description="What the ledger says of it.", examples=["undone"])
-    fate: str = Field(description="The same in words, and whether the run still counts on it.", examples=["undone"])
+    status: str = Field(description="Its status.", examples=["undone"])
+    fate: str = Field(description="Its status in words, and whether the run still uses it.", examples=["undone"])
 
 
 class Side(Schema):
@@ -57,8 +57,8 @@ class Side(Schema):
 
     run: int = Field(description="Its run.", examples=[7])
     seq: int = Field(description="Its number there.", examples=[9])
-    way: list[Way] = Field(description="What was saved from where they parted up to it, oldest first.")
-    effects: list[EffectFate] = Field(description="The effects among that.")
+    way: list[Way] = Field(description="The checkpoints from the common one up to it, oldest first.")
+    effects: list[EffectFate] = Field(description="The effects among them.")
 
     @classmethod
     def of(cls, found: comparison.Side) -> Self:
@@ -84,8 +84,8 @@ class Parting(Schema):
 
     ancestor_run: int = Field(description="The run of the last checkpoint that both have.", examples=[7])
     ancestor_seq: int = Field(description="Its number there.", examples=[2])
-    a: Side = Field(description="The one.")
-    b: Side = Field(description="The other.")
+    a: Side = Field(description="The first checkpoint.")
+    b: Side = Field(description="The second checkpoint.")
 
 
 class ComparisonAnswer(Parting):

@@ -28,30 +28,30 @@ class EffectSummary(Schema):
     """One effect, or the undo of one."""
 
     id: int = Field(description="The effect's number.", examples=[12])
-    step: str = Field(description="The step that does it.", examples=["wire"])
+    step: str = Field(description="The step that performs it.", examples=["wire"])
     status: str = Field(
-        description="What is known of it. kept: it stays as it is although the run went another way; abandoned: "
-        "nobody knows, and a person had it done again.",
+        description="Its status. kept: it is not undone although the run went another way; abandoned: its result is "
+        "unknown, and a person ordered it again.",
         examples=["done"],
         json_schema_extra={"enum": list(Effect.Status.values)},
     )
     unsettled: bool = Field(
-        description="Whether the run has left it behind, so that it will be undone, or left as it is.", examples=[False]
+        description="Whether the run has left it behind, so that it will be undone or kept.", examples=[False]
     )
     key: str = Field(description="The idempotency key under which it was sent, in hex.", examples=[KEY])
-    grant: int | None = Field(description="The grant that it used; null for one that needs none.", examples=[5])
+    grant: int | None = Field(description="The grant that it used; null if it needs none.", examples=[5])
     action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
-    undoes: int | None = Field(description="For an undo, the effect that it takes back; else null.", examples=[None])
+    undoes: int | None = Field(description="For an undo, the effect that it undoes; otherwise null.", examples=[None])
     taken_from: int | None = Field(
-        description="The run whose effect it was, where its result was taken over and nothing sent.", examples=[None]
+        description="The run whose result it reuses, if nothing was sent; otherwise null.", examples=[None]
     )
-    irreversible: bool = Field(description="Whether nothing takes it back.", examples=[False])
+    irreversible: bool = Field(description="Whether it cannot be undone.", examples=[False])
     attempts: int = Field(description="How often it was begun under its key.", examples=[1])
     checkpoints: list[int] = Field(description="The numbers of the checkpoints that hold its result.", examples=[[4]])
-    error: str = Field(description="What went wrong, where something did.", examples=[""])
+    error: str = Field(description="What went wrong, if anything did.", examples=[""])
     intended_at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.120931Z"])
     settled_at: datetime | None = Field(
-        description="When it was known what became of it; null until then.", examples=["2026-03-02T09:15:05.004211Z"]
+        description="When its result was known; null until then.", examples=["2026-03-02T09:15:05.004211Z"]
     )
 
     @classmethod
@@ -70,7 +70,7 @@ class EffectSummary(Schema):
 class EffectPage(Schema):
     """Some effects, in the order in which they were begun."""
 
-    items: list[EffectSummary] = Field(description="The effects, undos among them.")
+    items: list[EffectSummary] = Field(description="The effects, including undos.")
     next: str | None = NEXT
 
 

@@ -20,25 +20,23 @@ class Consequence(Schema):
     step: str = Field(description="Its name.", examples=["pay"])
     kind: str = Field(description="step, effect or gate.", examples=["effect"])
     verdict: str = Field(
-        description="will: it runs, or asks. may: it runs or not. skipped: it is passed by, since people refuse it or "
-        "answer in its place. stands: what is recorded is taken. undone: it is "
-        "taken back. may_undone: it is, unless a step takes it over. cannot: it stays, and nothing takes it back.",
+        description="will: it runs, or asks. may: it may run. skipped: it does not run, since people reject it or "
+        "answer instead. stands: its recorded result is used. undone: it is undone. may_undone: it is undone unless a "
+        "step reuses it. cannot: it is kept and cannot be undone.",
         examples=["undone"],
         json_schema_extra=VERDICTS,
     )
-    on: list[str] = Field(description="The steps on whose output it depends, where it is not certain.", examples=[[]])
-    why: str = Field(description="One word for the reason.", examples=["left"])
+    on: list[str] = Field(description="If it is not certain: the steps whose output it depends on.", examples=[[]])
+    why: str = Field(description="The reason, as a code.", examples=["left"])
     asks: bool = Field(description="Whether a person is asked here.", examples=[False])
-    effect: int = Field(description="The number of the effect that stands or is left behind; 0: none.", examples=[12])
+    effect: int = Field(description="The number of the effect that is kept, reused or undone; 0: none.", examples=[12])
     irreversible: bool = Field(description="Whether it cannot be undone once it has run.", examples=[False])
-    again: bool = Field(
-        description="Whether the run is sent back to it, so that it is done once more.", examples=[False]
-    )
-    kept: bool = Field(description="Whether it lies before the point from which the run goes on.", examples=[False])
+    again: bool = Field(description="Whether the run is sent back to it, so that it runs again.", examples=[False])
+    kept: bool = Field(description="Whether it is before the point from which the run goes on.", examples=[False])
     took: float | None = Field(
-        description="Seconds that it took when it ran last; null: it never ran.", examples=[0.072]
+        description="How many seconds it took when it last ran; null: it never ran.", examples=[0.072]
     )
-    title: str = Field(description="What it was, for people: data, never markup.", examples=[""])
+    title: str = Field(description="What it did, for people: data, never markup.", examples=[""])
 
 
 class RepeatedEffect(Schema):
@@ -46,33 +44,31 @@ class RepeatedEffect(Schema):
 
     effect: int = Field(description="Its number: what a decision sends in `confirm`.", examples=[12])
     step: str = Field(description="Its step.", examples=["reply"])
-    action: str = Field(
-        description="The action that would do it again, by id; empty: none of the card's.", examples=[""]
-    )
-    title: str = Field(description="What that is called, for people: data, never markup.", examples=["Send an e-mail"])
-    run: int = Field(description="The run that did it: this one, or another of its lineage.", examples=[7])
-    checkpoint: int = Field(description="The checkpoint that holds its result; 0: none does.", examples=[8])
+    action: str = Field(description="The card's action that would repeat it, by id; empty: none.", examples=[""])
+    title: str = Field(description="The title of that action: data, never markup.", examples=["Send an e-mail"])
+    run: int = Field(description="The run that performed it: this one, or another of its lineage.", examples=[7])
+    checkpoint: int = Field(description="The checkpoint that holds its result; 0: none.", examples=[8])
     at: datetime | None = Field(description="When.", examples=["2026-11-22T16:18:02.104112Z"])
-    done: bool = Field(description="Whether it was done for certain; else nobody knows.", examples=[True])
-    certain: bool = Field(description="Whether it is done again for certain; else it may be.", examples=[True])
+    done: bool = Field(description="Whether it was certainly performed; otherwise nobody knows.", examples=[True])
+    certain: bool = Field(description="Whether it is certainly repeated; otherwise it may be.", examples=[True])
     irreversible: bool = Field(description="Whether it cannot be undone.", examples=[True])
 
 
 class ImpactAnswer(Schema):
     """What an order would do, if nothing fails. Send `digest` back with the order as `seen`."""
 
-    digest: str = Field(description="In hex; two impacts that say the same share it.", examples=[DIGEST])
+    digest: str = Field(description="A digest in hex; equal impacts have the same one.", examples=[DIGEST])
     asks: str = Field(description="The step that certainly asks a person; the rows end there.", examples=["review"])
     ends: bool = Field(description="Whether the run ends without asking anybody.", examples=[False])
     counts: dict[str, int] = Field(
-        description="How many rows there are of each verdict.",
+        description="The number of rows of each verdict.",
         examples=[{"will": 2, "may": 0, "skipped": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
     )
-    rows: list[Consequence] = Field(description="A row for each step that is named, in the order in which they come.")
+    rows: list[Consequence] = Field(description="A row for each affected step, in order.")
     repeats: list[RepeatedEffect] = Field(
         [],
-        description="At a gate: what was done before and would be done once more. A decision names the number of each "
-        "in `confirm`, or is refused.",
+        description="At a gate: the effects that were performed before and would be repeated. A decision must name "
+        "the number of each in `confirm`, or is refused.",
     )
 
     @classmethod

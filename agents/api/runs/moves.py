@@ -36,15 +36,15 @@ router = Router(tags=["orders"], auth=needs(Scope.ORDER))
 OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
 SEEN = Field(
     "",
-    description="The `digest` of the impact that you have seen. Where it is not what would happen now, nothing is done "
-    "and the answer is 409. Empty: whatever it does.",
+    description="The `digest` of the impact that you have seen. If the order would now do something else, nothing is "
+    "done and the answer is 409. Empty: carry it out whatever it does.",
     max_length=64,
     examples=[""],
 )
 NEWEST = Field(
     0,
-    description="The run's `seq` when you looked: where it has saved a checkpoint since, nothing is done and the "
-    "answer is 409. So an order that is sent twice is done once. 0: whatever there is.",
+    description="The run's `seq` when you looked: if it has saved a checkpoint since, nothing is done and the answer "
+    "is 409. So an order that is sent twice is carried out once. 0: do not check.",
     ge=0,
     examples=[0],
 )
@@ -52,7 +52,7 @@ OPS = 10_000  # of one patch
 PATCH = Field(description="The edit of the state: a JSON Patch (RFC 6902).", max_length=OPS, examples=[[OP]])
 FEEDBACK = Field(
     "",
-    description="Why; the agent reads it where its state has a list for that. Kept in the audit log.",
+    description="The reason; the agent reads it if its state has a list for feedback. Kept in the audit log.",
     max_length=2000,
     examples=["The shop has changed the order."],
 )
@@ -71,7 +71,7 @@ class Rewind(Order):
     feedback: str = FEEDBACK
     confirm: bool = Field(
         False,
-        description="Whether an effect that cannot be undone may be done once more, where the run goes back to one.",
+        description="Whether an effect that cannot be undone may be repeated, if the run goes back to one.",
         examples=[False],
     )
     seen: str = SEEN
@@ -93,15 +93,17 @@ class Fork(Order):
 
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
     patch: list[dict[str, Any]] = Field(
-        [], description="An edit of the state that it begins with.", max_length=OPS, examples=[[OP]]
+        [], description="An edit of the state that the fork begins with.", max_length=OPS, examples=[[OP]]
     )
     config: dict[str, Any] | None = Field(
         None,
-        description="Configuration that differs from the run's; null: all as it is.",
+        description="Configuration that differs from the run's; null: unchanged.",
         examples=[{"limit": "50.00"}],
     )
     version: str = Field("", description="The agent's version; empty: the checkpoint's.", examples=["2"])
-    title: str = Field("", description="Empty: the run's.", max_length=200, examples=["A voucher instead of money"])
+    title: str = Field(
+        "", description="Its title; empty: the run's.", max_length=200, examples=["A voucher instead of money"]
+    )
     seen: str = SEEN
 
 
@@ -109,7 +111,7 @@ class Wish(Order):
     """An order that is only asked about: the members of the order of that kind, without `seen` and `confirm`."""
 
     kind: str = Field(
-        description="What would be ordered.",
+        description="The order to preview.",
         pattern="^(rewind|edit|fork)$",
         examples=["rewind"],
         json_schema_extra={"enum": ["rewind", "edit", "fork"]},
@@ -128,7 +130,7 @@ class Cancellation(Order):
 
     reason: str = Field(
         "",
-        description="Why, for people; the run shows it.",
+        description="The reason, for people; the run shows it.",
         max_length=300,
         examples=["The customer has withdrawn the order."],
     )
@@ -138,7 +140,7 @@ class Cancellation(Order):
     "/{int:run_id}/impacts",
     response=ImpactAnswer,
     operation_id="ask_impact",
-    summary="Ask what an order would do",
+    summary="Preview an order",
 )
 def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
     """What a rewind, an edit or a fork would do. Nothing is written."""
@@ -199,7 +201,9 @@ def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResp
     return kept(request, key, make)
 
 
-@router.post("/{int:run_id}/settlements", response=RunSummary, operation_id="settle_run", summary="Undo now")
+@router.post(
+    "/{int:run_id}/settlements", response=RunSummary, operation_id="settle_run", summary="Undo what a run left behind"
+)
 def settle(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
     run = run_to_order(request, run_id)
@@ -215,7 +219,7 @@ def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -
         ended = cancelling.cancel(run, by=reader_of(request), reason=order.reason.strip())
         run.refresh_from_db()
         if not ended:
-            raise RewindRefused(f"The run has ended already, as {run.status}; there is nothing to cancel any more.")
+            raise RewindRefused(f"The run has already ended as {run.status}; there is nothing to cancel.")
         return done(run)
 
     return once(request, key, end)

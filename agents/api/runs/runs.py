@@ -32,27 +32,28 @@ class RunSummary(Schema):
     id: int = Field(description="The run's number.", examples=[7])
     title: str = Field(description="What it is about. The agent wrote it: data, never markup.", examples=["Refund A-1"])
     agent: str = Field(description="The agent's name.", examples=["refunds"])
-    agent_version: str = Field(description="The version that the run keeps to.", examples=["1"])
+    agent_version: str = Field(description="The agent's version that the run uses.", examples=["1"])
     team: str = Field(description="The team that owns it.", examples=["Support"])
     status: str = Field(
-        description="Where it stands.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
+        description="Its status.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
     )
-    reason: str = Field(description="Why it ended or stands still; empty where it just runs.", examples=[""])
+    reason: str = Field(description="Why it ended or waits; empty while it runs.", examples=[""])
     ending: str | None = Field(
-        description="How it ends once what it left behind is settled; now: it goes on then; null: nothing is settled.",
+        description="How it ends once the effects that it left behind are settled; now: it then goes on; null: "
+        "nothing has to be settled.",
         examples=[None],
         json_schema_extra={"enum": ["now", "completed", "failed", "cancelled", None]},
     )
-    next_step: str = Field(description="The step that comes next; empty once it is done.", examples=["review"])
+    next_step: str = Field(description="The next step; empty once it is done.", examples=["review"])
     seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
     thread: str = Field(
-        description="What its program says that it is a part of, such as one conversation; else empty.",
+        description="Its program's name for what it belongs to, such as one conversation; otherwise empty.",
         examples=["chat-1207"],
     )
     started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
-    gates: list[int] = Field(description="The gates that hold it now, by id.", examples=[[42]])
+    gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
 
     @classmethod
     def of(cls, run: Run) -> Self:
@@ -90,7 +91,7 @@ class RunFilter(Paging):
     status: str = Field(
         "",
         title="Status",
-        description="Only runs of this status; all of them without it.",
+        description="Only runs with this status.",
         examples=["waiting"],
         json_schema_extra=optional(*Run.Status.values),
     )

@@ -21,11 +21,11 @@ KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
 class Begun(Schema):
     """An effect whose intent is written: it is done once, under this key."""
 
-    id: int = Field(description="The effect's number: its result is reported there.", examples=[12])
-    key: str = Field(description="The idempotency key, in hex: hand it on to whoever is called.", examples=[KEY])
-    grant: int | None = Field(description="The grant that it used; null for an effect that needs none.", examples=[5])
+    id: int = Field(description="The effect's number; report its result under it.", examples=[12])
+    key: str = Field(description="The idempotency key, in hex: pass it to the provider.", examples=[KEY])
+    grant: int | None = Field(description="The grant that it used; null if it needs none.", examples=[5])
     action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
-    attempts: int = Field(description="How often it was begun under this key, this time included.", examples=[1])
+    attempts: int = Field(description="How often it was begun under this key, including this time.", examples=[1])
 
     @classmethod
     def of(cls, row: Effect) -> Self:
@@ -38,22 +38,22 @@ class Undone(Schema):
     """An effect that is to be taken back."""
 
     id: int = Field(description="Its number.", examples=[12])
-    key: str = Field(description="The key under which it was done, in hex.", examples=[KEY])
-    undo: str = Field(description="What takes it back, as the plan names it.", examples=["cancel_wire"])
+    key: str = Field(description="The key under which it was performed, in hex.", examples=[KEY])
+    undo: str = Field(description="What undoes it, as the plan names it.", examples=["cancel_wire"])
 
 
 class Next(Schema):
     """What comes next."""
 
     kind: str = Field(
-        description="step: run it and save what it wrote. gate: ask. effect: begin it, do it, report it. undo: the "
-        "same for taking one back.",
+        description="step: run it and save what it wrote. gate: open it. effect: begin it, perform it, report it. "
+        "undo: the same for undoing an effect.",
         examples=["effect"],
         json_schema_extra={"enum": ["step", "gate", "effect", "undo"]},
     )
     step: str = Field(description="The step of the plan.", examples=["wire"])
-    effect: Begun | None = Field(description="The effect, once it is begun.", examples=[None])
-    undoes: Undone | None = Field(description="What is to be taken back.", examples=[None])
+    effect: Begun | None = Field(description="The effect, once it has begun.", examples=[None])
+    undoes: Undone | None = Field(description="The effect to undo.", examples=[None])
 
 
 class TurnAnswer(Schema):
@@ -63,18 +63,18 @@ class TurnAnswer(Schema):
     status: str = Field(
         description="Its status.", examples=["running"], json_schema_extra={"enum": list(Run.Status.values)}
     )
-    reason: str = Field(description="Why it ended, or stands still.", examples=[""])
-    token: int = Field(description="The claim token: send it with all that you do.", examples=[3])
+    reason: str = Field(description="Why it ended or waits.", examples=[""])
+    token: int = Field(description="The claim token: send it with every request.", examples=[3])
     seq: int = Field(description="The number of its newest checkpoint.", examples=[4])
     lease_until: datetime | None = Field(
-        description="Until when nobody else may claim it; null where it is nobody's.",
+        description="Until when nobody else may claim it; null: nobody has claimed it.",
         examples=["2026-03-02T09:16:05.104112Z"],
     )
     gate: int | None = Field(description="The gate at which it waits.", examples=[None])
     gate_url: str | None = Field(
         description="The page on which people decide that gate.", examples=["https://holdpoint.example.com/gates/42/"]
     )
-    next: Next | None = Field(description="What comes next; null where nothing does now.")
+    next: Next | None = Field(description="What to do next; null: nothing now.")
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
@@ -97,8 +97,8 @@ class TurnWithState(TurnAnswer):
     """The same with the state that it is done on."""
 
     state: dict[str, Any] | None = Field(
-        description="The state as canonical JSON, secrets and all: it is the program's own. Null where nothing is to "
-        "be done.",
+        description="The state as canonical JSON, with its secrets, since it is for the program. Null: there is "
+        "nothing to do.",
         examples=[{"invoice": 7, "wire": {"amount": "120.00"}}],
     )
 

@@ -19,15 +19,15 @@ router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
 class Finding(Schema):
     """Something stored that is not what was written."""
 
-    subject: str = Field(description="What it is about.", examples=["checkpoint 3 (run 7)"])
+    subject: str = Field(description="The row or run with the fault.", examples=["checkpoint 3 (run 7)"])
     reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
 
 
 class Verification(Schema):
     """What a verification of a run's checkpoints found."""
 
-    ok: bool = Field(description="Whether all is as it was written.", examples=[True])
-    findings: list[Finding] = Field(description="What is not; empty where all is.")
+    ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
+    findings: list[Finding] = Field(description="The faults; empty if there are none.")
 
 
 @router.get(
