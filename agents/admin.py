@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from agents.models.token import State
 from checkpoints import actors
@@ -32,7 +34,7 @@ class EffectAdmin(ReadOnlyAdmin):
     list_display = ("id", "in_run", "step", "status", "attempts", "irreversible", "intended_at", "settled_at", "page")
     list_filter = ("status", "irreversible", since("intended_at"))
     search_fields = ("=key", "=step")
-    search_help_text = "An idempotency key, or a step's name"
+    search_help_text = _("An idempotency key, or a step's name")
     readonly_fields = ("page",)
     in_run = of_run
     page = shown("run", "page", "run_id")
@@ -45,7 +47,7 @@ class FailureAdmin(ReadOnlyAdmin):
     list_display = ("id", "in_run", "step", "attempt", "error", "validator", "at", "page")
     list_filter = (since("at"),)
     search_fields = ("=step",)
-    search_help_text = "A step's name"
+    search_help_text = _("A step's name")
     readonly_fields = ("page",)
     in_run = of_run
     page = shown("run", "page", "run_id")
@@ -54,7 +56,7 @@ class FailureAdmin(ReadOnlyAdmin):
 class Stands(admin.SimpleListFilter):
     """Those that open something still, or no more."""
 
-    title = "state"
+    title = _("state")
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -69,12 +71,12 @@ class Stands(admin.SimpleListFilter):
 class Whose(admin.SimpleListFilter):
     """People's own, or agents'."""
 
-    title = "whose"
+    title = _("owner")
     parameter_name = "whose"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the two kinds of token."""
-        return [("own", "a person's own"), ("agent", "an agent's")]
+        return [("own", gettext("person")), ("agent", gettext("agent"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
         """Keep the tokens of the chosen kind."""
@@ -91,11 +93,11 @@ class TokenAdmin(ReadOnlyAdmin):
     list_filter = (Stands, Whose, since("created_at"))
     list_select_related = ("user", "team")
     search_fields = ("=hint", "=agent", "=user__username", "name")
-    search_help_text = "How it begins, its name, an agent's or a username"
+    search_help_text = _("The beginning of a token, its name, an agent's name or a username")
     readonly_fields = ("stands",)
     change_form_template = "admin/agents/token/change_form.html"
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def stands(self, token: Any) -> str:
         """Say whether the token opens anything."""
         return str(State(token.state).label)
@@ -119,7 +121,8 @@ class TokenAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
-        messages.info(request, f"{found} is revoked." if done else f"{found} had been revoked already.")
+        told = gettext("%(token)s is revoked.") if done else gettext("%(token)s had already been revoked.")
+        messages.info(request, told % {"token": found})
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
+from django.utils.translation import gettext as _
+
 from approvals.errors import AskedTooOften
 
 MOST = 100  # culprits that are told: a body may hold hundreds of thousands
@@ -73,8 +75,8 @@ class ImpactChanged(RewindRefused):
 
     code = "impact_changed"
 
-    def __init__(self, impact: Any, since: str = "The run has moved on since you looked") -> None:
-        super().__init__(f"{since}; what this would do now is shown below.")
+    def __init__(self, impact: Any, reason: str) -> None:
+        super().__init__(reason)
         self.impact = impact
 
 
@@ -84,8 +86,8 @@ class NeedsConfirmation(RewindRefused):
     code = "needs_confirmation"
 
     def __init__(self, effects: list[str]) -> None:
-        names = ", ".join(effects)
-        super().__init__(f"{names} cannot be undone, and would be done once more under a new key; confirm that.")
+        told = _("%(effects)s cannot be undone, and would be performed again under a new key. Confirm this.")
+        super().__init__(told % {"effects": ", ".join(effects)})
         self.effects = effects
 
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.models.token import FOR_AGENTS, Scope, Token, digest_of
 from approvals.errors import NoSuchPolicy
@@ -112,36 +113,37 @@ def check(
     """Check what `issue` is asked for before it makes one. Raises TokenRefused."""
     known = [str(scope) for scope in Scope]
     strange = sorted(set(scopes) - set(known))
-    if strange or not scopes:
-        raise TokenRefused(f"A token needs scopes out of {', '.join(known)}{_not(strange)}.")
+    if strange:
+        unknown = _("There are no scopes %(strange)s. A token needs scopes out of %(known)s.")
+        raise TokenRefused(unknown % {"strange": ", ".join(strange), "known": ", ".join(known)})
+    if not scopes:
+        raise TokenRefused(_("A token needs scopes out of %(known)s.") % {"known": ", ".join(known)})
     if not name.strip():
-        raise TokenRefused("A token needs a name that says what it is for.")
+        raise TokenRefused(_("A token needs a name that says what it is for."))
     if not timedelta(0) < lasts <= LONGEST:
-        raise TokenRefused(f"A token lasts between a minute and {LONGEST.days} days.")
+        raise TokenRefused(_("A token lasts between a minute and %(days)s days.") % {"days": LONGEST.days})
     if not owner.is_active:
-        raise TokenRefused(f"The account {owner.username} is switched off.")
+        raise TokenRefused(_("The account %(name)s is switched off.") % {"name": owner.username})
     if agent:
         _check_agent(owner, scopes, team, agent, policy)
     elif policy:
-        raise TokenRefused("Only an agent's token is for one policy: a person's asks for nothing in an agent's name.")
+        raise TokenRefused(_("Only an agent's token can be limited to a policy."))
     elif team is not None and not own_teams(owner).filter(pk=team.pk).exists():
-        raise TokenRefused(f"{owner.username} is not in the team {team.name}.")
+        raise TokenRefused(_("%(name)s is not in the team %(team)s.") % {"name": owner.username, "team": team.name})
 
 
 def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str, policy: str) -> None:
     beyond = sorted(set(scopes) - {str(scope) for scope in FOR_AGENTS})
     if beyond:
-        raise TokenRefused(f"An agent's token takes no {', '.join(beyond)}: what people decide, no agent does.")
+        reserved = _("An agent's token cannot have %(scopes)s: only people decide.")
+        raise TokenRefused(reserved % {"scopes": ", ".join(beyond)})
     if not NAME.fullmatch(agent):
-        raise TokenRefused("An agent's name is plain letters, digits, . _ - and at most 100 characters long.")
+        raise TokenRefused(_("An agent's name has only plain letters, digits, . _ - and at most 100 characters."))
     if team is None or not teams_where(owner, START).filter(pk=team.pk).exists():
-        raise TokenRefused(f"An agent's token belongs to a team in which {owner.username} may start runs.")
+        told = _("An agent's token needs a team in which %(name)s may start runs.")
+        raise TokenRefused(told % {"name": owner.username})
     if policy:
         try:
             Policy.objects.expect(policy, team=team, exact=True)
         except NoSuchPolicy as error:
             raise TokenRefused(str(error)) from error
-
-
-def _not(strange: list[str]) -> str:
-    return f", not {', '.join(strange)}" if strange else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.definition import environment, fields, registry, upcast
@@ -56,15 +57,17 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
 def _unknown(name: str) -> str:
     """Say why nothing is known of an agent's code."""
     if faults := registry.faults():
-        return f"The code of {name} could not be read here. {' '.join(faults)}"
-    return f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
+        unread = _("The code of %(agent)s could not be read here. %(faults)s")
+        return unread % {"agent": name, "faults": " ".join(faults)}
+    told = _("The web server was started without %(agent)s: add its module to HOLDPOINT_AGENTS and restart.")
+    return told % {"agent": name}
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
     """Return what is known of an external agent: its state, and whether its program was heard of lately."""
     known = deployed.of(plan.pk)
     if known is None:
-        return Unknown(f"{plan} was registered by a program elsewhere, and its plan is not there any more.")
+        return Unknown(_("An external program registered %(plan)s, but its plan no longer exists.") % {"plan": plan})
     faults, doubts = _fits(known.agent, snapshot)
     program = program_of(run)
     return Code(agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program)
@@ -74,7 +77,7 @@ def program_of(run: Run) -> Program:
     """Return the external program that works on the run, and when it was last heard of."""
     client = Client.objects.filter(run=run).first()
     if client is None:
-        return Program(missed=True, heard="as long as the run is there")
+        return Program(missed=True, heard=_("since the run began"))
     silent = timezone.now() - client.heard_at
     return Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
 

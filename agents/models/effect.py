@@ -10,6 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
 from django.db.models import F, Func, Value
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from agents.text import one_line
 from approvals.engine_rules import effects as rules
@@ -60,13 +61,13 @@ class Effect(models.Model):
         # intended -> done | failed | unknown; unknown -> done | failed | abandoned | intended (same key, retried)
         # failed -> intended (same key, not sent); done -> undone | kept; kept -> done (adopted again), undone
         # unknown -> kept (a person leaves it open); kept -> unknown (the run comes to what was left open)
-        INTENDED = "intended", "Intended"
-        DONE = "done", "Done"
-        FAILED = "failed", "Failed: provably not done"
-        UNKNOWN = "unknown", "Unknown: it may have happened"
-        ABANDONED = "abandoned", "Unknown, and done again by order"
-        UNDONE = "undone", "Undone"
-        KEPT = "kept", "Left as it is, off the path"
+        INTENDED = "intended", _("Intended")
+        DONE = "done", _("Done")
+        FAILED = "failed", _("Failed: provably not done")
+        UNKNOWN = "unknown", _("Unknown: it may have happened")
+        ABANDONED = "abandoned", _("Unknown, and done again by order")
+        UNDONE = "undone", _("Undone")
+        KEPT = "kept", _("Left as it is, off the path")
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects")
     step = models.CharField(max_length=100)

@@ -10,6 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -18,13 +19,13 @@ from checkpoints.actors import Actor
 class Scope(models.TextChoices):
     """What a token may be used for. It never opens what its owner may not do."""
 
-    READ = "runs:read", "Read runs, checkpoints, agents and events"
-    START = "runs:start", "Start runs, and register agents that live outside"
-    WORK = "runs:work", "Work on runs from outside: save checkpoints, open gates, report effects"
-    ORDER = "runs:order", "Rewind, edit, fork, settle and cancel runs"
-    SEE = "gates:read", "Read gates and what decisions would do"
-    DECIDE = "gates:decide", "Decide gates as the person whose token it is"
-    HOOKS = "webhooks:manage", "Manage webhooks and read their deliveries"
+    READ = "runs:read", _("Read runs, checkpoints, agents and events")
+    START = "runs:start", _("Start runs, and register agents that live outside")
+    WORK = "runs:work", _("Work on runs from outside: save checkpoints, open gates, report effects")
+    ORDER = "runs:order", _("Rewind, edit, fork, settle and cancel runs")
+    SEE = "gates:read", _("Read gates and what decisions would do")
+    DECIDE = "gates:decide", _("Decide gates as the person whose token it is")
+    HOOKS = "webhooks:manage", _("Manage webhooks and read their deliveries")
 
 
 # What an agent may be given: none of it decides, or moves a run as only people do.
@@ -35,10 +36,10 @@ FOR_PEOPLE = (Scope.ORDER, Scope.DECIDE, Scope.HOOKS)
 class State(models.TextChoices):
     """Whether it opens anything; it is not stored: time and its owner's account decide."""
 
-    VALID = "valid", "valid"
-    EXPIRED = "expired", "expired"
-    REVOKED = "revoked", "revoked"
-    SWITCHED_OFF = "switched_off", "its owner's account is switched off"
+    VALID = "valid", _("valid")
+    EXPIRED = "expired", _("expired")
+    REVOKED = "revoked", _("revoked")
+    SWITCHED_OFF = "switched_off", _("its owner's account is switched off")
 
 
 class TokenQuerySet(models.QuerySet["Token"]):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.compatibility import deployed, preflight
@@ -44,17 +45,20 @@ def target_of(run: Run, seq: int) -> Snapshot:
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
         gap = gaps.over(run.pk, seq)
-        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else f"R-{run.pk} has no checkpoint {seq}.")
+        missing = _("R-%(run)s has no checkpoint %(seq)s.") % {"run": run.pk, "seq": seq}
+        raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else missing)
     try:
         return store.load_checkpoint(found)
     except NotVerified as error:
-        raise RewindRefused(f"Checkpoint {seq} does not verify, so nothing can go on from it: {error}") from error
+        told = _("Checkpoint %(seq)s does not verify, so no run can go on from it: %(error)s")
+        raise RewindRefused(told % {"seq": seq, "error": error}) from error
 
 
 def check_goes_on(target: Snapshot) -> None:
     """Raise RewindRefused where nothing follows the checkpoint."""
     if not target.next_step:
-        raise RewindRefused(f"The run had ended at checkpoint {target.seq}; choose an earlier one.")
+        ended = _("The run ended at checkpoint %(seq)s. Choose an earlier one.")
+        raise RewindRefused(ended % {"seq": target.seq})
 
 
 def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
@@ -75,10 +79,11 @@ def check_stands(run: Run, target: Snapshot) -> None:
         return
     row, place = found
     before = Checkpoint.objects.filter(pk=place.parent or place.id).values_list("seq", flat=True).first()
-    raise RewindRefused(
-        f"The state of checkpoint {target.seq} says that {row.step} is done, and that was undone since; "
-        f"go back to checkpoint {before} or an earlier one, from where it is done anew."
+    told = _(
+        "In the state of checkpoint %(seq)s %(effect)s is done, but it was undone since. Go back to checkpoint "
+        "%(before)s or an earlier one; from there it is performed again."
     )
+    raise RewindRefused(told % {"seq": target.seq, "effect": row.step, "before": before})
 
 
 def plan_row_of(run: Run, seq: int) -> Plan:
@@ -109,17 +114,21 @@ def edited(
     """
     known = deployed.of(plan_id or target.plan_id)
     if known is None:
-        raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
+        raise RewindRefused(
+            _("This server does not have the agent's version, so it cannot check an edit of its state.")
+        )
     try:
         state = _patched(target, operations)
         state = state if way is None else upcast.apply(way, state)
         whole = fields.normalised(known.agent.State, state)
     except ValueRefused as error:
-        raise RewindRefused("The edit does not fit.", [{"pointer": error.pointer, "message": error.reason}]) from error
+        raise RewindRefused(
+            _("The edit does not fit."), [{"pointer": error.pointer, "message": error.reason}]
+        ) from error
     except UpcastFailed as error:
         raise RewindRefused(str(error), error.errors) from error
     except ValidationError as error:
-        raise RewindRefused("The edited state is none that the agent takes.", fields.errors_of(error)) from error
+        raise RewindRefused(_("The agent does not accept the edited state."), fields.errors_of(error)) from error
     made = {name: whole[name] for name in state if name in whole}
     changed = {name: value for name, value in made.items() if name not in target.state}
     changed |= {
@@ -127,10 +136,10 @@ def edited(
     }
     changed |= dict.fromkeys(target.state.keys() - made.keys(), DROP)
     if not changed and not plan_id:
-        raise RewindRefused("The edit changes nothing.")
+        raise RewindRefused(_("The edit changes nothing."))
     if foreign := uploads.foreign(run, made, to=target.state):
         faults: list[FieldError] = [{"pointer": at, "message": uploads.FOREIGN_TO_RUN} for at in foreign]
-        raise RewindRefused("The edit names a file that this run does not have.", faults)
+        raise RewindRefused(_("The edit names a file that this run does not have."), faults)
     return changed
 
 
@@ -148,7 +157,8 @@ def wanted(
     way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
     if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
-        raise RewindRefused(f"{plan} has no step {next_step}, with which the fork would go on.")
+        missing = _("%(plan)s has no step %(step)s, which the fork would run next.")
+        raise RewindRefused(missing % {"plan": plan, "step": next_step})
     writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
     return Wanted(plan, next_step, writes, _environment(run, plan, config))
 
@@ -168,9 +178,9 @@ def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Envi
     recorded = environment.recorded(run)
     if config is None or known is None:
         if config:
-            raise RewindRefused("This server does not have the agent's version, so it cannot check a configuration.")
+            raise RewindRefused(_("This server does not have the agent's version, so it cannot check a configuration."))
         return recorded
     try:
         return environment.current(known.agent, {**recorded.get("config", {}), **config})
     except InputRefused as error:
-        raise RewindRefused("The configuration does not fit.", error.errors) from error
+        raise RewindRefused(_("The configuration does not fit."), error.errors) from error

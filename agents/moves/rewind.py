@@ -16,6 +16,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from agents.compatibility import deployed
 from agents.definition import environment, registry
@@ -146,7 +147,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         if _done_before(run, key, by):
             raise _DoneBefore
         if not unsettled.of_run(run.pk, Path.to(_head(claim))):
-            raise RewindRefused("The run has left nothing behind that could be undone.")
+            raise RewindRefused(_("The run has left no effects behind that could be undone."))
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         actor, was_frozen = actors.of_user(by), run.frozen_at is not None
@@ -159,7 +160,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
 def check_may(run: Run, by: User) -> None:
     """Raise RewindNotAllowed where this person may not rewind the run."""
     if not may(by, run.team_id, MAY):
-        raise RewindNotAllowed("You may not rewind, edit, fork, settle or cancel runs of this team.")
+        raise RewindNotAllowed(_("You may not rewind, edit, fork, settle or cancel runs of this team."))
 
 
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
@@ -219,9 +220,9 @@ def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None
         return
     otherwise = impact("" if move.words else "other words")
     if otherwise.digest() != seen:
-        raise ImpactChanged(now)
+        raise ImpactChanged(now, _("The run has changed since you looked. See below what this would do now."))
     if not now.does_as(otherwise):
-        raise ImpactChanged(now, "Your reason has changed, and with it what this would do")
+        raise ImpactChanged(now, _("Your reason has changed what this would do. See below what it would do now."))
 
 
 def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
@@ -296,5 +297,5 @@ def _behind(edited: Write, words: Append) -> list[Any]:
 
 def _head(claim: Claim) -> Any:
     if claim.head is None:
-        raise RewindRefused("The run has no checkpoint yet.")
+        raise RewindRefused(_("The run has no checkpoint yet."))
     return claim.head

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
 from agents.errors import FieldError
 from approvals import forms
 from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
@@ -18,7 +20,7 @@ from checkpoints.values.patch import Op
 
 PREFIX = "state"  # of the names of its inputs
 FEW = 12  # inputs of a field that is drawn unfolded
-NO_OBJECT = "Write the whole state: an object with its fields."
+NO_OBJECT = _("Write the whole state: an object with its fields.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) ->
     wanted = form.value
     if not isinstance(wanted, dict):
         wanted = dict(state)
-        faults.append({"pointer": "", "message": NO_OBJECT})
+        faults.append({"pointer": "", "message": str(NO_OBJECT)})
     names = {name for name in wanted.keys() | state.keys() if wanted.get(name, MISSING) is not state.get(name, MISSING)}
     before, after = ({name: each[name] for name in names if name in each} for each in (state, wanted))
     return Typed(wanted, patches.diff(before, after), faults)

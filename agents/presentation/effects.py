@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.facts import Done, Planned
 from agents.presentation.timeline.gate_words import Called
@@ -32,7 +34,7 @@ def table(
     """List rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
-        waits = "waits for the gate" if step.guarded else "not yet"
+        waits = _("waits for the gate") if step.guarded else _("not yet")
         rows.append(EffectRow(called(step.name), Mark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
 
@@ -45,20 +47,25 @@ def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
 def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
     """Say what a run that ends now leaves behind in the outside world, one sentence for each effect."""
     endings = {
-        "done": "is done and stays done",
-        "kept": "is done and stays done",
-        "open": "may have happened; it was left open",
-        "unknown": "may have happened; nobody has said yet",
-        "intended": "may be happening now",
-        "abandoned": "may have happened, and was done again by order",
+        "done": _("%(effect)s is done and will not be undone"),
+        "kept": _("%(effect)s is done and will not be undone"),
+        "final": _("%(effect)s is done and cannot be undone"),
+        "open": _("%(effect)s may have happened; it was left open"),
+        "unknown": _("%(effect)s may have happened; nobody has confirmed it yet"),
+        "intended": _("%(effect)s may be happening now"),
+        "abandoned": _("%(effect)s may have happened, and was ordered again"),
     }
-    final = ", it cannot be undone"
     return [
-        f"{quoted([called(fate.effect.step)])} {endings['open' if fate.effect.left_open else fate.effect.status]}"
-        + (final if fate.effect.irreversible and fate.effect.status in ("done", "kept") else "")
+        endings[_ending(fate.effect)] % {"effect": quoted([called(fate.effect.step)])}
         for fate in fates(effects)
         if fate.effect.status in endings and not taken_back(fate.effect)
     ]
+
+
+def _ending(done: Done) -> str:
+    if done.left_open:
+        return "open"
+    return "final" if done.irreversible and done.status in ("done", "kept") else done.status
 
 
 def taken_back(done: Done) -> bool:
@@ -82,8 +89,10 @@ class Settling:
     def commit(self) -> str:
         """Return the button's text."""
         if not self.undone:
-            return "Settle now, leaving " + quoted(self.left)
-        return f"Undo {quoted(self.undone)} now" if len(self.undone) == 1 else f"Undo {len(self.undone)} effects now"
+            return _("Settle now and keep %(effects)s") % {"effects": quoted(self.left)}
+        if len(self.undone) == 1:
+            return _("Undo %(effect)s now") % {"effect": quoted(self.undone)}
+        return _("Undo %(count)s effects now") % {"count": len(self.undone)}
 
 
 def settling(effects: Sequence[Done], called: Called = in_words) -> Settling | None:

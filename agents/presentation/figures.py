@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from agents.runs.stats import WITHIN, Figures
 from approvals.presentation.drawing.times import lasting
 
 ENDS = ("completed", "failed", "cancelled")
-LONGER = "longer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def ends(figures: Figures) -> list[Part]:
 
 def waits(figures: Figures) -> list[Bar]:
     """Return how long gates waited for a decision, a bar for each span, against the longest of them."""
-    labels = [*(f"up to {lasting(each)}" for each in WITHIN), LONGER]
+    labels = [*(_("up to %(time)s") % {"time": lasting(each)} for each in WITHIN), _("longer")]
     return bars(labels, figures.within) if figures.decided else []
 
 

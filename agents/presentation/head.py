@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
 from agents.presentation.timeline.effect_fates import fates
 from agents.presentation.timeline.facts import Asked, Done, Standing
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import Mark
 from agents.presentation.timeline.pending import after_settling
 from agents.presentation.timeline.words import duration
-from approvals.english import counted, quoted
+from approvals.english import quoted
 from approvals.preflight.facts import Program
 from approvals.presentation.drawing.times import lasting
 from checkpoints.runs.plans import in_words
 
 STATUS = {
-    "queued": Mark("", "ahead", "clock", "Queued"),
-    "running": Mark("", "running", "play", "Running"),
-    "waiting": Mark("", "waiting", "clock", "Waiting"),
-    "completed": Mark("", "completed", "check", "Completed"),
-    "failed": Mark("", "failed", "warn", "Failed"),
-    "cancelled": Mark("", "cancelled", "x", "Cancelled"),
+    "queued": Mark("", "ahead", "clock", _("Queued")),
+    "running": Mark("", "running", "play", _("Running")),
+    "waiting": Mark("", "waiting", "clock", _("Waiting")),
+    "completed": Mark("", "completed", "check", _("Completed")),
+    "failed": Mark("", "failed", "warn", _("Failed")),
+    "cancelled": Mark("", "cancelled", "x", _("Cancelled")),
 }
 
 
@@ -42,14 +46,14 @@ def status(run: Standing, gate: Asked | None, called: Called = in_words) -> Mark
     """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
     plain = STATUS[run.status]
     if gate and run.status == "waiting":
-        return Mark("", "waiting", "hold", f"Held at {quoted([called(gate.step)])}")
+        return Mark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(gate.step)])})
     if run.frozen:
-        return Mark("", "failed", "warn", "Frozen")
+        return Mark("", "failed", "warn", gettext("Frozen"))
     if run.ending:
-        return Mark("", "running", "undo", "Settling its effects")
+        return Mark("", "running", "undo", gettext("Settling its effects"))
     if run.status in ("running", "failed") and run.next_step:
-        between = " at " if run.status == "failed" else " "
-        return Mark("", plain.status, plain.icon, f"{plain.word}{between}{quoted([called(run.next_step)])}")
+        word = gettext("Failed at %(step)s") if run.status == "failed" else gettext("Running %(step)s")
+        return Mark("", plain.status, plain.icon, word % {"step": quoted([called(run.next_step)])})
     return plain
 
 
@@ -59,28 +63,32 @@ def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called
         parts = []
         if gate.quorum > 1:
             agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
-            parts.append(f"{agreed} of {gate.quorum} agreed")
+            parts.append(gettext("%(count)s of %(quorum)s approved") % {"count": agreed, "quorum": gate.quorum})
         if gate.deadline:
-            parts.append("past its deadline" if gate.deadline <= now else f"{lasting(gate.deadline - now)} left")
-        return ", ".join([*parts, *(["settling its effects"] if run.ending else [])])
+            left = gettext("%(time)s left") % {"time": lasting(gate.deadline - now)}
+            parts.append(gettext("past its deadline") if gate.deadline <= now else left)
+        return ", ".join([*parts, *([gettext("settling its effects")] if run.ending else [])])
     if run.ending:
         return after_settling(run.ending, run.next_step, called)
     if run.halting:
-        return "was asked to stop, and does after this step"
+        return gettext("will stop after this step, as a person asked")
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
-        step = quoted([called(run.next_step)])
-        return f"tries {step} again soon" if waits else f"{step} is next" if run.next_step else ""
+        step = {"step": quoted([called(run.next_step)])}
+        if waits:
+            return gettext("tries %(step)s again soon") % step
+        return gettext("%(step)s is next") % step if run.next_step else ""
     if run.status == "running":
-        attempt = f"attempt {run.attempts}" if run.attempts > 1 else ""
+        attempt = gettext("attempt %(number)s") % {"number": run.attempts} if run.attempts > 1 else ""
         return ", ".join(filter(None, [attempt, _held_by(run.program) if run.program else ""]))
     return ""
 
 
 def _held_by(program: Program) -> str:
     """Say which external program has the run, and that it is not heard of any more."""
-    name = program.name or "its program"
-    return f"{name} has it, not heard of for {program.heard}" if program.missed else f"{name} has it"
+    facts = {"program": program.name or gettext("its program"), "time": program.heard}
+    lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
+    return (lost if program.missed else gettext("claimed by %(program)s")) % facts
 
 
 def since(run: Standing, gate: Asked | None) -> datetime | None:
@@ -92,20 +100,21 @@ def since(run: Standing, gate: Asked | None) -> datetime | None:
 
 def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> Cell:
     """Say how long the steps took, how long people were waited for, and how many steps did not have to run."""
-    waited = f"held {duration(held)}" if held else ""
-    spared = f"{counted(reused, 'step')} reused" if reused else ""
-    return Cell("Worked", duration(took), ", ".join(filter(None, [counted(checkpoints, "checkpoint"), waited, spared])))
+    saved = ngettext("%(count)s checkpoint", "%(count)s checkpoints", checkpoints) % {"count": f"{checkpoints:,}"}
+    waited = gettext("held for %(time)s") % {"time": duration(held)} if held else ""
+    spared = ngettext("%(count)s step reused", "%(count)s steps reused", reused) % {"count": f"{reused:,}"}
+    return Cell(gettext("Worked"), duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
 
 
 # What is counted under the figure, in this order; "final" is done or left, and cannot be undone.
-OUTSIDE = (
-    ("done", "done"),
-    ("unknown", "unknown"),
-    ("unsettled", "to be settled"),
-    ("undone", "undone"),
-    ("kept", "left as it is"),
-    ("final", "cannot be undone"),
-    ("abandoned", "done again by order"),
+OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
+    ("done", _("done")),
+    ("unknown", _("unknown")),
+    ("unsettled", _("to be settled")),
+    ("undone", _("undone")),
+    ("kept", _("kept")),
+    ("final", _("cannot be undone")),
+    ("abandoned", _("ordered again")),
 )
 
 
@@ -113,10 +122,12 @@ def outside(effects: Sequence[Done]) -> Cell:
     """Say what the run did in the outside world. An undo is counted with what it undid, never by itself."""
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
-        return Cell("Outside world", "No effects", "nothing outside has changed")
+        return Cell(gettext("External effects"), gettext("No effects"), gettext("no external changes"))
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
-    return Cell("Outside world", counted(len(performed), "effect"), ", ".join(parts), "effects")
+    number = len(performed)
+    fact = ngettext("%(count)s effect", "%(count)s effects", number) % {"count": f"{number:,}"}
+    return Cell(gettext("External effects"), fact, ", ".join(parts), "effects")
 
 
 def _counted_as(done: Done) -> str:

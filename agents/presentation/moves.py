@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from approvals.english import listed, plural, quoted
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.english import listed, quoted
 from approvals.impact import Impact, Row
 from approvals.presentation.drawing import impact_words
 from checkpoints.runs.plans import in_words
@@ -43,14 +46,14 @@ def ways(
     found = []
     gate = kind == "gate"
     if then and kind in EXECUTED:
-        keeps = "keeping what it did" if effect else "keeping what it wrote"
-        keeps = keeps if not gate else "keeping its answer" if asked else ""
-        found.append(Way("after", seq, "After", called(step), keeps))
+        keeps = _("keeping what it did") if effect else _("keeping what it wrote")
+        keeps = keeps if not gate else _("keeping its answer") if asked else ""
+        found.append(Way("after", seq, _("After"), called(step), keeps))
     elif then:
-        found.append(Way("after", seq, "From this state, on with", called(then)))
+        found.append(Way("after", seq, _("From this state, go on with"), called(then)))
     if before and kind in EXECUTED:
-        again = "and run it again" if not gate else "and ask again" if asked else "and look again"
-        found.append(Way("before", before, "Before", called(step), again))
+        again = _("and run it again") if not gate else _("and ask again") if asked else _("and check again")
+        found.append(Way("before", before, _("Before"), called(step), again))
     return found
 
 
@@ -58,23 +61,33 @@ def commit(verb: str, impact: Impact) -> str:
     """Return the button's text: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
     said = [verb]
     if impact.undone:
-        said.append(f"undoing {_effects(impact, impact.undone)}")
+        said.append(_("undoing %(effects)s") % {"effects": _effects(impact, impact.undone)})
     if impact.may_undone:
-        said.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
+        said.append(_("perhaps undoing %(effects)s") % {"effects": _effects(impact, impact.may_undone)})
     if impact.repeated:
-        said.append(f"doing {quoted(impact.called(impact.repeated))} once more")
+        said.append(_("repeating %(effects)s") % {"effects": quoted(impact.called(impact.repeated))})
     return ", ".join(said)
 
 
 def _effects(impact: Impact, rows: Sequence[Row]) -> str:
-    return rows[0].title or quoted(impact.called(rows)) if len(rows) == 1 else f"{len(rows)} effects"
+    if len(rows) == 1:
+        return rows[0].title or quoted(impact.called(rows))
+    return _("%(count)s effects") % {"count": len(rows)}
 
 
 def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.Row | None:
     """Return the gates that a move of the head withdraws, and whose approvals lapse; None where none is open."""
     if not gates:
         return None
-    what = plural(len(gates), "gate")
-    lapses = f"; what {listed(list(agreed))} agreed to lapses" if agreed else ", which is no rejection"
-    numbers = listed([str(gate) for gate in gates])
-    return impact_words.Row(effect="people", title="Closes", said=f"{what} {numbers}{lapses}")
+    facts = {"gates": listed([str(gate) for gate in gates]), "people": listed(list(agreed))}
+    if agreed:
+        said = ngettext(
+            "gate %(gates)s; the approval of %(people)s lapses",
+            "gates %(gates)s; the approvals of %(people)s lapse",
+            len(gates),
+        )
+    else:
+        said = ngettext(
+            "gate %(gates)s (not counted as a rejection)", "gates %(gates)s (not counted as rejections)", len(gates)
+        )
+    return impact_words.Row(effect="people", title=_("Withdraws"), said=said % facts)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.lanes import FIRST, MIDDLE, STRIDE
 from checkpoints.runs.plans import PlanSpec, StepSpec
@@ -143,26 +144,25 @@ def _mark(step: StepSpec) -> list[SafeString]:
 
 def _words(step: StepSpec) -> Iterator[str]:
     if step.reads_world:
-        yield "looks outside the state"
+        yield _("calls an external system")
     if step.kind == "effect":
-        yield (
-            "cannot be undone" if step.irreversible else f"undone by {step.undo}" if step.undo else "nothing undoes it"
-        )
+        undone = _("undone by %(step)s") % {"step": step.undo} if step.undo else _("nothing undoes it")
+        yield _("cannot be undone") if step.irreversible else undone
         if step.guarded:
-            yield "only where a gate allowed it"
+            yield _("only with a gate's approval")
     if step.allows:
-        yield f"allows {', '.join(step.allows)}"
+        yield _("allows %(steps)s") % {"steps": ", ".join(step.allows)}
     if step.on_reject:
-        yield f"a rejection goes back to {step.on_reject}"
+        yield _("a rejection goes back to %(step)s") % {"step": step.on_reject}
     if step.on_expire:
-        yield f"unanswered in time it goes on with {step.on_expire}"
+        yield _("after its deadline the run goes on with %(step)s") % {"step": step.on_expire}
     if step.jumps:
-        yield f"may jump to {', '.join(step.jumps)}"
+        yield _("may jump to %(steps)s") % {"steps": ", ".join(step.jumps)}
     if step.then:
-        yield f"goes on with {step.then}"
+        yield _("then the run goes on with %(step)s") % {"step": step.then}
     if step.catch:
-        yield f"where it fails it goes on with {step.catch}"
+        yield _("if it fails the run goes on with %(step)s") % {"step": step.catch}
     if step.ends:
-        yield "may end the run"
+        yield _("may end the run")
     if step.policy:
-        yield f"policy {step.policy}"
+        yield _("policy %(name)s") % {"name": step.policy}

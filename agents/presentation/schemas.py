@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.schema.walk import definition
 
 
@@ -33,12 +35,15 @@ def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
     if "anyOf" in part:
-        return " or ".join(dict.fromkeys(kind(each, root, depth + 1) for each in part["anyOf"]))
+        return _(" or ").join(dict.fromkeys(kind(each, root, depth + 1) for each in part["anyOf"]))
     said = part.get("type")
     if said == "array":
-        return f"list of {kind(part.get('items', {}), root, depth + 1)}"
-    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "null": "nothing"}
-    return names.get(str(said), "object" if said == "object" else "anything")
+        return _("list of %(kind)s") % {"kind": kind(part.get("items", {}), root, depth + 1)}
+    names = {
+        "string": _("text"), "integer": _("whole number"), "number": _("number"), "boolean": _("yes or no"),
+        "null": _("nothing"), "object": _("object"),
+    }  # fmt: skip
+    return names.get(str(said), _("anything"))
 
 
 def about(part: Any, root: Mapping[str, Any]) -> str:

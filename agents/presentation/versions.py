@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import patch
 
@@ -34,7 +36,7 @@ def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
 def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
     for each in fields(StepSpec):
         if getattr(before, each.name) != getattr(after, each.name):
-            yield "its code" if each.name == "code_hash" else each.name.replace("_", " ")
+            yield _("its code") if each.name == "code_hash" else each.name.replace("_", " ")
 
 
 def schema(before: PlanSpec, after: PlanSpec) -> list[dict[str, Any]]:

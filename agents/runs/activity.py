@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.db.models import Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from approvals.audit import event_words
 from approvals.audit.event_words import ROUTINE, Happening
@@ -25,13 +27,13 @@ LOOKED = 2_000
 SAVES = "saves"
 EVERY = "all"
 FAMILIES = (
-    ("", "What matters"),
-    ("decisions", "Decisions"),
-    ("effects", "Effects"),
-    ("gates", "Gates"),
-    ("people", "People"),
-    (SAVES, "Saves"),
-    (EVERY, "Everything"),
+    ("", _("What matters")),
+    ("decisions", _("Decisions")),
+    ("effects", _("Effects")),
+    ("gates", _("Gates")),
+    ("people", _("People")),
+    (SAVES, _("Saves")),
+    (EVERY, _("Everything")),
 )
 _KINDS = {
     "decisions": Q(kind__startswith="decision.") | Q(kind__in=("gate.decided", "gate.edited", "gate.lapsed")),
@@ -108,8 +110,14 @@ def _saves(run: Run, asked: Asked) -> Page:
 
 def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
     title = spec_of(run.plan).title_of(step)
-    after, of = f" after “{title}”" if step else "", "" if kind in ("step", step) else f" ({kind})"
-    return Happening(at, "checkpoint.saved", run.plan.agent, f"saved checkpoint {seq}{after}{of}")  # type: ignore[arg-type]
+    facts = {"seq": seq, "step": f"“{title}”", "kind": kind}
+    if not step:
+        said = gettext("saved checkpoint %(seq)s (%(kind)s)") % facts
+    elif kind in ("step", step):
+        said = gettext("saved checkpoint %(seq)s after %(step)s") % facts
+    else:
+        said = gettext("saved checkpoint %(seq)s after %(step)s (%(kind)s)") % facts
+    return Happening(at, "checkpoint.saved", run.plan.agent, said)  # type: ignore[arg-type]
 
 
 def happening(event: Event, titles: Mapping[str, str]) -> Happening:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from agents.models.worker import SILENT
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
@@ -46,9 +48,12 @@ def told(run: Run) -> str:
     if due is None or due > now or (there and due > now - LATE):
         return ""
     if there:
-        return (
-            f"due since {due:%H:%M:%S} UTC. A worker that serves {named} is there, but has not taken it up: it is "
-            "busy, or Redis does not answer."
+        late = _(
+            "due since %(time)s UTC. A worker for %(agent)s is running but has not taken the run: it is busy, or Redis "
+            "does not answer."
         )
-    since = f" since {heard:%d %b %Y, %H:%M:%S} UTC" if heard else ": no worker ever has"
-    return f"nobody serves {named}{since}. Start a worker: manage.py worker"
+        return late % {"time": f"{due:%H:%M:%S}", "agent": named}
+    if heard:
+        gone = _("no worker has served %(agent)s since %(time)s UTC. Start a worker: manage.py worker")
+        return gone % {"agent": named, "time": f"{heard:%d %b %Y, %H:%M:%S}"}
+    return _("no worker has ever served %(agent)s. Start a worker: manage.py worker") % {"agent": named}

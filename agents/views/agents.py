@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.definition import code_changes, registry
@@ -98,9 +99,9 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
     """Start a run and return it. Raises InputRefused."""
     if team is None:
-        raise InputRefused([FieldError(pointer="", message="choose a team of yours that may start runs")])
+        raise InputRefused([FieldError(pointer="", message=_("choose one of your teams that may start runs"))])
     if known.here is None:
-        raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
+        raise InputRefused([FieldError(pointer="", message=_("no version of this agent is deployed on this server"))])
     key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
     by, input = actors.of_user(reader), input_of(known, form)
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from agents.runs import query
@@ -82,9 +83,17 @@ def _runs(request: HttpRequest, asked: str) -> list[Place]:
 
 def _run(run: Run) -> Place:
     address = reverse("run", args=[run.pk])
-    return Place(kind=f"Run {run}", icon="runs", title=run.title, address=address, quoted=run.plan.external)
+    return Place(
+        kind=gettext("Run %(run)s") % {"run": run},
+        icon="runs",
+        title=run.title,
+        address=address,
+        quoted=run.plan.external,
+    )
 
 
 def _gate(gate: Gate) -> Place:
     address, quoted = reverse("gate", args=[gate.pk]), gate.run.plan.external
-    return Place(kind=f"Gate {gate.pk}", icon="hold", title=gate.title, address=address, quoted=quoted)
+    return Place(
+        kind=gettext("Gate %(gate)s") % {"gate": gate.pk}, icon="hold", title=gate.title, address=address, quoted=quoted
+    )

@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from agents.models import Effect
@@ -34,7 +35,7 @@ PAGE = 40
 PLANS = 500  # of which the newest are offered to choose from
 WORDS = 200  # characters
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
-STATUSES = (("", "All"), (WAITS, "Waits for me"), *((each.value, str(each.label)) for each in Run.Status))
+STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.label) for each in Run.Status))
 
 
 @dataclass(frozen=True, slots=True)

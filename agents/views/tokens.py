@@ -22,6 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import tokens
@@ -84,7 +85,7 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
     if form.get("whose") == "agent":
         agent = storable(form.get("agent", "").strip())
         if not agent:
-            raise TokenRefused("Say which agent the token is for.")
+            raise TokenRefused(_("Name the agent that the token is for."))
     return {
         "owner": reader,
         "name": storable(form.get("name", "")),
@@ -133,7 +134,7 @@ def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
     """Go to where the password is asked for, then back to the form. Raises TokenRefused where there is none."""
     if not reader.has_usable_password():
         raise TokenRefused(
-            "Your account has no password to give again. Ask an administrator for one, or for the token."
+            _("Your account has no password to confirm. Ask an administrator for a password, or for the token.")
         )
     back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
     response = redirect(step_up.address(back))
@@ -145,7 +146,7 @@ def _key(form: QueryDict) -> str:
     """Return the key by which the form is known again. Raises TokenRefused where it was sent without."""
     found = form.get("key", "")
     if not re.fullmatch("[0-9a-f]{32}", found):
-        raise TokenRefused("The form came without its key. Send it from this page.")
+        raise TokenRefused(_("The form has no key. Send it from this page."))
     return found
 
 
@@ -155,5 +156,5 @@ def _team(reader: User, typed: str) -> Group | None:
         return None
     found = own_teams(reader).filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()
     if found is None:
-        raise TokenRefused("Choose a team that you are in.")
+        raise TokenRefused(_("Choose a team that you belong to."))
     return found

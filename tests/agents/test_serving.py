@@ -142,6 +142,6 @@ def test_run_agent_says_that_nobody_serves_it_and_goes_on_once_somebody_does(
     waits = start_service(
         "run_agent", services.manage("run_agent", "hopper", "--input", "{}", "--team", team.name, "--wait"), None
     )
-    waits.says("waits: nobody serves hopper 1: no worker ever has. Start a worker: manage.py worker")
+    waits.says("waits: no worker has ever served hopper 1. Start a worker: manage.py worker")
     celery_worker("-c", "1")
     waits.says("is completed")

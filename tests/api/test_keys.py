@@ -85,7 +85,7 @@ def test_a_settlement_whose_answer_was_lost_before_it_was_kept_is_done_once(ledg
     assert post(client, run, "settlements", {}, **KEY).status_code == 200
     run.refresh_from_db()
     assert (run.status, run.seq, run.token) == (settled.status, settled.seq, settled.token)
-    assert "left nothing behind" in refusal(post(client, run, "settlements", {}), 409)["detail"]
+    assert "left no effects behind" in refusal(post(client, run, "settlements", {}), 409)["detail"]
 
 
 @pytest.mark.parametrize(("noun", "body", "other"), ORDERS)

@@ -95,7 +95,7 @@ def test_a_rewind_and_an_edit_that_are_sent_twice_are_done_once(ledger: str) -> 
     for noun, body in (("rewinds", {"to": 1}), ("edits", {"at": 1, "patch": SIZE})):
         newest = Run.objects.get(pk=run.pk).seq
         assert post(client, run, noun, body | {"newest": newest}).status_code == 200
-        assert "moved on since" in refusal(post(client, run, noun, body | {"newest": newest}), 409)["detail"]
+        assert "changed since" in refusal(post(client, run, noun, body | {"newest": newest}), 409)["detail"]
         assert Run.objects.get(pk=run.pk).seq == newest + 1
 
 
@@ -136,7 +136,7 @@ def test_a_fork_is_made_once_for_one_key_whatever_it_has_done_since(ledger: str)
 def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> None:
     run = booked(ledger)
     client = member(run)
-    assert "left nothing behind" in refusal(post(client, run, "settlements"), 409)["detail"]
+    assert "left no effects behind" in refusal(post(client, run, "settlements"), 409)["detail"]
     edit(run, 1, size=2)
     assert post(client, run, "settlements").status_code == 200
     assert Run.objects.get(pk=run.pk).ending == "now"
@@ -180,7 +180,7 @@ def test_two_branches_are_compared_with_steps_effects_and_states(ledger: str) ->
     told = answer.json()
     assert (told["ancestor_run"], told["ancestor_seq"]) == (run.pk, 1)
     assert [step["step"] for step in told["a"]["way"]] == ["plan", "review", "book", "pay", "tell"]
-    assert [fate["fate"] for fate in told["a"]["effects"]][-1] == "off the path, cannot be undone"
+    assert [fate["fate"] for fate in told["a"]["effects"]][-1] == "from an abandoned branch; cannot be undone"
     assert told["b"]["effects"] == []
     assert {"op": "replace", "path": "/size", "value": 2} in told["patch"]
 

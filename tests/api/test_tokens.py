@@ -181,7 +181,7 @@ class TestIssuing:
             ({"name": " "}, "needs a name"),
             ({"lasts": timedelta(days=900)}, "366 days"),
             ({"lasts": timedelta(0)}, "366 days"),
-            ({"agent": "robo", "team": None}, "belongs to a team"),
+            ({"agent": "robo", "team": None}, "needs a team"),
             ({"agent": "ro bo"}, "plain letters"),
             ({"agent": "robo", "policy": "nothing-such"}, "has no policy nothing-such"),
             ({"policy": "default"}, "Only an agent's token"),

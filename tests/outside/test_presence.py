@@ -96,10 +96,10 @@ def test_the_runs_page_says_which_program_has_it_and_when_that_is_gone() -> None
     program.start()
     reader = signed_in(make_user("Rae Reader", program.team))
     page = reader.get(f"/runs/{program.run}/").content.decode()
-    assert ("box:81 has it" in page, "not heard of" in page) == (True, False)
+    assert ("claimed by box:81" in page, "not heard of" in page) == (True, False)
     silent(program, minutes=12)
     page = reader.get(f"/runs/{program.run}/").content.decode()
-    assert "box:81 has it, not heard of for 12 min" in page
+    assert "claimed by box:81, which has sent nothing for 12 min" in page
     assert "and its program (box:81) was not heard of for 12 min" in page
 
 

@@ -77,7 +77,7 @@ def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
     assert 'name="whose"' not in client.get("/tokens/").content.decode()
     answer = make(client, whose="agent", agent="teller", team=team.pk)
     assert answer.status_code == 422
-    assert "belongs to a team in which" in answer.content.decode()
+    assert "needs a team in which" in answer.content.decode()
     assert make(client).status_code == 200
     assert list(Token.objects.filter(user=reader).values_list("agent", flat=True)) == [""]
 
@@ -94,7 +94,7 @@ def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
         ({"whose": "agent", "agent": ""}, "which agent"),
         ({"whose": "agent", "agent": "tell er"}, "plain letters"),
         ({"whose": "agent", "agent": "teller", "scopes": ["gates:decide"]}, "takes no gates:decide"),
-        ({"whose": "agent", "agent": "teller"}, "belongs to a team"),
+        ({"whose": "agent", "agent": "teller"}, "needs a team"),
         ({"whose": "agent", "agent": "teller", "team": "own", "policy": "none"}, "has no policy none"),
         ({"team": "x"}, "Choose a team"),
         ({"team": "other"}, "Choose a team"),

@@ -137,8 +137,8 @@ def test_a_catch_is_told_on_the_timeline_with_the_failure_that_it_caught() -> No
     reader = ann(run.team)
     row = next(row for row in build(scene_of(read(run, reader), reader).story).rows if row.name == "Clever")
     assert (row.mark.word, [remark.text for remark in row.remarks]) == (
-        "failed, and caught",
-        ["it goes on with “Simple”"],
+        "failed, continued at another step",
+        ["the run goes on with “Simple”"],
     )
     assert [failure.error for failure in row.failures] == ["nothing to be done"]
 

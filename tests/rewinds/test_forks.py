@@ -88,7 +88,7 @@ def test_a_fork_is_refused_with_a_sentence(ledger: str) -> None:
         forks.fork(run, at=1, by=eve())
     with pytest.raises(RewindRefused, match="no checkpoint 99"):
         forks.fork(run, at=99, by=by)
-    with pytest.raises(RewindRefused, match="had ended at checkpoint 6"):
+    with pytest.raises(RewindRefused, match="ended at checkpoint 6"):
         forks.fork(run, at=6, by=by)
     with pytest.raises(RewindRefused, match="no agent named chain 7"):
         forks.fork(run, at=1, by=by, version="7")

@@ -28,7 +28,7 @@ def ordered_anew(ledger: str, **input: Any) -> tuple[Run, int]:
 def stays(run: Run, to: int) -> None:
     """The run is not moved to this checkpoint, and nothing of it is touched."""
     was = (run.status, run.seq, run.token, fates(run))
-    with pytest.raises(RewindRefused, match="says that pay is done, and that was undone since"):
+    with pytest.raises(RewindRefused, match="pay is done, but it was undone since"):
         rewind(run, to, confirm=True)
     run.refresh_from_db()
     assert (run.status, run.seq, run.token, fates(run)) == was

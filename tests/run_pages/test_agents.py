@@ -55,7 +55,7 @@ def test_the_page_of_an_agent_draws_its_steps_and_says_where_they_lead() -> None
     assert len(statements) <= 12, statements
     text = said(page)
     for word in ("allows pay, reply", "a rejection goes back to propose", "undone by cancel_payment",
-                 "cannot be undone", "looks outside the state"):  # fmt: skip
+                 "cannot be undone", "calls an external system"):  # fmt: skip
         assert word in text, word
     assert page.split("<main")[1].count('class="bars"') == 2  # the hold line, once
 

@@ -34,7 +34,7 @@ def test_a_rewind_says_where_to_by_whom_and_why() -> None:
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose"), 6)
     assert row.mark.word == "to 2"
     assert row.remarks == [
-        Remark("the state after “Read mail”, as a new checkpoint"),
+        Remark("to the state after “Read mail”, as a new checkpoint"),
         Remark("by Ann Okafor:", "The wrong order."),
     ]
 
@@ -67,7 +67,7 @@ def test_what_the_runtime_notes_where_nothing_ran_is_not_quoted_as_the_agents() 
 def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer() -> None:
     stood = make_saved(4, "review", kind="reused", twin="3", words=("Gate 7 was answered for exactly this.",))
     row = row_of(make_story([*OPENING, stood], [1, 2, 3, 4], status="running", next_step="pay"), 4)
-    assert row.mark.word == "its answer stands"
+    assert row.mark.word == "earlier approval reused"
     assert row.remarks == [Remark("as given at 3"), Remark("Gate 7 was answered for exactly this.")]
     silent = make_saved(4, "review", kind="reused", twin="3")
     row = row_of(make_story([*OPENING, silent], [1, 2, 3, 4], status="running", next_step="pay"), 4)
@@ -78,13 +78,13 @@ def test_an_effect_that_was_taken_back_marks_its_row() -> None:
     effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, at=NOON))
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
     assert (row.mark.word, row.mark.shape, row.left) == ("undone", "undone", True)
-    assert row.remarks == [Remark("taken back in the outside world", at=NOON)]
+    assert row.remarks == [Remark("undone", at=NOON)]
 
 
 def test_an_effect_off_the_path_says_so_until_it_is_settled() -> None:
     effects = (make_effect(4, "pay", undo="cancel_payment", unsettled=True),)
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
-    assert row.remarks == [Remark("done in the outside world, off the path by now")]
+    assert row.remarks == [Remark("completed, on an abandoned branch now")]
 
 
 def test_a_refused_output_has_a_row_of_its_own_from_which_the_repair_comes_back() -> None:
@@ -128,17 +128,17 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
     saved = [*OPENING, make_saved(4, "pay", kind="recovery", next_step="review")]
     story = make_story(saved, [1, 2, 3, 4], next_step="review", gates=(withdrawn, asks))
     assert told(story)[2:6] == [
-        "3 Propose: ran", "- Review: withdrawn", "4 Pay: stepped aside to ask", "- Pay: held for",
+        "3 Propose: ran", "- Review: withdrawn", "4 Pay: paused to ask", "- Pay: held for",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("ending", "line"),
     [
-        ("completed", "then it completes"),
-        ("cancelled", "then it is cancelled"),
-        ("failed", "then it fails"),
-        ("now", "then it goes on with “Propose”"),
+        ("completed", "then the run completes"),
+        ("cancelled", "then the run is cancelled"),
+        ("failed", "then the run fails"),
+        ("now", "then the run goes on with “Propose”"),
     ],
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
@@ -156,7 +156,7 @@ def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
 
 
 def test_a_run_that_was_asked_to_halt_says_so() -> None:
-    assert "was asked to stop" in head.status_line(Standing("running", "c2", "propose", halting=True), None, NOON)
+    assert "will stop after this step" in head.status_line(Standing("running", "c2", "propose", halting=True), None, NOON)
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:

@@ -145,7 +145,7 @@ def row(step: str, verdict: Verdict, **more: Any) -> Row:
         ((row("pay", Verdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
         ((row("pay", Verdict.UNDONE), row("book", Verdict.UNDONE)), "Rewind, undoing 2 effects"),
         ((row("pay", Verdict.UNDONE), row("fee", Verdict.MAY_UNDONE)), "Rewind, undoing “Pay”, perhaps undoing “Fee”"),
-        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, doing “Tell” once more"),
+        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, repeating “Tell”"),
         ((row("tell", Verdict.CANNOT),), "Rewind"),
     ],
 )
@@ -162,8 +162,8 @@ def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
         ("reused", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
         ("step", False, "", 3, ["Before It, and run it again"]),
         ("step", False, "next", 0, ["After It, keeping what it wrote"]),
-        ("input", False, "next", 0, ["From this state, on with Next"]),
-        ("rewind", False, "next", 3, ["From this state, on with Next"]),
+        ("input", False, "next", 0, ["From this state, go on with Next"]),
+        ("rewind", False, "next", 3, ["From this state, go on with Next"]),
         ("step", False, "", 0, []),
     ],
 )
@@ -178,5 +178,5 @@ def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
     found = moves.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
     assert [(way.label, way.step, way.rest) for way in found] == [
         ("After", "It", ""),
-        ("Before", "It", "and look again"),
+        ("Before", "It", "and check again"),
     ]

@@ -23,17 +23,17 @@ def fate_of(status: str, **facts: Any) -> Fate:
         ("done", {}, "done"),
         ("done", {"undo": "cancel_payment"}, "done, can be undone"),
         ("done", {"irreversible": True}, "done, cannot be undone"),
-        ("done", {"undo": "cancel_payment", "unsettled": True}, "off the path, will be undone"),
-        ("done", {"irreversible": True, "unsettled": True}, "off the path, cannot be undone"),
-        ("done", {"unsettled": True}, "off the path, will be left as it is"),
-        ("done", {"undo": "x", "unsettled": True, "taken_from": "R-7"}, "off the path, will be left as it is"),
+        ("done", {"undo": "cancel_payment", "unsettled": True}, "from an abandoned branch; will be undone"),
+        ("done", {"irreversible": True, "unsettled": True}, "from an abandoned branch; cannot be undone"),
+        ("done", {"unsettled": True}, "from an abandoned branch; kept"),
+        ("done", {"undo": "x", "unsettled": True, "taken_from": "R-7"}, "from an abandoned branch; kept"),
         ("undone", {"undo": "cancel_payment"}, "undone"),
-        ("kept", {"undo": "cancel_payment"}, "left as it is"),
-        ("kept", {"irreversible": True}, "left, cannot be undone"),
+        ("kept", {"undo": "cancel_payment"}, "kept"),
+        ("kept", {"irreversible": True}, "kept, cannot be undone"),
         ("unknown", {}, "unknown: it may have happened"),
-        ("intended", {}, "intended, not recorded yet"),
-        ("failed", {}, "failed, provably not done"),
-        ("abandoned", {}, "unknown, and done again by order"),
+        ("intended", {}, "begun, result not recorded yet"),
+        ("failed", {}, "failed, confirmed not executed"),
+        ("abandoned", {}, "unknown, and ordered again"),
     ],
 )
 def test_an_effect_has_one_word(status: str, facts: dict[str, Any], word: str) -> None:
@@ -53,10 +53,10 @@ def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> Non
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("failed", "its undo failed, and nothing was taken back:"),
-        ("unknown", "nobody knows yet whether its undo happened"),
-        ("intended", "its undo is under way"),
-        ("abandoned", "nobody knows what its undo did; it was ordered again"),
+        ("failed", "its undo failed, and nothing was undone:"),
+        ("unknown", "the result of its undo is unknown"),
+        ("intended", "its undo is running"),
+        ("abandoned", "the result of its undo is unknown; the undo was ordered again"),
     ],
 )
 def test_an_undo_that_did_not_come_about_is_told_too(status: str, said: str) -> None:
@@ -72,17 +72,17 @@ def test_a_result_that_was_taken_over_says_where_and_an_older_generation_does_no
     assert [remark.text for remark in old.remarks()] == []
     assert [remark.text for remark in new.remarks()] == [
         "its result was reused at 12, 15",
-        "done anew, generation 1",
+        "performed again, generation 1",
     ]
 
 
 def test_a_fork_names_the_run_whose_effect_it_took_over() -> None:
-    assert "taken over from R-7" in next(fate_of("done", taken_from="R-7").remarks()).text
+    assert "reused from R-7" in next(fate_of("done", taken_from="R-7").remarks()).text
 
 
 def test_an_effect_that_a_person_sent_the_run_back_to_says_so() -> None:
     said = [remark.text for remark in fate_of("done", undo="cancel_payment", unsettled=True, again=True).remarks()]
-    assert said == ["to be done anew: a person sent the run back to it"]
+    assert said == ["will be performed again: a person sent the run back to it"]
 
 
 def test_the_figures_count_each_effect_once() -> None:

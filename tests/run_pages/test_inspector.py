@@ -51,7 +51,7 @@ def test_a_rewind_is_compared_with_its_target_or_with_the_branch_that_it_left() 
     run = sent_back(team, by=reviewer).fresh()
     to_target = page_of(run, reviewer, "?at=5")
     assert "Difference to 2" in to_target
-    assert "Difference to 4, the branch left" in to_target
+    assert "Difference to 4, on the abandoned branch" in to_target
     assert "Only the frames came back." in text_of(to_target)
     assert "1284.00" in text_of(page_of(run, reviewer, "?at=5&to=4"))
 

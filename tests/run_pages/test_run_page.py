@@ -266,5 +266,5 @@ class TestCancelling:
         walk.effect("reply", irreversible=True)
         walk.save("reply", {"mailed": True}, "pay")
         text = text_of(page_of(walk.release("queued"), bob(team)))
-        assert "What was already done is not undone: “Reply” is done and stays done, it cannot be undone" in text
+        assert "What was already done is not undone: “Reply” is done and cannot be undone" in text
         assert "leaving 1 effect" in text

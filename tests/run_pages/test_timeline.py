@@ -134,7 +134,7 @@ def test_a_gate_that_the_reader_may_not_open_is_no_link() -> None:
 def test_a_quorum_says_how_many_agreed_and_a_rejection_does_not_count_as_agreeing() -> None:
     gate = make_gate(3, quorum=2, said=(Said("Ann", "approve"), Said("Bob", "approve", counts=False)))
     row = row_named(make_story(OPENING, [1, 2, 3], next_step="review", gates=(gate,)), "Review")
-    assert row.remarks == [Remark("1 of 2 agreed")]
+    assert row.remarks == [Remark("1 of 2 approved")]
 
 
 def test_failed_attempts_stand_in_the_row_of_the_step_that_landed_in_the_end() -> None:
@@ -165,7 +165,7 @@ def test_a_recovery_gate_shows_the_attempts_that_it_asks_about() -> None:
         ("done", False, "done in the outside world"),
         ("done", True, "done in the outside world, cannot be undone"),
         ("unknown", False, "unknown: it may have happened"),
-        ("failed", False, "failed, provably not done"),
+        ("failed", False, "failed, confirmed not executed"),
     ],
 )
 def test_an_effects_row_says_what_became_of_it(status: str, irreversible: bool, words: str) -> None:

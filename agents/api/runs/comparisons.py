@@ -72,7 +72,7 @@ class Side(Schema):
                 step=fate.effect.step,
                 key=fate.effect.key,
                 status=fate.effect.status,
-                fate=fate.mark.word,
+                fate=str(fate.mark.word),
             )
             for fate in found.effects
         ]

@@ -9,24 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from .facts import Done
 from .marks import Mark
 from .remarks import Remark
 
-DONE = Mark("", "done", "check", "done")
-UNDOABLE = replace(DONE, word="done, can be undone")
-FINAL = Mark("", "unknown", "oneway", "done, cannot be undone")
-UNDONE = Mark("", "undone", "undo", "undone")
-KEPT = Mark("", "cancelled", "oneway", "left as it is")
-LOST = Mark("", "unknown", "oneway", "off the path, cannot be undone")
-DUE = Mark("", "held", "undo", "off the path, will be undone")
-LEFT = Mark("", "held", "undo", "off the path, will be left as it is")
-DOUBT = Mark("", "unknown", "unknown", "unknown: it may have happened")
+DONE = Mark("", "done", "check", _("done"))
+UNDOABLE = replace(DONE, word=_("done, can be undone"))
+FINAL = Mark("", "unknown", "oneway", _("done, cannot be undone"))
+UNDONE = Mark("", "undone", "undo", _("undone"))
+KEPT = Mark("", "cancelled", "oneway", _("kept"))
+LOST = Mark("", "unknown", "oneway", _("from an abandoned branch; cannot be undone"))
+DUE = Mark("", "held", "undo", _("from an abandoned branch; will be undone"))
+LEFT = Mark("", "held", "undo", _("from an abandoned branch; kept"))
+DOUBT = Mark("", "unknown", "unknown", _("unknown: it may have happened"))
 STATES = {
-    "intended": Mark("", "waiting", "clock", "intended, not recorded yet"),
-    "failed": Mark("", "failed", "x", "failed, provably not done"),
+    "intended": Mark("", "waiting", "clock", _("begun, result not recorded yet")),
+    "failed": Mark("", "failed", "x", _("failed, confirmed not executed")),
     "unknown": DOUBT,
-    "abandoned": Mark("", "cancelled", "unknown", "unknown, and done again by order"),
+    "abandoned": Mark("", "cancelled", "unknown", _("unknown, and ordered again")),
     "undone": UNDONE,
     "kept": KEPT,
 }
@@ -45,9 +48,9 @@ class Fate:
         """Return the mark, with the word for what became of the effect."""
         done = self.effect
         if done.left_open:
-            return replace(KEPT, word="may have happened; left open", status="unknown")
+            return replace(KEPT, word=gettext("may have happened; left open"), status="unknown")
         if done.status == "kept" and done.irreversible:
-            return replace(KEPT, word="left, cannot be undone", status="unknown")
+            return replace(KEPT, word=gettext("kept, cannot be undone"), status="unknown")
         if done.status != "done":
             return STATES.get(done.status, Mark("", "ahead", "unknown", done.status))
         if not done.unsettled:
@@ -65,29 +68,28 @@ class Fate:
         """Yield what there is to add to the word, one line each."""
         done = self.effect
         if done.taken_from:
-            yield Remark(f"taken over from {done.taken_from}, nothing was sent")
+            yield Remark(gettext("reused from %(run)s, nothing was sent") % {"run": done.taken_from})
         if self.reused:
-            yield Remark(f"its result was reused at {', '.join(map(str, self.reused))}")
+            yield Remark(gettext("its result was reused at %(places)s") % {"places": ", ".join(map(str, self.reused))})
         if done.generation:
-            yield Remark(f"done anew, generation {done.generation}")
+            yield Remark(gettext("performed again, generation %(number)s") % {"number": done.generation})
         if done.again and done.status == "done":
-            yield Remark("to be done anew: a person sent the run back to it")
+            yield Remark(gettext("will be performed again: a person sent the run back to it"))
         if done.error:
             yield Remark(quote=done.error)
         yield from self._of_undos()
 
     def _of_undos(self) -> Iterator[Remark]:
         for undo in self.undos:
-            by = "its undo"
             if undo.status == "done":
-                yield Remark(f"by {by} under the key {undo.key[:8]}, at", at=undo.at)
+                yield Remark(gettext("by its undo under the key %(key)s, at") % {"key": undo.key[:8]}, at=undo.at)
             elif undo.status == "failed":
-                yield Remark(f"{by} failed, and nothing was taken back:", undo.error, undo.at)
+                yield Remark(gettext("its undo failed, and nothing was undone:"), undo.error, undo.at)
             elif undo.status == "abandoned":
-                yield Remark(f"nobody knows what {by} did; it was ordered again")
+                yield Remark(gettext("the result of its undo is unknown; the undo was ordered again"))
             else:
-                unknown = undo.status == "unknown"
-                yield Remark(f"nobody knows yet whether {by} happened" if unknown else f"{by} is under way")
+                unknown = gettext("the result of its undo is unknown")
+                yield Remark(unknown if undo.status == "unknown" else gettext("its undo is running"))
 
 
 def fates(effects: Sequence[Done], reused: dict[str, list[int]] | None = None) -> list[Fate]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.utils.translation import gettext as _
+
 from approvals.english import listed, quoted
 
 from . import marks
@@ -28,18 +30,20 @@ def how_long(gate: Asked) -> str:
 def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
     """Say who decided a closed gate and what follows; a comment is quoted under its author's name."""
     if gate.status == "expired":
-        approved = ", so the policy approved it" if gate.outcome in ("approved", "edited", "mixed") else ""
-        return [Remark(f"nobody answered in time{approved}")]
+        if gate.outcome in ("approved", "edited", "mixed"):
+            return [Remark(_("nobody decided in time, so the policy approved it"))]
+        return [Remark(_("nobody decided in time"))]
     counted_in = [said for said in gate.said if said.counts]
     deciding = [said for said in counted_in if said.verdict == "reject"] or counted_in
     if not deciding:
         return []
-    text = "by " + listed([said.name for said in deciding])
-    if gate.answer_label:
-        text = f"“{gate.answer_label}” {text}"
-    if gate.outcome == "rejected":
-        back = gate.then == "back" and gate.back_to
-        text += f", back to {quoted([called(gate.back_to)])}" if back else ", the run stops"
+    names = {"people": listed([said.name for said in deciding]), "answer": gate.answer_label}
+    if gate.outcome == "rejected" and gate.then == "back" and gate.back_to:
+        text = _("by %(people)s, back to %(step)s") % {**names, "step": quoted([called(gate.back_to)])}
+    elif gate.outcome == "rejected":
+        text = _("by %(people)s, the run stops") % names
+    else:
+        text = (_("“%(answer)s” by %(people)s") if gate.answer_label else _("by %(people)s")) % names
     if gate.actions:
         text += f": {'; '.join(gate.actions)}"
     first, *others = [said for said in deciding if said.comment] or [deciding[0]]
@@ -50,5 +54,6 @@ def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
 def open_remark(gate: Asked) -> Remark:
     """Say what an open gate waits for."""
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
-    asks = "asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision"
-    return Remark(f"{agreed} of {gate.quorum} agreed" if gate.quorum > 1 else asks)
+    if gate.quorum > 1:
+        return Remark(_("%(count)s of %(quorum)s approved") % {"count": agreed, "quorum": gate.quorum})
+    return Remark(_("asks how to go on after a fault") if gate.kind == "recovery" else _("asks for a decision"))

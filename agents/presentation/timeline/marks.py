@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
 from approvals.cards.recovery_answers import RecoveryAnswer
 
 
@@ -17,51 +20,51 @@ class Mark:
     shape: str
     status: str
     icon: str
-    word: str
+    word: str | Promise
 
 
-RAN = Mark("ran", "ran", "check", "ran")
-GIVEN = Mark("ran", "ran", "check", "given")
-APPROVED = Mark("ran", "approved", "check", "approved")
-EDITED = Mark("ran", "edited", "pencil", "approved with an edit")
-MIXED = Mark("ran", "edited", "pencil", "decided action by action")
-ANSWERED = Mark("ran", "approved", "check", "answered")
-NOTHING_ASKED = Mark("ran", "ran", "check", "nothing to ask")
-REJECTED = Mark("rejected", "rejected", "x", "rejected")
-EXPIRED = Mark("ahead", "expired", "clock", "expired")
-WITHDRAWN = Mark("ahead", "cancelled", "x", "withdrawn")
-REWIND = Mark("rewind", "edited", "rewind", "rewound")
-EDIT = Mark("edit", "edited", "pencil", "edited by hand")
+RAN = Mark("ran", "ran", "check", _("ran"))
+GIVEN = Mark("ran", "ran", "check", _("given"))
+APPROVED = Mark("ran", "approved", "check", _("approved"))
+EDITED = Mark("ran", "edited", "pencil", _("approved with an edit"))
+MIXED = Mark("ran", "edited", "pencil", _("decided action by action"))
+ANSWERED = Mark("ran", "approved", "check", _("answered"))
+NOTHING_ASKED = Mark("ran", "ran", "check", _("no question"))
+REJECTED = Mark("rejected", "rejected", "x", _("rejected"))
+EXPIRED = Mark("ahead", "expired", "clock", _("expired"))
+WITHDRAWN = Mark("ahead", "cancelled", "x", _("withdrawn"))
+REWIND = Mark("rewind", "edited", "rewind", _("rewound"))
+EDIT = Mark("edit", "edited", "pencil", _("edited by hand"))
 RECOVERED: dict[str, Mark] = {
-    RecoveryAnswer.RETRY: Mark("ran", "edited", "undo", "to be tried again"),
-    RecoveryAnswer.NOT_HAPPENED: Mark("ran", "edited", "undo", "did not happen, to be done"),
-    RecoveryAnswer.AGAIN: Mark("ran", "edited", "undo", "to be done again"),
-    RecoveryAnswer.SKIP: Mark("ran", "cancelled", "right", "skipped"),
-    RecoveryAnswer.STOP: Mark("failed", "failed", "x", "stopped"),
-    "": Mark("ran", "edited", "play", "recovered"),
+    RecoveryAnswer.RETRY: Mark("ran", "edited", "undo", _("to be tried again")),
+    RecoveryAnswer.NOT_HAPPENED: Mark("ran", "edited", "undo", _("did not happen, to be done")),
+    RecoveryAnswer.AGAIN: Mark("ran", "edited", "undo", _("to be done again")),
+    RecoveryAnswer.SKIP: Mark("ran", "cancelled", "right", _("skipped")),
+    RecoveryAnswer.STOP: Mark("failed", "failed", "x", _("stopped")),
+    "": Mark("ran", "edited", "play", _("recovered")),
 }
-ASIDE = Mark("ran", "repair", "ask", "stepped aside to ask")
-CAUGHT = Mark("failed", "failed", "right", "failed, and caught")
-REOPENED = Mark("ran", "held", "hold", "asked again")
-SKIPPED = Mark("ahead", "cancelled", "right", "skipped")
-REUSED = Mark("reused", "reused", "same", "reused")
-STOOD = Mark("reused", "reused", "same", "its answer stands")
-UNDONE = Mark("undone", "undone", "undo", "undone")
-REFUSED = Mark("refused", "rejected", "x", "refused")
-REPAIR = Mark("repair", "repair", "tool", "repair")
-UPCAST = Mark("ran", "repair", "right", "brought up")
-GONE = Mark("gone", "cancelled", "x", "removed")
-FORK = Mark("fork", "ahead", "fork", "fork")
-HELD = Mark("held", "held", "hold", "held for")
-SETTLING = Mark("run", "running", "undo", "settling its effects")
-RUNNING = Mark("run", "running", "play", "running")
-QUEUED = Mark("ahead", "ahead", "clock", "queued")
-TIMER = Mark("ahead", "waiting", "clock", "waiting")
-FAILED = Mark("failed", "failed", "warn", "failed")
-FROZEN = Mark("failed", "failed", "warn", "frozen")
-CANCELLED = Mark("ahead", "cancelled", "x", "cancelled")
-AHEAD = Mark("ahead", "ahead", "clock", "not yet")
-NEVER = Mark("ahead", "ahead", "x", "did not run")
+ASIDE = Mark("ran", "repair", "ask", _("paused to ask"))
+CAUGHT = Mark("failed", "failed", "right", _("failed, continued at another step"))
+REOPENED = Mark("ran", "held", "hold", _("asked again"))
+SKIPPED = Mark("ahead", "cancelled", "right", _("skipped"))
+REUSED = Mark("reused", "reused", "same", _("reused"))
+STOOD = Mark("reused", "reused", "same", _("earlier approval reused"))
+UNDONE = Mark("undone", "undone", "undo", _("undone"))
+REFUSED = Mark("refused", "rejected", "x", _("refused"))
+REPAIR = Mark("repair", "repair", "tool", _("repair"))
+UPCAST = Mark("ran", "repair", "right", _("upgraded"))
+GONE = Mark("gone", "cancelled", "x", _("removed"))
+FORK = Mark("fork", "ahead", "fork", _("fork"))
+HELD = Mark("held", "held", "hold", _("held for"))
+SETTLING = Mark("run", "running", "undo", _("settling its effects"))
+RUNNING = Mark("run", "running", "play", _("running"))
+QUEUED = Mark("ahead", "ahead", "clock", _("queued"))
+TIMER = Mark("ahead", "waiting", "clock", _("waiting"))
+FAILED = Mark("failed", "failed", "warn", _("failed"))
+FROZEN = Mark("failed", "failed", "warn", _("frozen"))
+CANCELLED = Mark("ahead", "cancelled", "x", _("cancelled"))
+AHEAD = Mark("ahead", "ahead", "clock", _("not yet"))
+NEVER = Mark("ahead", "ahead", "x", _("did not run"))
 
 OUTCOMES = {
     "approved": APPROVED,
@@ -79,21 +82,21 @@ RADIUS = {"fork": 4.5, "ahead": 5.0, "gone": 4.0} | dict.fromkeys(
 
 # What the legend says about a shape, in the order in which it says it.
 LEGEND = {
-    "ran": "ran",
-    "gone": "removed by retention",
-    "reused": "reused",
-    "undone": "undone",
-    "run": "running",
-    "failed": "failed",
-    "refused": "refused",
-    "rejected": "rejected",
-    "rejected-ran": "left behind",
-    "rewind": "rewind",
-    "edit": "edit",
-    "repair": "repair",
-    "fork": "fork",
-    "held": "held",
-    "ahead": "not yet",
+    "ran": _("ran"),
+    "gone": _("removed by retention"),
+    "reused": _("reused"),
+    "undone": _("undone"),
+    "run": _("running"),
+    "failed": _("failed"),
+    "refused": _("refused"),
+    "rejected": _("rejected"),
+    "rejected-ran": _("on an abandoned branch"),
+    "rewind": _("rewind"),
+    "edit": _("edit"),
+    "repair": _("repair"),
+    "fork": _("fork"),
+    "held": _("held"),
+    "ahead": _("not yet"),
 }
 
 

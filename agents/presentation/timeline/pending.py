@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from approvals.english import quoted
 from checkpoints.runs.plans import in_words
 
@@ -31,22 +33,23 @@ def of_next(story: Story) -> Row | None:
     run = story.run
     row = Row("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
     if run.ending and run.status in ("running", "queued"):
-        row.name, row.mark = "Settle", marks.SETTLING
+        row.name, row.mark = _("Settle"), marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
     elif run.status == "running":
         row.mark = marks.RUNNING
-        row.remarks = [Remark(f"attempt {run.attempts}")] if run.attempts > 1 else []
+        row.remarks = [Remark(_("attempt %(number)s") % {"number": run.attempts})] if run.attempts > 1 else []
     elif run.status == "queued":
         if run.wake_at and run.wake_at > story.now:
-            row.remarks = [Remark(f"tries again in {duration(run.wake_at - story.now)}")]
+            row.remarks = [Remark(_("tries again in %(time)s") % {"time": duration(run.wake_at - story.now)})]
     elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
         row.mark = marks.TIMER
-        row.remarks = [Remark(f"until {run.wake_at:%H:%M:%S} UTC" if run.wake_at else "", run.reason)]
+        until = _("until %(time)s UTC") % {"time": f"{run.wake_at:%H:%M:%S}"} if run.wake_at else ""
+        row.remarks = [Remark(until, run.reason)]
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
     elif run.status == "cancelled":
-        row.name, row.mark = "Cancel", marks.CANCELLED
-        who = f"by {run.ended_by}" if run.ended_by else ""
+        row.name, row.mark = _("Cancel"), marks.CANCELLED
+        who = _("by %(name)s") % {"name": run.ended_by} if run.ended_by else ""
         row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None
@@ -56,15 +59,20 @@ def of_next(story: Story) -> Row | None:
 def after_settling(ending: str, next_step: str, called: Called) -> str:
     """Say what a run does once its effects are settled."""
     if ending == "now":
-        return f"then it goes on with {quoted([called(next_step)])}" if next_step else "then it goes on"
-    return {"completed": "then it completes", "cancelled": "then it is cancelled", "failed": "then it fails"}[ending]
+        there = _("then the run goes on with %(step)s") % {"step": quoted([called(next_step)])}
+        return there if next_step else _("then the run goes on")
+    return {
+        "completed": _("then the run completes"),
+        "cancelled": _("then the run is cancelled"),
+        "failed": _("then the run fails"),
+    }[ending]
 
 
 def of_planned(step: Planned, *, over: bool) -> Row:
     """Return the row of a step that has not run; once the run is `over` it never will."""
     row = Row(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
     if step.kind == "gate" and not over:
-        row.remarks.append(Remark("asks people"))
+        row.remarks.append(Remark(_("asks people")))
     elif step.kind == "effect" and step.irreversible and not over:
-        row.remarks.append(Remark("cannot be undone once it has run"))
+        row.remarks.append(Remark(_("cannot be undone once it has run")))
     return row

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from approvals.english import counted, quoted
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.english import listed, quoted
 
 from . import marks
 from .effect_fates import Fate
@@ -94,7 +97,7 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     if around.fate and saved.kind == "step":
         _tell_effect(row, around.fate)
     if saved.attempt > 1 and saved.kind == "step":
-        row.remarks.append(Remark(f"at attempt {saved.attempt}"))
+        row.remarks.append(Remark(_("at attempt %(number)s") % {"number": saved.attempt}))
     # Where nothing ran, the note is the runtime's and no agent's.
     notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
@@ -104,14 +107,27 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
 def of_gap(gap: Pruned) -> Row:
     """Return the row of checkpoints that are gone: how many, since when, and under which policy."""
     count = gap.last - gap.first + 1
-    numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
-    row = Row(f"gap-{gap.first}", counted(count, "checkpoint"), marks.GONE, at=gap.upto)
-    days = f"on {gap.upto:%-d %B %Y}"
-    if gap.since.date() != gap.upto.date():
-        days = f"between {gap.since:%-d %B %Y} and {gap.upto:%-d %B %Y}"
-    named = " and ".join(gap.policies[:3]) + (" and others" if len(gap.policies) > 3 else "")
-    policies = "policy" if len(gap.policies) == 1 else "policies"
-    row.remarks.append(Remark(f"{numbers}, removed {days} under the retention {policies} {named}"))
+    name = ngettext("%(count)s checkpoint", "%(count)s checkpoints", count) % {"count": f"{count:,}"}
+    row = Row(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
+    facts = {
+        "numbers": _("%(first)s to %(last)s") % {"first": gap.first, "last": gap.last} if count > 1 else str(gap.first),
+        "since": f"{gap.since:%-d %B %Y}",
+        "day": f"{gap.upto:%-d %B %Y}",
+        "policies": listed([*gap.policies[:3], *([_("others")] if len(gap.policies) > 3 else [])]),
+    }
+    if gap.since.date() == gap.upto.date():
+        removed = ngettext(
+            "%(numbers)s, removed on %(day)s under the retention policy %(policies)s",
+            "%(numbers)s, removed on %(day)s under the retention policies %(policies)s",
+            len(gap.policies),
+        )
+    else:
+        removed = ngettext(
+            "%(numbers)s, removed between %(since)s and %(day)s under the retention policy %(policies)s",
+            "%(numbers)s, removed between %(since)s and %(day)s under the retention policies %(policies)s",
+            len(gap.policies),
+        )
+    row.remarks.append(Remark(removed % facts))
     return row
 
 
@@ -119,19 +135,20 @@ def _tell_effect(row: Row, fate: Fate) -> None:
     done = fate.effect
     if done.status == "undone":
         row.mark = marks.UNDONE
-        row.remarks.append(Remark("taken back in the outside world", at=fate.undone.at if fate.undone else None))
+        row.remarks.append(Remark(_("undone"), at=fate.undone.at if fate.undone else None))
     elif done.status in ("done", "kept"):
-        final = ", cannot be undone" if done.irreversible else ""
-        left = ", and left there" if done.status == "kept" else ", off the path by now" if done.unsettled else ""
-        row.remarks.append(Remark(f"done in the outside world{final}{left}"))
+        words = [_("completed")]
+        words += [_("cannot be undone")] if done.irreversible else []
+        words += [_("kept")] if done.status == "kept" else [_("on an abandoned branch now")] if done.unsettled else []
+        row.remarks.append(Remark(", ".join(words)))
     else:
-        row.remarks.append(Remark(fate.mark.word))
+        row.remarks.append(Remark(str(fate.mark.word)))
 
 
 def _tell_input(row: Row, saved: Saved, around: Around) -> None:
     started_by = around.story.run.started_by
-    row.name, row.mark, row.took = "Input", marks.GIVEN, ""
-    row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
+    row.name, row.mark, row.took = _("Input"), marks.GIVEN, ""
+    row.remarks.append(Remark(_("started by %(name)s") % {"name": started_by} if started_by else ""))
 
 
 def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
@@ -140,9 +157,10 @@ def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
     kinds = {step.name: step.kind for step in around.story.plan}
     if kinds.get(saved.step) == "gate" and saved.words:
         row.mark = marks.STOOD
-        row.remarks.append(Remark(f"as given at {saved.twin}" if saved.twin else ""))
+        row.remarks.append(Remark(_("given at %(place)s") % {"place": saved.twin} if saved.twin else ""))
     else:
-        row.mark = replace(marks.REUSED, word=f"reused from {saved.twin}" if saved.twin else "reused")
+        reused = _("reused from %(place)s") % {"place": saved.twin} if saved.twin else _("reused")
+        row.mark = replace(marks.REUSED, word=reused)
 
 
 def _tell_skipped(row: Row, saved: Saved, around: Around) -> None:
@@ -159,7 +177,8 @@ def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
         # Else it makes room for a question about an effect that was left behind.
         row.mark = marks.CAUGHT if caught else marks.ASIDE
-        row.remarks.append(Remark(f"{'it goes' if caught else 'before it goes'} on with {_next(saved, around)}"))
+        then = _("the run goes on with %(step)s") if caught else _("then the run goes on with %(step)s")
+        row.remarks.append(Remark(then % {"step": _next(saved, around)}))
         return
     _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
@@ -174,47 +193,48 @@ def _close(row: Row, around: Around, mark: Mark) -> None:
 
 def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
     row.mark = marks.REOPENED
-    row.remarks.append(Remark("what would have run was no longer what had been approved"))
+    row.remarks.append(Remark(_("the request changed after approval")))
 
 
 def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
     """Say to where the head moved, by whom and why."""
     target = around.parent
-    row.name, row.took = "Rewind", ""
-    place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
-    row.mark = replace(marks.REWIND, word=f"to {place}")
+    row.name, row.took = _("Rewind"), ""
+    place = saved.origin or (str(target.seq) if target else _("an earlier checkpoint"))
+    row.mark = replace(marks.REWIND, word=_("to %(place)s") % {"place": place})
     if target:
-        place = (
-            "the input" if target.kind == "input" else f"the state after {quoted([around.story.called(target.step)])}"
-        )
-        row.remarks.append(Remark(f"{place}, as a new checkpoint"))
+        step = {"step": quoted([around.story.called(target.step)])}
+        after = _("to the state after %(step)s, as a new checkpoint") % step
+        row.remarks.append(Remark(_("to the input, as a new checkpoint") if target.kind == "input" else after))
     _order(row, saved)
 
 
 def _tell_edit(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took, row.mark = "Edit", "", marks.EDIT
+    row.name, row.took, row.mark = _("Edit"), "", marks.EDIT
     if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
+        row.remarks.append(Remark(_("of the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
     _order(row, saved)
 
 
 def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took = "Repair", ""
-    row.mark = replace(marks.REPAIR, word=f"back to {_next(saved, around)}" if saved.next_step else "repair")
+    row.name, row.took = _("Repair"), ""
+    back = _("back to %(step)s") % {"step": _next(saved, around)}
+    row.mark = replace(marks.REPAIR, word=back) if saved.next_step else marks.REPAIR
     if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(f"the state at {around.parent.seq}, as a new checkpoint"))
+        row.remarks.append(Remark(_("to the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
 
 
 def _tell_upcast(row: Row, saved: Saved, around: Around) -> None:
-    row.name, row.took = "Upcast", ""
-    row.mark = replace(marks.UPCAST, word=f"to version {saved.version}" if saved.version else marks.UPCAST.word)
+    row.name, row.took = _("Upgrade"), ""
+    upgraded = _("to version %(version)s") % {"version": saved.version}
+    row.mark = replace(marks.UPCAST, word=upgraded) if saved.version else marks.UPCAST
     _order(row, saved)
 
 
 def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
     origin = around.story.run.origin
-    row.name, row.took = "Fork", ""
-    row.remarks.append(Remark(f"of {origin}" if origin else ""))
+    row.name, row.took = _("Fork"), ""
+    row.remarks.append(Remark(_("of %(run)s") % {"run": origin} if origin else ""))
     _order(row, saved)
 
 
@@ -226,7 +246,7 @@ def _next(saved: Saved, around: Around) -> str:
 def _order(row: Row, saved: Saved) -> None:
     """Add who ordered it, and why."""
     if saved.by or saved.why:
-        by = f"by {saved.by}" if saved.by else ""
+        by = _("by %(name)s") % {"name": saved.by} if saved.by else ""
         row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
 
 
@@ -249,14 +269,17 @@ def of_refusal(said: Sequence[Failed], story: Story) -> Row:
     """Return the row of an output that validators refused, with each one's words: nothing of it was saved."""
     first = said[0]
     row = Row(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
-    row.remarks = [Remark(f"by {each.validator}:", each.traceback or each.error) for each in said]
+    row.remarks = [
+        Remark(_("by %(validator)s:") % {"validator": each.validator}, each.traceback or each.error) for each in said
+    ]
     if first.ring:
-        row.remarks.append(Remark(f"taken {first.ring} back, to where its input was made"))
+        row.remarks.append(Remark(_("back by %(count)s, to the step that made its input") % {"count": first.ring}))
     return row
 
 
 def of_fork(fork: Forked) -> Row:
     """Return the row of a run that was forked from here."""
     row = Row(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
-    row.remarks.append(Remark(f"by {fork.by}; {fork.status}" if fork.by else fork.status, fork.title))
+    by = _("by %(name)s; %(status)s") % {"name": fork.by, "status": fork.status}
+    row.remarks.append(Remark(by if fork.by else fork.status, fork.title))
     return row

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from approvals.english import counted
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
 
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
@@ -30,7 +31,7 @@ class Sign:
     """One mark of the legend, drawn in a square of 16 px."""
 
     shape: str
-    word: str
+    word: str | Promise
 
     @property
     def radius(self) -> float:
@@ -73,9 +74,15 @@ class Timeline:
     @property
     def summary(self) -> str:
         """Say what lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
-        parts = [counted(self.branches, "branch", "branches")] if self.branches else []
-        parts += [counted(self.forks, "fork")] if self.forks else []
-        return ", ".join(parts + ([f"{self.removed:,} removed"] if self.removed else []))
+        parts = []
+        if self.branches:
+            branches = ngettext("%(count)s branch", "%(count)s branches", self.branches)
+            parts.append(branches % {"count": f"{self.branches:,}"})
+        if self.forks:
+            parts.append(ngettext("%(count)s fork", "%(count)s forks", self.forks) % {"count": f"{self.forks:,}"})
+        if self.removed:
+            parts.append(gettext("%(count)s removed") % {"count": f"{self.removed:,}"})
+        return ", ".join(parts)
 
 
 def build(story: Story) -> Timeline:
@@ -92,7 +99,7 @@ def build(story: Story) -> Timeline:
         rows=told,
         lanes=width([row.piece for row in told]),
         legend=[
-            Sign(shape, "did not run" if shape == "ahead" and story.run.status in OVER else word)
+            Sign(shape, gettext("did not run") if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],

@@ -6,6 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.queries import run_row
@@ -32,7 +33,10 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except ValueRefused as refused:
         reader = reader_of(request)
         context = context_of(run_row.read(run, reader), reader, Picked(at=seq))
-        said = {"name_typed": request.POST.get("name", ""), "name_refused": f"It {refused.reason}."}
+        said = {
+            "name_typed": request.POST.get("name", ""),
+            "name_refused": _("The name %(reason)s.") % {"reason": refused.reason},
+        }
         return render(request, "runs/run.html", context | said, status=422)
     return _back(run, seq)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.errors import FieldError, RewindRefused
@@ -25,8 +26,6 @@ from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values import patch
-
-VERB = "Change the state"
 
 
 @require_safe
@@ -81,9 +80,9 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
     typed = editors.read(offered_moves.plan_at(checkpoint), state, order.texts)
     faults, shown, refused = list(typed.faults), None, None
     if typed.patch and not faults:
-        heading = f"If you change {_fields(typed)} at checkpoint {checkpoint.seq}"
+        heading = _heading(sorted(typed.changed), checkpoint.seq)
         look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
-        shown, refused = offered_moves.attempt(look, VERB, heading, people=offered_moves.closing(run))
+        shown, refused = offered_moves.attempt(look, _("Change the state"), heading, people=offered_moves.closing(run))
         faults += refused.errors if refused else []
     context |= {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
     return context | state_context(checkpoint, state, order, typed, faults)
@@ -110,6 +109,10 @@ def state_context(
     }
 
 
-def _fields(typed: editors.Typed) -> str:
-    names = sorted(typed.changed)
-    return names[0] if len(names) == 1 else f"{len(names)} fields"
+def _heading(names: Sequence[str], seq: int) -> str:
+    facts = {"field": names[0], "count": len(names), "seq": seq}
+    one, many = (
+        _("If you change %(field)s at checkpoint %(seq)s"),
+        _("If you change %(count)s fields at checkpoint %(seq)s"),
+    )
+    return (one if len(names) == 1 else many) % facts

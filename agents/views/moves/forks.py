@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.definition import environment, registry
@@ -27,8 +28,6 @@ from checkpoints.models import Plan, Run
 from checkpoints.values.canonical_json import parse
 
 from .edits import state_context, typed_of
-
-VERB = "Fork"
 
 
 @require_safe
@@ -80,9 +79,9 @@ def fork_context(run: Run, order: Order) -> dict[str, Any]:
     typed, (config, wrong) = editors.read(offered_moves.plan_at(checkpoint), state, order.texts), config_of(run, order)
     faults, shown, refused = list(typed.faults), None, None
     if not faults and not wrong:
-        heading = f"If you fork from checkpoint {checkpoint.seq}"
+        heading = _("If you fork from checkpoint %(seq)s") % {"seq": checkpoint.seq}
         look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
-        shown, refused = offered_moves.attempt(look, VERB, heading)
+        shown, refused = offered_moves.attempt(look, _("Fork"), heading)
         of_config = refused is not None and isinstance(refused.__cause__, InputRefused)
         wrong += [each["message"] for each in refused.errors] if refused and of_config else []
         faults += refused.errors if refused and not of_config else []
@@ -119,5 +118,5 @@ def config_of(run: Run, order: Order) -> tuple[dict[str, Any] | None, list[str]]
     except ValueRefused as error:
         return None, [error.reason]
     if not isinstance(found, dict):
-        return None, ["has to be a JSON object"]
+        return None, [_("must be a JSON object")]
     return (None if found == environment.recorded(run).get("config") else found), []

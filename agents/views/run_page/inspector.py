@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.words import size
 from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of, with_parent_or_404
@@ -121,7 +122,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
             if checkpoint.parent:
                 before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
-                marked = dict.fromkeys(written, "written here")
+                marked = dict.fromkeys(written, _("written here"))
         said |= {"state": veil.masked(shown.state), "notes": marked}
         return said | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id, lineage=lineage)
@@ -142,13 +143,16 @@ def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked
     at = Picked(at=checkpoint.seq)
     choices = []
     if parent:
-        place = str(parent.seq) if parent.run_id == run.pk else f"its origin in R-{parent.run_id}"
-        label = f"Difference to {place}"
+        label = _("Difference to %(seq)s") % {"seq": parent.seq}
+        if parent.run_id != run.pk:
+            label = _("Difference to its origin in R-%(run)s") % {"run": parent.run_id}
         choices.append(Choice(label, at, picked.view == "changes" and not picked.to))
     left = checkpoint.seq - 1
     if parent and parent.run_id == run.pk and parent.seq != left:
-        choices.append(Choice(f"Difference to {left}, the branch left", replace(at, to=left), picked.to == left))
+        label = _("Difference to %(seq)s, on the abandoned branch") % {"seq": left}
+        choices.append(Choice(label, replace(at, to=left), picked.to == left))
     elif picked.to:
-        choices.append(Choice(f"Difference to {picked.to}", picked, picked.view == "changes"))
-    choices.append(Choice("Whole state", replace(at, view="state"), picked.view == "state"))
+        label = _("Difference to %(seq)s") % {"seq": picked.to}
+        choices.append(Choice(label, picked, picked.view == "changes"))
+    choices.append(Choice(_("Whole state"), replace(at, view="state"), picked.view == "state"))
     return choices

@@ -11,6 +11,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindRefused
 from agents.moves import impact
@@ -120,8 +121,8 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
 
 
 def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: impact_words.Row | None) -> Option:
-    heading = f"If you rewind to checkpoint {way.to}"
-    shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
+    heading = _("If you rewind to checkpoint %(seq)s") % {"seq": way.to}
+    shown, refused = attempt(partial(look, way.to), _("Rewind"), heading, people=people)
     return Option(way, chosen, shown, sentence(refused))
 
 
@@ -149,8 +150,8 @@ def notice(refusal: RewindRefused | None) -> dict[str, Any]:
     if refusal is None:
         return {}
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
-    said = "Correct what is marked; all that you typed is still there." if refusal.errors else str(refusal)
-    title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
+    said = _("Fix the marked fields. Your input is kept.") if refusal.errors else str(refusal)
+    title = _("Nothing was done yet.") if changed or refusal.errors else _("Nothing was done.")
     return {"refusal": {"title": title, "said": said, "tone": "hold" if changed else "stop"}}
 
 

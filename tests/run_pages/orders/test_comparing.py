@@ -25,7 +25,7 @@ def test_two_branches_of_a_run_part_where_it_was_edited(ledger: str) -> None:
     assert f"A: {last} of R-{run.pk}" in text
     assert "size 1 2 changed" in text
     assert "3 Review approved" in text
-    assert "off the path, will be undone" in text
+    assert "from an abandoned branch; will be undone" in text
     assert "No effects on this path." in text
 
 

@@ -167,7 +167,7 @@ def test_a_checkpoint_at_which_the_run_ended_says_so(ledger: str) -> None:
     client, last = member(run), after(run, "tell")
     assert "The run ended at this checkpoint. Edit an earlier one." in said(page_of(client, editor(run, last)))
     form = texts(page_of(client, editor(run, last))) | {"state/size": "2", "at": str(last)}
-    assert "had ended at checkpoint" in said(ask(client, run, "edit", **form))
+    assert "ended at checkpoint" in said(ask(client, run, "edit", **form))
 
 
 def test_an_edit_and_a_fork_name_no_file_of_another_run(ledger: str) -> None:

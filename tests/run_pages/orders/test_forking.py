@@ -60,7 +60,7 @@ def test_what_a_run_left_behind_is_undone_by_one_button(ledger: str) -> None:
     client = member(run)
     text = said(page_of(client, f"/runs/{run.pk}/"))
     assert "Undo 2 effects now" in text
-    assert "off the path, will be undone" in text
+    assert "from an abandoned branch; will be undone" in text
     answer = order(client, run, "settlements")
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
     assert "Settling its effects" in said(page_of(client, f"/runs/{run.pk}/"))
@@ -77,7 +77,7 @@ def test_nothing_to_undo_is_refused(ledger: str) -> None:
     run = booked(ledger)
     answer = order(member(run), run, "settlements")
     assert answer.status_code == 409
-    assert "has left nothing behind" in said(answer.content.decode())
+    assert "has left no effects behind" in said(answer.content.decode())
 
 
 def test_an_undone_effect_is_marked_in_the_timeline_and_agrees_with_the_table(ledger: str) -> None:

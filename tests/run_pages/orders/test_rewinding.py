@@ -97,7 +97,7 @@ def test_a_reason_that_changes_what_is_done_is_said_to_and_nothing_is_done(ledge
     answer = order(client, run, "rewinds", **form, to=to, why=sent)
     assert answer.status_code == 409
     page = answer.content.decode()
-    assert "Your reason has changed, and with it what this would do" in said(page)
+    assert "Your reason has changed what this would do" in said(page)
     assert "moved on" not in said(page)
     assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 0
     form |= hidden(page)
@@ -116,7 +116,7 @@ def test_what_has_changed_since_it_was_shown_is_shown_anew_and_nothing_is_done(l
     answer = order(client, run, "rewinds", **form, to=to, why="")
     assert answer.status_code == 409
     page = answer.content.decode()
-    assert "The run has moved on since you looked" in said(page)
+    assert "The run has changed since you looked" in said(page)
     assert hidden(page)[f"seen.{to}"] != form[f"seen.{to}"]
     assert (fresh(run).seq, fresh(run).status) == (seq, "completed")
 
@@ -186,7 +186,7 @@ def test_a_way_that_is_refused_says_so_before_it_is_ordered(ledger: str) -> None
     order(client, run, "settlements")
     advance_to_rest(run)
     page = panel_of(client, run, at)
-    assert "and that was undone since" in said(page)
+    assert "but it was undone since" in said(page)
     assert f"seen.{at}" not in hidden(page)
 
 
@@ -197,4 +197,4 @@ def test_the_gate_that_closes_and_the_approval_that_lapses_are_named(ledger: str
     gate = open_gate(run)
     decide(run, by=mira(run.team))
     text = said(panel_of(member(run), run, after(run, "plan")))
-    assert f"Closes gate {gate.pk}; what Mira Sandoval agreed to lapses" in text
+    assert f"Closes gate {gate.pk}; the approval of Mira Sandoval lapses" in text
