@@ -75,8 +75,8 @@ class ImpactChanged(RewindRefused):
 
     code = "impact_changed"
 
-    def __init__(self, impact: Any, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, impact: Any, reason: str = "") -> None:
+        super().__init__(reason or _("The run has changed since you looked. See below what this would do now."))
         self.impact = impact
 
 

@@ -40,10 +40,10 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
         return Permit(None)
     outcome = last_outcome(slice, spec)
     if outcome is None:
-        raise NotGranted(f"No gate has allowed {quoted([spec.title])} on this path.")
+        raise NotGranted(f"No gate on this path has approved {quoted([spec.title])}.")
     grant = _available(slice, spec, outcome)
     if grant is None or outcome.to_run is None:
-        raise NotGranted(f"{_gate(slice, outcome)} gave no permission for {quoted([spec.title])}, or it was used.")
+        raise NotGranted(f"{_gate(slice, outcome)} did not approve {quoted([spec.title])}, or its permission was used.")
     approved = _binds(slice, spec, outcome)
     preconditions.check(slice, spec, approved)
     return Permit(grant, acting(slice, spec))

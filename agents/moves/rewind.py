@@ -220,7 +220,7 @@ def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None
         return
     otherwise = impact("" if move.words else "other words")
     if otherwise.digest() != seen:
-        raise ImpactChanged(now, _("The run has changed since you looked. See below what this would do now."))
+        raise ImpactChanged(now)
     if not now.does_as(otherwise):
         raise ImpactChanged(now, _("Your reason has changed what this would do. See below what it would do now."))
 

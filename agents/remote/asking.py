@@ -60,7 +60,9 @@ def _faults(card: Card) -> Iterator[FieldError]:
             unread = message == validate.UNREADABLE
             yield FieldError(
                 pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
-                message="it cannot be asked: it refers to what is not in it, or too often" if unread else message,
+                message="it cannot be used: it refers to something that it does not contain, or too often"
+                if unread
+                else message,
             )
 
 
@@ -68,10 +70,10 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
     """Check that what a card names is there, once."""
     ids = [action.id for action in card.actions]
     if not ids:
-        yield FieldError(pointer="/actions", message="a gate asks about one action at least")
+        yield FieldError(pointer="/actions", message="a gate needs at least one action")
     for number, action in enumerate(card.actions):
         if action.id in ids[:number]:
-            yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is there twice")
+            yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is used twice")
         if action.pointer and not json_pointer.has(state, action.pointer):
             told = f"there is nothing at {action.pointer} in the state"
             yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
@@ -100,5 +102,5 @@ def _pins(card: Card) -> Iterator[FieldError]:
         named = {json_pointer.join("", name) for part in spoken_of for name in walk.properties(part)}
         for place, pin in enumerate(action.pinned):
             if not json_pointer.has(action.arguments, pin) and pin not in named:
-                told = f"there is nothing at {pin} in the arguments; a pin is a JSON Pointer into them"
+                told = f"there is nothing at {pin} in the arguments; a pin must be a JSON Pointer into them"
                 yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)

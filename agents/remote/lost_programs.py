@@ -72,5 +72,5 @@ def withdraw(gate: Gate) -> bool:
         silent = Client.objects.select_for_update().filter(run=gate.run_id, deferred=False, heard_at__lt=Now() - after)
         if not silent.exists():
             return False
-        reason = f"The program that asks was not heard of for {lasting(after)}."
+        reason = f"The external program has sent nothing for {lasting(after)}."
         return closing.withdraw(gate, by=SYSTEM, reason=reason) is not None

@@ -62,7 +62,12 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
         others = Plan.objects.filter(Exists(live), agent=plan.agent, version=plan.version).exclude(pk=plan.pk)
         if any(spec_of(other).untitled() != spec_of(plan).untitled() for other in others):
             raise PlanRefused(
-                [FieldError(pointer="/version", message="another plan of this version has runs under way; raise it")]
+                [
+                    FieldError(
+                        pointer="/version",
+                        message="another plan of this version has unfinished runs; choose a new version",
+                    )
+                ]
             )
     return plan
 
@@ -83,7 +88,7 @@ def _checked(body: bytes) -> PlanSpec:
             raise PlanRefused(faults)
         whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
         if validate.used_up():
-            told = "its fields refer to more than anybody would write; say it in simpler words"
+            told = "its fields refer to too much; simplify the schema"
             raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
     try:
         plan_builder.check_flow(whole)
@@ -109,14 +114,14 @@ def declared(plan: Plan) -> Registered:
 
 def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
     if len(canonical(dict(schema))) > LARGEST:
-        yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; name fewer things apart")
+        yield FieldError(pointer="/state_schema", message=f"is larger than {LARGEST} bytes; declare fewer names")
         return
     if wrong := validate.unsound(schema):
         yield FieldError(pointer="/state_schema", message=wrong)
         return
     properties = schema.get("properties", {})
     if schema.get("type", "object") != "object" or not isinstance(properties, Mapping):
-        yield FieldError(pointer="/state_schema", message="a state is an object with properties")
+        yield FieldError(pointer="/state_schema", message="a state must be an object with properties")
         return
     if len(properties) > FIELDS:
         yield FieldError(
@@ -128,23 +133,23 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
         if not FIELD.fullmatch(name) or name.startswith(TAKEN):
             yield FieldError(pointer=at, message=f"a field's name is {FIELD.pattern}, and does not begin with {TAKEN}")
         if not isinstance(part, Mapping):
-            yield FieldError(pointer=at, message="a field's schema is an object")
+            yield FieldError(pointer=at, message="a field's schema must be an object")
 
 
 def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
     if not spec.steps or len(spec.steps) > STEPS:
-        yield FieldError(pointer="/steps", message=f"a plan has between 1 and {STEPS} steps")
+        yield FieldError(pointer="/steps", message=f"a plan must have 1 to {STEPS} steps")
     known = set(spec.state_schema.get("properties", {}))
     names = [step.name for step in spec.steps]
     for number, step in enumerate(spec.steps):
         at = f"/steps/{number}"
         if not STEP.fullmatch(step.name):
-            yield FieldError(pointer=f"{at}/name", message="is letters, digits and . _ : - and at most 100 long")
+            yield FieldError(
+                pointer=f"{at}/name", message="must have only letters, digits and . _ : - and at most 100 characters"
+            )
         if names.index(step.name) != number:
-            yield FieldError(pointer=f"{at}/name", message=f"{step.name} is there twice")
+            yield FieldError(pointer=f"{at}/name", message=f"{step.name} is used twice")
         for option, wrong in plan_builder.faults_of(step, known):
             yield FieldError(pointer=f"{at}/{option}".rstrip("/"), message=f"{step.name} {wrong}")
         if step.kind == "gate" and step.feedback and step.feedback not in known:
-            yield FieldError(
-                pointer=f"{at}/feedback", message=f"puts words into {step.feedback}, which is no field of its state"
-            )
+            yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is no property of the state's schema")

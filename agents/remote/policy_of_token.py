@@ -58,5 +58,5 @@ def _same(named: str, only: str) -> bool:
 
 def _not_for(only: str) -> WorkNotAllowed:
     return WorkNotAllowed(
-        f"This token asks only under the policy {only}. Name that, in the gate or in the plan, or take another token."
+        f"This token may ask only under the policy {only}. Name it in the gate or in the plan, or use another token."
     )

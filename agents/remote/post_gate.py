@@ -212,36 +212,39 @@ def _check_names(posted: Posted) -> None:
     ids = [action.id for action in posted.card.actions]
     taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
     faults = [
-        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is there twice")
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is used twice")
         for number, name in enumerate(ids)
         if name in ids[:number]
     ]
     faults += [
-        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is a name of the run's own; take another")
+        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is a reserved name; choose another")
         for number, name in enumerate(ids)
         if name in taken
     ]
     faults += [
         FieldError(
             pointer=json_pointer.join("/state", name),
-            message="is a name of an action or of the run's own; take another",
+            message="is the name of an action or a reserved name; choose another",
         )
         for name in posted.state
         if name in taken or name in ids
     ]
     faults += [
         FieldError(
-            pointer=json_pointer.join("/state", name), message="is letters, digits and _, and begins with a letter"
+            pointer=json_pointer.join("/state", name),
+            message="must have only letters, digits and _, and begin with a letter",
         )
         for name in posted.state
         if not plans.FIELD.fullmatch(name)
     ]
     faults += [
-        FieldError(pointer=f"/actions/{number}/id", message="is letters, digits and _, and begins with a letter")
+        FieldError(
+            pointer=f"/actions/{number}/id", message="must have only letters, digits and _, and begin with a letter"
+        )
         for number, name in enumerate(ids)
         if not plans.FIELD.fullmatch(name)
     ]
     if not ids:
-        faults.append(FieldError(pointer="/actions", message="a gate asks about one action at least"))
+        faults.append(FieldError(pointer="/actions", message="a gate needs at least one action"))
     if faults:
         raise WorkInvalid(faults)

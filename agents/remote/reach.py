@@ -62,7 +62,7 @@ def to_work(run_id: int, *, by: User) -> Reached:
     if not reached.may:
         raise WorkNotAllowed
     if not reached.external:
-        raise NotExternal(f"{reached.agent} lives on this server, whose own workers work on its runs.")
+        raise NotExternal(f"{reached.agent} runs on this server; its workers work on the runs.")
     if reached.silent:
         lost_programs.heard(whole(run_id))
     return reached

@@ -85,7 +85,7 @@ def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, A
     before = slice.snapshot.state
     missing = [name for name in before if name not in state]
     if missing:
-        told = "is missing; a state is sent whole, or `ops` of some fields"
+        told = "is missing; send the whole state, or `ops` for some fields"
         raise WorkInvalid([FieldError(pointer=pointer("state", name), message=told) for name in missing])
     return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
 
@@ -111,7 +111,7 @@ def begin_undo(slice: Slice, effect: int) -> Turn:
     An effect that a fork depends on by now is left as it is, and the turn is whatever comes then.
     """
     if effect not in {row.pk for row in slice.unsettled()}:
-        raise OutOfTurn(f"The run has not left effect {effect} behind, so nothing takes it back.")
+        raise OutOfTurn(f"The run has not left effect {effect} behind, so it is not undone.")
     slice.performer = RemotePerformer(undone=effect)
     turn = go_on(slice)
     if turn.undoes is not None and turn.undoes.pk != effect:
@@ -181,7 +181,7 @@ def late(row: Effect, status: str, written: Written, error: str) -> None:
 
 def released(slice: Slice) -> Turn:
     """Let go of the run as it is. Raises Fenced."""
-    claims.release(slice.claim, status="queued", reason="let go by its program", by=slice.by, attempts=0)
+    claims.release(slice.claim, status="queued", reason="released by its program", by=slice.by, attempts=0)
     return reached(slice)
 
 
@@ -194,7 +194,9 @@ def ended(slice: Slice, status: str, reason: str) -> Turn:
         slice.save("recovery", spec, {}, name, counts=False, end="failed", reason=slice.clean(reason))
         return go_further(slice, going=bool(slice.run.ending))
     if spec.kind != "step" or not spec.ends:
-        raise WorkInvalid([FieldError(pointer="/status", message=f"the plan goes on with {name}; nothing ends there")])
+        raise WorkInvalid(
+            [FieldError(pointer="/status", message=f"the plan goes on with {name}; the run cannot end there")]
+        )
     return step(slice, name, Written({}, next_step=""))
 
 
@@ -238,7 +240,7 @@ def _fits(
     _check_lists(known, written.writes)
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
-        told = f"is nothing that {spec.name} writes; its plan has to say so"
+        told = f"is not written by {spec.name}; declare it in the plan"
         raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
@@ -254,7 +256,7 @@ def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
     for name, write in writes.items():
         grows = isinstance(write, (Append, Splice)) and name in properties
         if grows and properties[name] and not fields.is_list(known.agent.State, name):
-            raise WorkInvalid([FieldError(pointer=pointer(name), message="is no list, so nothing is appended to it")])
+            raise WorkInvalid([FieldError(pointer=pointer(name), message="is not a list, so nothing can be appended")])
 
 
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:

@@ -102,7 +102,7 @@ def slice_of(run: Run, claim: Claim) -> Slice:
     """Return the runner's turn with a run that a program has claimed. Raises NotVerified."""
     known = plans.registered(run.plan_id)
     if known is None:
-        raise LookupError(f"{run.plan} does not live outside")
+        raise LookupError(f"{run.plan} is not an external agent")
     beat = Beat(claim)
     beat.halt = run.halt
     return Slice(claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"))
@@ -130,14 +130,16 @@ def stale(run_id: int, token: int) -> WorkRefused:
     """Return, as an exception, why what was sent under a token does not count."""
     run = Run.objects.get(pk=run_id)
     if run.status == Run.Status.RUNNING and run.token == token:
-        return OutOfTurn("Another call under this token landed in this moment; go on from where the run stands now.")
+        return OutOfTurn(
+            "Another request with this token was saved at the same moment; go on from the run's state now."
+        )
     if run.status in ENDED:
         return ended(run)
     if run.status == Run.Status.WAITING:
-        waits = "The run waits for people, and nobody holds it. Wait for the outcome, and claim it then."
+        waits = "The run waits for people, and nobody has claimed it. Wait for the outcome, then claim it."
         return StaleToken(waits, gate=gate_of(run_id))
-    who = f"{run.worker} has it now" if run.worker else "somebody moved it meanwhile"
-    told = f"This token is not the run's any more: {who}. Claim the run, and go on from where it stands."
+    who = f"{run.worker} has claimed the run" if run.worker else "somebody moved the run meanwhile"
+    told = f"This claim token is stale: {who}. Claim the run again, and go on from its state then."
     return StaleToken(told, until=run.lease_until)
 
 
@@ -149,7 +151,7 @@ def gate_of(run_id: int) -> int | None:
 def ended(run: Run) -> RunEnded:
     """Return, as an exception, that a run has ended, and how."""
     why = f": {run.reason}" if run.reason else ""
-    return RunEnded(f"The run is {run.status}{why}. Nothing more is done in it; start another, or fork this one.")
+    return RunEnded(f"The run is {run.status}{why}. It has ended: start another, or fork this one.")
 
 
 def renew(run_id: int, token: int) -> float:

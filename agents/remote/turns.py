@@ -154,4 +154,4 @@ def why_not(run_id: int) -> WorkRefused:
         until = f"{run.lease_until:%H:%M:%S} UTC" if run.lease_until else "its lease ends"
         told = f"{run.worker or 'Somebody'} has the run, at least until {until}. Try again then."
         return NotClaimable(told, until=run.lease_until)
-    return NotClaimable("A person is about to move the run, or it pauses after a failure; try again in some seconds.")
+    return NotClaimable("A person is moving the run, or it pauses after a failure; try again in some seconds.")

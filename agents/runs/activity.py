@@ -60,7 +60,7 @@ class Asked:
     @property
     def label(self) -> str:
         """Return the family in the reader's words."""
-        return dict(FAMILIES)[self.family]
+        return str(dict(FAMILIES)[self.family])
 
     def query(self, **more: object) -> str:
         """Return the same as a query string, with `more` set over it; empty where nothing is asked for."""

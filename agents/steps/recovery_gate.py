@@ -58,7 +58,7 @@ def looping(slice: Slice, spec: StepSpec, times: int) -> None:
     choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Let {named(spec)} run as often again")]
     choices += _without(spec)
     text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
-    reasons = ["The run may be going round in circles"]
+    reasons = ["The run may be in an endless loop"]
     _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
 
 

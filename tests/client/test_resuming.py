@@ -144,7 +144,7 @@ def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str,
     sleeper.pause()
     with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
         sleeper.resume()
-        sleeper.says(r"lost This token is not the run's any more: \S+ has it now")
+        sleeper.says(r"lost This claim token is stale: \S+ has claimed the run")
         sleeper.says(r"StaleToken Whoever has token [0-9]+ has begun this effect since")
         call.done({"id": "tx_4"})
         run = call.run

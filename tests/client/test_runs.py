@@ -148,7 +148,7 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
         run.claim(lease=1, on_lost=lost.append)
         claimed.set()
         assert stop.wait(PATIENCE)
-        with pytest.raises(StaleToken, match="has it now"):
+        with pytest.raises(StaleToken, match="has claimed the run"):
             run.check()
         return run.id
 
@@ -161,7 +161,7 @@ def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_los
             await run.claim(lease=1, on_lost=lost.append)
             claimed.set()
             await asyncio.to_thread(stop.wait, PATIENCE)
-        with pytest.raises(StaleToken, match="has it now"):
+        with pytest.raises(StaleToken, match="has claimed the run"):
             run.check()
         return run.id
 

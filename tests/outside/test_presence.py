@@ -131,7 +131,7 @@ def test_its_gate_is_withdrawn_where_its_policy_says_so() -> None:
     lost_programs.miss()
     Sweeper().withdraw_gates()
     ended = Gate.objects.get(pk=gate.pk)
-    assert (ended.status, ended.outcome.words) == ("withdrawn", "The program that asks was not heard of for 10 min.")
+    assert (ended.status, ended.outcome.words) == ("withdrawn", "The external program has sent nothing for 10 min.")
     told = program.claim()
     assert told["status"] == "cancelled"
 

@@ -161,7 +161,7 @@ class TestClaiming:
         program = Program(team=team, agent=run.plan.agent, run=run.pk)
         answer = program.post(f"runs/{run.pk}/claims", {})
         assert (
-            "lives on this server"
+            "runs on this server"
             in refused(program, answer, 409, code="not_external", before=traces(program))["detail"]
         )
 
@@ -185,7 +185,7 @@ class TestClaiming:
         before = traces(started)
         told = refused(started, started.work("endings", status="failed"), 409, code="run_ended", before=before)
         assert "It broke." in told["detail"]
-        assert "Nothing more is done" in refusal(started.post(f"runs/{started.run}/claims", {}), 409)["detail"]
+        assert "It has ended" in refusal(started.post(f"runs/{started.run}/claims", {}), 409)["detail"]
 
     def test_an_end_where_the_plan_goes_on(self, started: Program) -> None:
         before = traces(started)
@@ -276,8 +276,8 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("spoilt", "place", "said"),
         [
-            ({"actions": []}, "/actions", "one action at least"),
-            ({"actions": [ACTION, ACTION]}, "/actions/1/id", "'wire' is there twice"),
+            ({"actions": []}, "/actions", "needs at least one action"),
+            ({"actions": [ACTION, ACTION]}, "/actions/1/id", "'wire' is used twice"),
             ({"actions": [{**ACTION, "pointer": "/nothing"}]}, "/actions/0/pointer", "there is nothing at /nothing"),
             ({"actions": [{**ACTION, "pinned": ["/to", "/iban"]}]}, "/actions/0/pinned/1", "there is nothing at /iban"),
             ({"actions": [{**ACTION, "pinned": ["amount"]}]}, "/actions/0/pinned/0", "a pin is a JSON Pointer"),
@@ -306,7 +306,7 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("spoilt", "place", "said"),
         [
-            ({"actions": []}, "/actions", "one action at least"),
+            ({"actions": []}, "/actions", "needs at least one action"),
             ({"actions": [{"id": "a", "arguments": {}}, {"id": "a", "arguments": {}}]}, "/actions/1/id", "there twice"),
             ({"actions": [{"id": "ask", "arguments": {}}]}, "/actions/0/id", "run's own"),
             ({"state": {"wire": 1}}, "/state/wire", "name of an action"),
@@ -316,7 +316,7 @@ class TestAsking:
             (
                 {"actions": [asked({"$ref": "https://example.com/n"})]},
                 "/actions/0/schema",
-                "refers to what is not in it",
+                "refers to something that it does not contain",
             ),
             ({"actions": [asked({}, pinned=["/m"])]}, "/actions/0/pinned/0", "there is nothing at /m"),
         ],

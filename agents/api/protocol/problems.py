@@ -189,7 +189,7 @@ def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     """405."""
     methods = ", ".join(sorted(allowed))
-    response = problem(request, 405, f"This address takes only {methods}.")
+    response = problem(request, 405, f"This address takes only requests with the method {methods}.")
     response["Allow"] = methods
     return response
 
