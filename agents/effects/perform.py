@@ -132,7 +132,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
         recovery_gate.not_readable(slice, spec, row, str(error))
         return False
     log.info("effect.adopted", step=spec.name, key=row.key)
-    note = f"Done before under the key {row.key[:8]}; its recorded result was taken, nothing was sent."
+    note = f"Done before under the key {row.key[:8]}; its recorded result was reused, nothing was sent."
     kind = "step" if unsettled.awaited(row, slice.path) else "reused"
     with transaction.atomic():
         row.adopted(by=slice.by)

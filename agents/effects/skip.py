@@ -35,5 +35,5 @@ def pass_by(slice: Slice, spec: StepSpec, action: Action, settled: Settled) -> b
 def said_of(settled: Settled) -> str:
     """Say why it did not run, for the run's page."""
     if settled.verdict == RESPOND:
-        return f"{settled.by} answered in its place, so it did not run."
-    return f"{settled.by} refused it, so it did not run: {settled.reason}"
+        return f"{settled.by} answered instead, so it did not run."
+    return f"{settled.by} rejected it, so it did not run: {settled.reason}"

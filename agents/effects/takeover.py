@@ -54,7 +54,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
 def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
     digest = slice.input_digest(spec)
     output = translate.output_of(origin, slice.run.plan)
-    note = f"Taken over from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
+    note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     slice.hold_token()
     row = Effect.taken_over(
         origin,

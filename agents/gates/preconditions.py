@@ -114,7 +114,7 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
     rows = precondition.drifts(fixed, now)
     if rows:
         _tell(slice, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
-        raise WorldChanged(f"The world is not what {quoted([spec.title])} was approved for: {said_of(rows)}.")
+        raise WorldChanged(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
 
 
 def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:

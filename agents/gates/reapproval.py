@@ -35,7 +35,7 @@ def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool
     if gate is None or not stands(gate.outcome):
         return None
     writes = outcome_writes.writes(slice, gate, gate.outcome)
-    note = f"Gate {gate.pk} was answered for exactly this, and what it allowed is done: the answer stands."
+    note = f"Gate {gate.pk} was approved for exactly this, and everything it allowed is done: the approval is reused."
     return slice.executed(spec, writes, None, took=took, notes=[note], kind="reused")
 
 

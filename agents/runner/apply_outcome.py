@@ -276,7 +276,7 @@ def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False
 def _why_ended(outcome: Outcome) -> str:
     who = outcome.by_name or outcome.by
     if outcome.kind == Kind.EXPIRED:
-        return "Nobody answered in time"
+        return "Nobody decided in time"
     if outcome.kind == Kind.WITHDRAWN:
         return f"The gate was withdrawn: {outcome.words}"
     return f"Rejected by {who}: {outcome.words}" if outcome.words else f"Rejected by {who}"

@@ -152,7 +152,7 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
             raise _Decided(gate)
         for gate in asking.filter(status=Gate.Status.OPEN):
             closing.withdraw(
-                gate, by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks anew."
+                gate, by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks again."
             )
         slice.check()
         store.save(
@@ -173,7 +173,7 @@ def _note(way: Way, plan: PlanSpec) -> str:
     ran = ", ".join(each.name for each in way.upcasters)
     renamed = way.renamed(step.name for step in plan.steps)
     words = "".join(f" {old} is now {new}." for old, new in renamed.items())
-    return f"Brought up from version {way.since} to {way.to.spec.version} by {ran}.{words}"
+    return f"Upgraded from version {way.since} to {way.to.spec.version} by {ran}.{words}"
 
 
 def _as_planned(run: Run) -> Registered:

@@ -56,7 +56,7 @@ def twin_of(slice: Slice, spec: StepSpec) -> CheckpointHeader | None:
 def said_of(slice: Slice, twin: CheckpointHeader) -> str:
     """Say where the output came from, for the run's page."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
-    return f"Same input and code as checkpoint {twin.seq}{run}: its output was taken, nothing ran."
+    return f"Same input and code as checkpoint {twin.seq}{run}: its output was reused, nothing ran."
 
 
 def _check(slice: Slice, name: str, value: Any) -> None:

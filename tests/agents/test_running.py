@@ -105,7 +105,7 @@ def test_an_expired_gate_ends_the_run_as_unanswered_not_as_rejected(ledger: Path
     closing.pass_deadline(open_gate(run))
     closing.expire(open_gate(run), by=actors.SYSTEM)
     advance(run)
-    assert (run.status, run.reason, lines(ledger)) == ("cancelled", "Nobody answered in time", [])
+    assert (run.status, run.reason, lines(ledger)) == ("cancelled", "Nobody decided in time", [])
     assert state(run)["decision"]["kind"] == "expired"
 
 

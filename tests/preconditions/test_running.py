@@ -79,7 +79,7 @@ def test_a_world_that_moved_has_nothing_done_and_the_gate_open_again_with_the_di
     assert withheld(run) == [{"step": "pay", "gate": first.pk, "preconditions": ["balance"]}]
     assert trail(run)[-1] == ("reopen", "pay")
     said = [bytes(note.text).decode() for note in run.notes.order_by("pk")]
-    assert 'The world is not what “Pay” was approved for: balance/amount was "0.00", is "5.00".' in said
+    assert 'Conditions changed since “Pay” was approved: balance/amount was "0.00", is "5.00".' in said
 
 
 def test_approved_again_over_what_the_world_is_now_it_is_done_once(world: World) -> None:

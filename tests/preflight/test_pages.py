@@ -99,7 +99,7 @@ def test_a_withdrawn_gate_keeps_its_own_version_and_says_why_it_was_withdrawn(de
     Run.objects.get(pk=gate.run_id).wake(by=SYSTEM)
     advance_to_rest(Run.objects.get(pk=gate.run_id))
     said = text(signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/"))
-    assert "Version 2 of porter takes the run over and asks anew." in said
+    assert "Version 2 of porter takes the run over and asks again." in said
     assert "porter 1" in said
 
 

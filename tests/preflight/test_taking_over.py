@@ -97,7 +97,7 @@ def test_the_upcast_is_a_checkpoint_of_the_new_plan_and_an_event(deploy: Deploy)
         "run.waiting",
     ]  # fmt: skip
     note = run.notes.get(checkpoint=Checkpoint.objects.get(run=run, kind="upcast").id)
-    assert bytes(note.text) == b"Brought up from version 1 to 2 by from_1. propose is now draft."
+    assert bytes(note.text) == b"Upgraded from version 1 to 2 by from_1. propose is now draft."
 
 
 def test_sent_back_it_goes_to_the_step_by_its_new_name(deploy: Deploy) -> None:

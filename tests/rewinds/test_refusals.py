@@ -124,9 +124,7 @@ def test_a_state_that_tells_of_what_was_undone_since_is_not_gone_back_to(ledger:
     paid = before(run, "keep")
     edit(run, 1, people=["C"])
     advance_to_rest(run)
-    with pytest.raises(
-        RewindRefused, match=r"pay is done, but it was undone since. Go back to checkpoint 2"
-    ):
+    with pytest.raises(RewindRefused, match=r"pay is done, but it was undone since. Go back to checkpoint 2"):
         rewind(run, paid)
     with pytest.raises(RewindRefused, match="undone since"):
         fork.fork(run, at=paid, by=ann(run.team))

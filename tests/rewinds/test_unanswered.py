@@ -54,7 +54,7 @@ def test_a_run_whose_work_was_completed_stays_so_where_nobody_answers_about_an_u
     flag.touch()
     advance_to_rest(run)
     expire(run)
-    assert (run.status, run.reason) == ("completed", "“Buy” is not settled; Nobody answered in time")
+    assert (run.status, run.reason) == ("completed", "“Buy” is not settled; Nobody decided in time")
     assert fates(run) == [("buy", "done"), ("undo of buy", "failed")]
 
 

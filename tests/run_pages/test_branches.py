@@ -68,7 +68,7 @@ def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer
     stood = make_saved(4, "review", kind="reused", twin="3", words=("Gate 7 was answered for exactly this.",))
     row = row_of(make_story([*OPENING, stood], [1, 2, 3, 4], status="running", next_step="pay"), 4)
     assert row.mark.word == "earlier approval reused"
-    assert row.remarks == [Remark("as given at 3"), Remark("Gate 7 was answered for exactly this.")]
+    assert row.remarks == [Remark("given at 3"), Remark("Gate 7 was answered for exactly this.")]
     silent = make_saved(4, "review", kind="reused", twin="3")
     row = row_of(make_story([*OPENING, silent], [1, 2, 3, 4], status="running", next_step="pay"), 4)
     assert row.mark.word == "reused from 3"
@@ -156,7 +156,9 @@ def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
 
 
 def test_a_run_that_was_asked_to_halt_says_so() -> None:
-    assert "will stop after this step" in head.status_line(Standing("running", "c2", "propose", halting=True), None, NOON)
+    assert "will stop after this step" in head.status_line(
+        Standing("running", "c2", "propose", halting=True), None, NOON
+    )
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:

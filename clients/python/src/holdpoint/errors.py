@@ -105,7 +105,7 @@ class Rejected(Refused):
 
 
 class Expired(Refused):
-    """Nobody answered in time. That is no no: ask again if it still matters."""
+    """Nobody decided in time. That is no no: ask again if it still matters."""
 
 
 class Withdrawn(Refused):
