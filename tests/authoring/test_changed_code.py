@@ -216,7 +216,7 @@ def test_while_an_agent_is_written_its_changed_code_is_served_at_once(author: Au
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{other}", "is no run; give its number, as 7 or R-7. Nothing was cancelled."),
+        ("{other}", "is not a run; give its number, such as 7 or R-7. Nothing was cancelled."),
         ("R-999999999", "There is no run R-999999999. Nothing was cancelled."),
     ],
 )

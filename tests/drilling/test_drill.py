@@ -94,7 +94,7 @@ def test_nothing_is_performed_without_a_yes(ledger: Path) -> None:
     team = make_team()
     done = drill("sound", "--input", json.dumps({"ledger": str(ledger)}), "--team", team.name)
     assert done.returncode == 1
-    assert done.stderr.strip() == "CommandError: Nothing was run. With --yes the effects are performed."
+    assert done.stderr.strip() == "CommandError: Nothing was run. Add --yes to really perform the effects."
     assert re.search(r"(?m)^  pay +is undone by take_back$", done.stdout)
     assert re.search(r"(?m)^  mail +cannot be undone$", done.stdout)
     assert not ledger.exists()

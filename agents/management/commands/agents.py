@@ -14,7 +14,10 @@ from agents.definition.upcast import natural
 class Command(BaseCommand):
     """Lists every agent version by name. Exit code 1 where something is not served."""
 
-    help = "Lists the agents of HOLDPOINT_AGENTS, and says what cannot be imported, used or served, and what to do."
+    help = (
+        "Lists the agents of HOLDPOINT_AGENTS. Names those that cannot be imported, used or served, and says what to "
+        "do."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read the declarations."""
@@ -27,4 +30,4 @@ class Command(BaseCommand):
         for sentence in changed:
             self.stderr.write(sentence)
         if faults or (changed and not settings.HOLDPOINT_DEVELOPMENT):
-            raise CommandError("\n".join(faults) or "What changed is not served.")
+            raise CommandError("\n".join(faults) or "Changed agents are not served.")

@@ -22,15 +22,17 @@ class Command(BaseCommand):
     """Ends each run, or says why it did not. Exit code 1 where one is not a run or had ended before."""
 
     help = (
-        "Cancels runs: open gates are withdrawn, and effects that the run left behind are undone first where its code "
-        "is here. What a run has done outside otherwise stays done. Needs none of the agent's code."
+        "Cancels runs: withdraws their open gates, and first undoes the effects that they left behind if their code "
+        "is here. Other effects stay done. Needs none of the agent's code."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the runs, who cancels them, and why; see --help."""
         parser.add_argument("runs", metavar="RUN", nargs="+", help="a run's number, as 7 or R-7")
-        parser.add_argument("--reason", default="", help="why, kept with the run")
-        parser.add_argument("--as", dest="user", default="", help="the username of whoever cancels them (the system)")
+        parser.add_argument("--reason", default="", help="the reason, kept with the run")
+        parser.add_argument(
+            "--as", dest="user", default="", help="the username of the person who cancels them (default: the system)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Look at all of them first, so that nothing is cancelled where one of them is a mistake."""
@@ -58,7 +60,7 @@ class Command(BaseCommand):
 def _run(text: str) -> Run:
     found = NUMBER.fullmatch(text)
     if found is None:
-        raise CommandError(f"{text} is no run; give its number, as 7 or R-7. Nothing was cancelled.")
+        raise CommandError(f"{text} is not a run; give its number, such as 7 or R-7. Nothing was cancelled.")
     run = Run.objects.select_related("plan").filter(pk=found[1]).first()
     if run is None:
         raise CommandError(f"There is no run R-{found[1]}. Nothing was cancelled.")

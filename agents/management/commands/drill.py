@@ -38,13 +38,17 @@ class Command(BaseCommand):
         """Declare the agent's name and its one input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, help="JSON, or a file")
-        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
+        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's default configuration")
         parser.add_argument("--answer", default="approve", help="approve, reject, or a JSON file of answers by gate")
         parser.add_argument(
-            "--as", dest="people", action="append", default=[], help="the username of whoever answers gates; repeatable"
+            "--as",
+            dest="people",
+            action="append",
+            default=[],
+            help="the username of a person who decides gates; may be repeated",
         )
-        parser.add_argument("--team", default="", help="the team that the runs belong to; the agent's own by default")
-        parser.add_argument("--yes", action="store_true", help="perform the effects")
+        parser.add_argument("--team", default="", help="the team that the runs belong to (default: the agent's)")
+        parser.add_argument("--yes", action="store_true", help="really perform the effects")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what will be done, do it, say what was found."""
@@ -63,7 +67,7 @@ class Command(BaseCommand):
         for line in report.warning(known.spec):
             self.stdout.write(line)
         if not yes and any(step.kind == "effect" for step in known.spec.steps):
-            raise CommandError("Nothing was run. With --yes the effects are performed.")
+            raise CommandError("Nothing was run. Add --yes to really perform the effects.")
 
     def drill(self, known: Registered, options: dict[str, Any]) -> None:
         """Run, kill, compare."""

@@ -33,10 +33,12 @@ class Command(BaseCommand):
         """Declare the agent's name and its input; see --help."""
         parser.add_argument("name", help="the agent's name")
         parser.add_argument("--input", required=True, nargs="+", help="JSON, or files or folders")
-        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's own configuration")
-        parser.add_argument("--wait", action="store_true", help="show steps as they land, until each run waits or ends")
-        parser.add_argument("--team", default="", help="the team that the runs belong to; the agent's own by default")
-        parser.add_argument("--as", dest="user", default="", help="the username of whoever starts them")
+        parser.add_argument("--config", default="{}", help="JSON: what differs from the agent's default configuration")
+        parser.add_argument(
+            "--wait", action="store_true", help="show each step as it is saved, until the run waits or ends"
+        )
+        parser.add_argument("--team", default="", help="the team that the runs belong to (default: the agent's)")
+        parser.add_argument("--as", dest="user", default="", help="the username of the person who starts them")
         parser.add_argument("--key", default="", help="idempotency key: the same key gives the same run")
 
     def handle(self, *args: Any, **options: Any) -> None:

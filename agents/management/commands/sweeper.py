@@ -17,12 +17,12 @@ log = structlog.get_logger()
 class Command(BaseCommand):
     """Sweep every second until told to stop."""
 
-    help = "Rings for runs that are due, wakes timers, expires gates, seals the audit. Safe to run twice."
+    help = "Wakes runs that are due and timers, expires gates, seals the audit. Several may run at once."
     stopping = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare `--once`, for a single pass."""
-        parser.add_argument("--once", action="store_true", help="one pass, then end")
+        parser.add_argument("--once", action="store_true", help="make one pass, then end")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep. Raises CommandError where this PostgreSQL cannot be worked with."""

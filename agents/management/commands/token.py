@@ -20,7 +20,7 @@ from checkpoints import actors
 class Command(BaseCommand):
     """A person's own token where the name is a username; else an agent's, which `--owner` answers for."""
 
-    help = "Makes a token for the API and prints it. It is shown this once; only its digest is kept."
+    help = "Makes a token for the API and prints it. It is shown only this once; only its digest is kept."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare whose the token is, what for, and how long it lasts; see --help."""
@@ -30,13 +30,13 @@ class Command(BaseCommand):
             action="append",
             dest="scopes",
             choices=Scope.values,
-            help="what it is for; may be given again. An agent's has all that an agent may have unless some are given",
+            help="a scope; may be repeated. Without any, an agent's token gets all scopes that an agent may have",
         )
-        parser.add_argument("--owner", default="", help="the username of an agent's token's owner")
-        parser.add_argument("--team", default="", help="the one team that it reaches; an agent's needs one")
-        parser.add_argument("--policy", default="", help="the only policy under which an agent's asks (any)")
-        parser.add_argument("--days", type=int, default=90, help="how long it opens anything (90)")
-        parser.add_argument("--for", dest="purpose", default="", help="what it is for, in words")
+        parser.add_argument("--owner", default="", help="the username of the owner of an agent's token")
+        parser.add_argument("--team", default="", help="the only team that it reaches; an agent's token needs one")
+        parser.add_argument("--policy", default="", help="the only policy under which the agent may ask (default: any)")
+        parser.add_argument("--days", type=int, default=90, help="for how many days it is valid (90)")
+        parser.add_argument("--for", dest="purpose", default="", help="what it is for")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the token and print it."""
@@ -65,10 +65,10 @@ class Command(BaseCommand):
 def _user(username: str, *, agent: str) -> User:
     found = User.objects.filter(username=username).first()
     if found is None and agent:
-        raise CommandError(f"There is no user named {username} to answer for the token.")
+        raise CommandError(f"There is no user named {username} to own the token.")
     if found is None:
         raise CommandError(
-            f"There is no user named {username}. If it is an agent, say who answers for its token: --owner USERNAME."
+            f"There is no user named {username}. If it is an agent, name the owner of its token: --owner USERNAME."
         )
     return found
 

@@ -16,12 +16,14 @@ from agents.definition import registry
 class Command(BaseCommand):
     """Becomes a Celery worker with the queues of every registered agent version."""
 
-    help = "Starts a Celery worker that serves the queues of the registered agents. Arguments go on to Celery."
+    help = "Starts a Celery worker that serves the queues of the registered agents. Further arguments go to Celery."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Pass `--concurrency` and `--pool` on to Celery."""
         parser.add_argument("--concurrency", "-c", type=int, default=2, help="processes that run agents (2)")
-        solo = "solo runs agents in the one process that beats: a step of more than 30 s fails its health check"
+        solo = (
+            "with solo, agents run in the process that reports health: a step of more than 30 s fails its health check"
+        )
         parser.add_argument(
             "--pool", default="prefork", choices=["prefork", "solo"], help=f"Celery's pool (prefork); {solo}"
         )

@@ -34,13 +34,15 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         verify = verbs.add_parser("verify", help="verify the seals and every event they cover, or an export")
         verify.add_argument("file", nargs="?", help="an export (JSON Lines); no database is needed then")
-        verify.add_argument("--since", default="", help="begin with this seal's number, or with this time")
-        verify.add_argument("--anchors", help="a copy of the file of exported seals; else the one in HOLDPOINT_HOME")
-        verify.add_argument("--json", action="store_true", help="say what was found as JSON")
+        verify.add_argument("--since", default="", help="begin with this seal's number or this time")
+        verify.add_argument(
+            "--anchors", help="a copy of the file of exported seals (default: the one in HOLDPOINT_HOME)"
+        )
+        verify.add_argument("--json", action="store_true", help="print the result as JSON")
         export = verbs.add_parser("export", help="export events, with proof or as a table")
         export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl", help="jsonl: with proof")
-        export.add_argument("-o", "--output", help="the file to write; else standard output")
-        export.add_argument("--texts", action="store_true", help="with what people wrote, where it is not erased")
+        export.add_argument("-o", "--output", help="the file to write (default: standard output)")
+        export.add_argument("--texts", action="store_true", help="include people's texts that are not erased")
         for name in Filters.__dataclass_fields__:
             export.add_argument(f"--{name}", default="", help="leaves the others out")
 

@@ -17,13 +17,13 @@ SHOWN = 50  # runs that are named; --json has all of them
 
 class Command(BaseCommand):
     help = (
-        "Remove the checkpoints that no retention policy keeps and nothing holds. Goes on with a prune that was "
-        "interrupted first. Exits with 0 where it is done, 1 where it was refused or another is at it."
+        "Remove the checkpoints that no retention policy keeps and nothing holds. Finishes an interrupted prune "
+        "first. Exits with 0 when done, with 1 if refused or if another process is pruning."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
-        parser.add_argument("--json", action="store_true", help="one JSON object instead of words")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+        parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
     def handle(self, *, dry_run: bool = False, **options: Any) -> None:
         with alone(wait=True):
@@ -32,7 +32,7 @@ class Command(BaseCommand):
     def _prune(self, *, dry_run: bool, as_json: bool) -> None:
         if not dry_run:
             for unfinished in Prune.objects.under_way():
-                self._apply(unfinished, as_json, "Went on with a prune that was interrupted.")
+                self._apply(unfinished, as_json, "Finished a prune that was interrupted.")
         prune = prunes.begin(by=SYSTEM)
         prunes.look(prune)
         try:

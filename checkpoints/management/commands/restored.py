@@ -19,17 +19,17 @@ LOST = 10_000
 
 class Command(BaseCommand):
     help = (
-        "Say that this database was restored from a backup, before anything else is started on it. Readers of events"
-        " then go on where they were. Needs the role that owns the tables: DATABASE_OWNER_URL."
+        "Record that this database was restored from a backup, before anything else starts on it, so that readers of "
+        "events go on where they were. Needs the role that owns the tables: DATABASE_OWNER_URL."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        said = "ids of runs, gates and other rows to pass over, which may have been given after the backup ({})"
+        said = "how many ids of runs, gates and other rows to skip, which may have been used after the backup ({})"
         parser.add_argument("--lost-ids", type=int, default=LOST, help=said.format(LOST))
 
     def handle(self, *, lost_ids: int, **options: Any) -> None:
         if lost_ids < 0:
-            raise CommandError("--lost-ids takes a number from 0 up.")
+            raise CommandError("--lost-ids must be 0 or more.")
         newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
         try:
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         except psycopg.errors.InsufficientPrivilege:
             raise CommandError("Set DATABASE_OWNER_URL to the role that owns the tables.") from None
         except psycopg.errors.LockNotAvailable:
-            raise CommandError("Something writes to this database: stop Holdpoint's processes first.") from None
+            raise CommandError("Another process writes to this database: stop Holdpoint's processes first.") from None
         data = {"event": newest.pk if newest else None, "seal": seal.pk if seal else None, "lost_ids": lost_ids}
         event_log.record("database.restored", subject="database", by=OPERATOR, data=data)
         self.stdout.write(

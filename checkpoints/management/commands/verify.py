@@ -26,7 +26,7 @@ class Command(BaseCommand):
             self.stderr.write(str(problem))
         if problems:
             raise CommandError(f"{len(problems)} faults found; the first {min(SHOWN, len(problems))} are shown.")
-        self.stdout.write("Everything stored is as it was written.")
+        self.stdout.write("Everything stored is unaltered.")
 
     def _run(self, name: str) -> Run:
         number = name.upper().removeprefix("R-")
