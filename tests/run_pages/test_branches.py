@@ -44,7 +44,7 @@ def test_a_rewind_says_where_to_by_whom_and_why() -> None:
     [
         ("edit", {"by": "Ann Okafor"}, "Edit", "edited by hand"),
         ("repair", {"next_step": "propose"}, "Repair", "back to “Propose”"),
-        ("upcast", {"version": "2"}, "Upcast", "to version 2"),
+        ("upcast", {"version": "2"}, "Upgrade", "to version 2"),
         ("fork", {}, "Fork", "ran"),
         ("reopen", {}, "Propose", "asked again"),
         ("reused", {"twin": "3"}, "Propose", "reused from 3"),
@@ -113,7 +113,7 @@ def test_a_repair_one_ring_wider_leaves_the_branch_that_was_refused() -> None:
         "1 Input: given", "2 Read mail: ran @1", "3 Propose: ran @1", "- Review: refused @1",
         "4 Repair: back to “Read mail”",
     ]  # fmt: skip
-    assert Remark("the state at 1, as a new checkpoint") in row_of(story, 4).remarks
+    assert Remark("to the state at 1, as a new checkpoint") in row_of(story, 4).remarks
 
 
 def test_a_refusal_that_ends_at_a_person_stands_before_the_gate_that_asks() -> None:
@@ -165,5 +165,5 @@ def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
     effects = (make_effect(4, "pay", "undone"),)
     saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
     legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
-    assert [sign.word for sign in legend] == ["ran", "reused", "undone", "left behind", "rewind"]
-    assert all(sign.glyph for sign in legend if sign.word not in ("ran", "left behind"))
+    assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
+    assert all(sign.glyph for sign in legend if sign.word not in ("ran", "on an abandoned branch"))

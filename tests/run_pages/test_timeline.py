@@ -162,8 +162,8 @@ def test_a_recovery_gate_shows_the_attempts_that_it_asks_about() -> None:
 @pytest.mark.parametrize(
     ("status", "irreversible", "words"),
     [
-        ("done", False, "done in the outside world"),
-        ("done", True, "done in the outside world, cannot be undone"),
+        ("done", False, "completed"),
+        ("done", True, "completed, cannot be undone"),
         ("unknown", False, "unknown: it may have happened"),
         ("failed", False, "failed, confirmed not executed"),
     ],
@@ -208,7 +208,7 @@ def test_the_legend_explains_only_marks_that_occur() -> None:
     assert [sign.word for sign in timeline.build(BACK).legend] == [
         "ran",
         "rejected",
-        "left behind",
+        "on an abandoned branch",
         "rewind",
         "held",
         "not yet",

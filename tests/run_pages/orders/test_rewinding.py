@@ -98,7 +98,7 @@ def test_a_reason_that_changes_what_is_done_is_said_to_and_nothing_is_done(ledge
     assert answer.status_code == 409
     page = answer.content.decode()
     assert "Your reason has changed what this would do" in said(page)
-    assert "moved on" not in said(page)
+    assert "has changed since" not in said(page)
     assert Checkpoint.objects.filter(run=run, kind="rewind").count() == 0
     form |= hidden(page)
     assert order(client, run, "rewinds", **form, to=to, why=sent).status_code == 302
@@ -197,4 +197,4 @@ def test_the_gate_that_closes_and_the_approval_that_lapses_are_named(ledger: str
     gate = open_gate(run)
     decide(run, by=mira(run.team))
     text = said(panel_of(member(run), run, after(run, "plan")))
-    assert f"Closes gate {gate.pk}; the approval of Mira Sandoval lapses" in text
+    assert f"Withdraws gate {gate.pk}; the approval of Mira Sandoval lapses" in text
