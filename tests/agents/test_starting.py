@@ -44,7 +44,7 @@ def test_a_value_that_cannot_be_saved_is_refused_by_its_pointer(value: str) -> N
 
 
 def test_an_input_that_is_no_object_is_refused() -> None:
-    with pytest.raises(InputRefused, match="has to be a JSON object"):
+    with pytest.raises(InputRefused, match="must be a JSON object"):
         start_run("payer", ["x"], by=actors.SYSTEM, team=make_team())  # type: ignore[arg-type]
 
 

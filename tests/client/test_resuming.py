@@ -56,7 +56,7 @@ def test_a_script_elsewhere_is_killed_while_it_waits_and_goes_on_with_the_edit(
     assert ended(gate.run_id)["wire_result"] == {"id": "tx_1"}
     person = signed_in(ann(world.team))
     told = words(person, f"/runs/{gate.run_id}/")
-    for word in ("Pay invoice 7", "approved with an edit", "Ann Okafor: A tenth less.", "done in the outside world",
+    for word in ("Pay invoice 7", "approved with an edit", "Ann Okafor: A tenth less.", "completed",
                  "tx_1", row.key[:8]):  # fmt: skip
         assert word in told, f"{word} is not in {told}"
     assert {"120.00", "100.00"} <= set(words(person, f"/runs/{gate.run_id}/checkpoints/2/").split())

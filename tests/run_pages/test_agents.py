@@ -276,4 +276,4 @@ def test_a_run_begins_with_no_file() -> None:
     form = {"team": str(team.pk), "json": json.dumps(input)}
     answer = signed_in(bob(team)).post("/agents/refunds/runs/", form)
     assert answer.status_code == 422
-    assert "a run is started without files" in said(answer.content.decode())
+    assert "a run must start without files" in said(answer.content.decode())
