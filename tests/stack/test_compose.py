@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from config import examples
 from config.local.redis_server import binary as server_binary
 from tests.conftest import Starter
 from tests.harness.services import Service, free_port
-from tests.harness.session import ROOT, Session
+from tests.harness.session import BYTECODE, ROOT, Session
 from tests.harness.waiting import until
 from tests.stack.test_requirements import direct, installed_from
 from tests.stack.test_settings import GOOD, described, python
@@ -250,8 +251,8 @@ class Composed:
             "HOLDPOINT_STATIC_ROOT": str(folder / "static"),
             "HOLDPOINT_SEAL_KEY": os.environ["HOLDPOINT_SEAL_KEY"],  # they seal a database that other tests verify
             "PYTHONPATH": str(image.parent / "blocked"),
-            "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # some twenty processes would each compile everything
-            "PYTHONDONTWRITEBYTECODE": "",
+            # The libraries are those of all tests, which are compiled: some twenty processes read them.
+            **{name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")},
         }
 
     def environment(self, name: str) -> dict[str, str]:
@@ -279,19 +280,27 @@ class Composed:
         return self.run(name, [*words, *address]).returncode == 0
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder for an image; what is compiled of it lies beside all else that is, and goes with it."""
+    yield tmp_path
+    shutil.rmtree(BYTECODE / tmp_path.relative_to("/"))
+
+
 @pytest.mark.parametrize(
     ("requirements", "agents"),
     [
         ("requirements", {"restock"}),
-        ("requirements-examples", {"assistant", "jobshop", "refunds", "restock"}),
+        # The same files and services; what it has besides are libraries that all tests have.
+        pytest.param("requirements-examples", {"assistant", "jobshop", "refunds", "restock"}, marks=pytest.mark.long),
     ],
 )
 def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_healthy(
-    requirements: str, agents: set[str], servers: Session, tmp_path: Path, start_service: Starter
+    requirements: str, agents: set[str], servers: Session, folder: Path, start_service: Starter
 ) -> None:
-    app = image(tmp_path / "image" / "app", requirements)
-    composed = Composed(app, servers, tmp_path)
-    (tmp_path / "home").mkdir()
+    app = image(folder / "image" / "app", requirements)
+    composed = Composed(app, servers, folder)
+    (folder / "home").mkdir()
     migrated = composed.run("migrate", COMPOSE["migrate"]["command"])
     assert migrated.returncode == 0, migrated.stderr
     collected = composed.run("web", ["python", "manage.py", "collectstatic", "--noinput", "-v0"])
@@ -323,8 +332,8 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
     assert waiting >= agents - {"assistant"}
 
 
-def test_the_image_has_what_each_command_needs(tmp_path: Path, servers: Session) -> None:
-    composed = Composed(image(tmp_path / "image" / "app", "requirements"), servers, tmp_path)
+def test_the_image_has_what_each_command_needs(folder: Path, servers: Session) -> None:
+    composed = Composed(image(folder / "image" / "app", "requirements"), servers, folder)
     helped = composed.run("worker", ["python", "-c", HELP, *COMMANDS])
     assert helped.returncode == 0, helped.stderr
     assert [command for command in COMMANDS if f"usage: manage.py {command} " not in helped.stdout] == []
