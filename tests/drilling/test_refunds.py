@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from tests.factories import ann, make_team
 from tests.harness.services import run
 from tests.harness.session import ROOT
 from tests.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
 
 
+@pytest.mark.long  # tests/authoring/test_readme.py has the same drill, and that it ends well
 def test_the_refunds_agent_may_be_killed_anywhere(start_sandbox: Callable[..., World]) -> None:  # noqa: F811
     world, team = start_sandbox(), make_team()
     mail = str(next((ROOT / "agents" / "examples" / "refunds" / "mails").glob("12-*.eml")))
