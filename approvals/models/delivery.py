@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.outbound.sending import GONE, WORDS, Sent
 from checkpoints.actors import Actor
@@ -101,9 +103,9 @@ class Delivery(models.Model):
 
     class Status(models.TextChoices):
         # pending -> delivered | failed; delivered | failed -> pending, sent again by order
-        PENDING = "pending", "Pending"
-        DELIVERED = "delivered", "Delivered"
-        FAILED = "failed", "Failed"
+        PENDING = "pending", gettext_lazy("Pending")
+        DELIVERED = "delivered", gettext_lazy("Delivered")
+        FAILED = "failed", gettext_lazy("Failed")
 
     webhook = models.ForeignKey("approvals.Webhook", on_delete=models.PROTECT, related_name="deliveries")
     gate = models.ForeignKey("approvals.Gate", null=True, on_delete=models.CASCADE, related_name="+")  # null: a test
@@ -217,11 +219,11 @@ class Attempt(models.Model):
     @property
     def why(self) -> str:
         """Say what came of it."""
-        return words(self.result) if self.result else "On its way."
+        return words(self.result) if self.result else _("On its way.")
 
 
 def words(result: str) -> str:
     """Say what a result means, for people."""
     if result.startswith("http_"):
-        return f"The receiver answered {result.removeprefix('http_')}."
+        return _("The receiver answered %(status)s.") % {"status": result.removeprefix("http_")}
     return WORDS.get(result, "")

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from checkpoints.values import canonical_json
 
@@ -36,13 +37,13 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         """
         with transaction.atomic():
             if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
-                raise NotKept("The gate is closed; a draft can no longer be sent.")
+                raise NotKept(gettext("The gate is closed; a draft can no longer be sent."))
             if Decision.objects.filter(gate=gate, user=by, key=key).exists():
-                raise NotKept("This form was sent already.")
+                raise NotKept(gettext("This form was sent already."))
             stands = self.filter(gate=gate, user=by).first()
             known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
             if seen is not None and not known:
-                raise NotKept("A newer draft exists in another tab. Reload to see it.")
+                raise NotKept(gettext("A newer draft exists in another tab. Reload to see it."))
             made, _ = self.update_or_create(
                 gate=gate, user=by,
                 defaults={

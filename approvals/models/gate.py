@@ -17,6 +17,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Count, Exists, F, OuterRef, Q, Value
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import Card
 from checkpoints import store
@@ -94,20 +95,20 @@ class Gate(models.Model):
 
     class Status(models.TextChoices):
         # open -> decided | expired | withdrawn
-        OPEN = "open", "Open"
-        DECIDED = "decided", "Decided"
-        EXPIRED = "expired", "Expired"
-        WITHDRAWN = "withdrawn", "Withdrawn"
+        OPEN = "open", _("Open")
+        DECIDED = "decided", _("Decided")
+        EXPIRED = "expired", _("Expired")
+        WITHDRAWN = "withdrawn", _("Withdrawn")
 
     class Kind(models.TextChoices):
-        REVIEW = "review", "Asks for a decision"
-        RECOVERY = "recovery", "Asks how to go on after a fault"
+        REVIEW = "review", _("Asks for a decision")
+        RECOVERY = "recovery", _("Asks how to go on after a fault")
 
     class Risk(models.TextChoices):
-        LOW = "low", "Low"
-        MEDIUM = "medium", "Medium"
-        HIGH = "high", "High"
-        CRITICAL = "critical", "Critical"
+        LOW = "low", _("Low")
+        MEDIUM = "medium", _("Medium")
+        HIGH = "high", _("High")
+        CRITICAL = "critical", _("Critical")
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="gates")
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="gates")

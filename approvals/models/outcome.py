@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from approvals.cards import verdicts
 from approvals.cards.action import REJECT, Settled
@@ -17,13 +18,13 @@ class Outcome(models.Model):
     """How a gate ended, one row, written with the gate's closing and read by the runner. Never changed."""
 
     class Kind(models.TextChoices):
-        APPROVED = "approved", "Approved"
-        EDITED = "edited", "Approved with an edit"
-        REJECTED = "rejected", "Rejected"
-        ANSWERED = "answered", "Answered"
-        MIXED = "mixed", "Decided action by action"  # something was refused, or answered for; the rest may run
-        EXPIRED = "expired", "Expired: nobody answered in time"
-        WITHDRAWN = "withdrawn", "Withdrawn"
+        APPROVED = "approved", _("Approved")
+        EDITED = "edited", _("Approved with an edit")
+        REJECTED = "rejected", _("Rejected")
+        ANSWERED = "answered", _("Answered")
+        MIXED = "mixed", _("Decided action by action")  # something was refused, or answered for; the rest may run
+        EXPIRED = "expired", _("Expired: nobody answered in time")
+        WITHDRAWN = "withdrawn", _("Withdrawn")
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.PROTECT, related_name="outcome")
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # the final one

@@ -10,6 +10,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
 
 from approvals.errors import NoSuchPolicy
 from checkpoints.access import permissions, token_scope
@@ -73,8 +74,8 @@ class Policy(models.Model):
     """One version of a policy. A change is a new version; a gate keeps the one it was opened under."""
 
     class OnExpiry(models.TextChoices):
-        EXPIRE = "expire", "Expire: nothing runs, the agent is told that nobody answered in time"
-        APPROVE = "approve", "Approve when nobody answered in time"
+        EXPIRE = "expire", _("Expire: nothing runs, the agent is told that nobody answered in time")
+        APPROVE = "approve", _("Approve when nobody answered in time")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
@@ -85,58 +86,72 @@ class Policy(models.Model):
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
     whole_state = models.BooleanField(
-        "the whole state may be edited",
+        _("the whole state may be edited"),
         default=False,
         db_default=False,
-        help_text="Whoever decides may change the run's whole saved state as JSON, and not only the values that the "
-        "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of several "
-        "actions is decided by itself, only the API takes such an edit.",
+        help_text=_(
+            "Whoever decides may change the run's whole saved state as JSON, and not only the values that the "
+            "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of "
+            "several actions is decided by itself, only the API takes such an edit."
+        ),
     )
     reason_required = models.BooleanField(
-        "a rejection needs a reason",
+        _("a rejection needs a reason"),
         default=True,
         db_default=True,
-        help_text="Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it.",
+        help_text=_(
+            "Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it."
+        ),
     )
     step_up = models.BooleanField(
-        "the password again",
+        _("the password again"),
         default=False,
         db_default=False,
-        help_text="Whoever decides must have given their password again lately, in the session in which they decide. A "
-        "token cannot decide then.",
+        help_text=_(
+            "Whoever decides must have given their password again lately, in the session in which they decide. A "
+            "token cannot decide then."
+        ),
     )
     registered_only = models.BooleanField(
-        "registered tools only",
+        _("registered tools only"),
         default=False,
         db_default=False,
-        help_text="Every action must name a tool that people registered for the team, and fit it. What a program "
-        "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on.",
+        help_text=_(
+            "Every action must name a tool that people registered for the team, and fit it. What a program "
+            "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on."
+        ),
     )
     withdraw_after = models.DurationField(
-        "withdraw when unheard of for",
+        _("withdraw when unheard of for"),
         null=True,
         blank=True,
-        help_text="Of an agent that lives outside: the gate is withdrawn when its program is not heard of for so long, "
-        "unless it said that it goes away meanwhile. “00:10:00” is ten minutes. Empty: the gate stays.",
+        help_text=_(
+            "Of an agent that lives outside: the gate is withdrawn when its program is not heard of for so long, "
+            "unless it said that it goes away meanwhile. “00:10:00” is ten minutes. Empty: the gate stays."
+        ),
     )
     hourly = models.PositiveIntegerField(
-        "gates an hour",
+        _("gates an hour"),
         default=HOURLY,
         db_default=HOURLY,
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="So many gates one agent may open in the team within an hour. A program elsewhere is told when to "
-        "come again (429); a run of an agent of this server waits. Empty: no limit.",
+        help_text=_(
+            "So many gates one agent may open in the team within an hour. A program elsewhere is told when to "
+            "come again (429); a run of an agent of this server waits. Empty: no limit."
+        ),
     )
     pause = models.DurationField(
-        "pause before a third attempt",
+        _("pause before a third attempt"),
         default=PAUSE,
         db_default=PAUSE,
         null=True,
         blank=True,
-        help_text="What was rejected twice, the agent may ask again only so long after the last rejection. What a "
-        "person sent back is asked at once. Empty: no pause.",
+        help_text=_(
+            "What was rejected twice, the agent may ask again only so long after the last rejection. What a "
+            "person sent back is asked at once. Empty: no pause."
+        ),
     )
     created_at = models.DateTimeField(db_default=Now())
 

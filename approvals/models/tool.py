@@ -9,6 +9,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
@@ -46,27 +47,32 @@ class Tool(models.Model):
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="tools")
     name = models.CharField(
         max_length=100,
-        validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", "Write plain letters, digits and . : _ -")],
-        help_text="As agents name it, such as bank.wire. A name that the team has already gets its next version.",
+        validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", _("Write plain letters, digits and . : _ -"))],
+        help_text=_("As agents name it, such as bank.wire. A name that the team has already gets its next version."),
     )
     version = models.PositiveIntegerField(default=1)
-    title = models.CharField(max_length=200, help_text="What it does, as reviewers read it, such as “Wire money”.")
+    title = models.CharField(max_length=200, help_text=_("What it does, as reviewers read it, such as “Wire money”."))
     schema: models.JSONField[Schema, Schema] = models.JSONField("arguments")  # checked by approvals.tools.schemas
     pinned: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     risk = models.CharField(
         max_length=8,
         choices=Gate.Risk.choices,
         default=Gate.Risk.HIGH,
-        help_text="What is asked under this tool is of this risk at least. Whoever asks can say more, and never less.",
+        help_text=_(
+            "What is asked under this tool is of this risk at least. Whoever asks can say more, and never less."
+        ),
     )
-    irreversible = models.BooleanField("cannot be undone", default=False)
+    irreversible = models.BooleanField(_("cannot be undone"), default=False)
     undo = models.CharField(
-        "undone by", max_length=100, blank=True, help_text="What takes it back, as reviewers read it. Empty: unknown."
+        _("undone by"),
+        max_length=100,
+        blank=True,
+        help_text=_("What takes it back, as reviewers read it. Empty: unknown."),
     )
     used = models.BooleanField(
-        "in use",
+        _("in use"),
         default=True,
-        help_text="Off: from this version on the tool counts as one that nobody registered.",
+        help_text=_("Off: from this version on the tool counts as one that nobody registered."),
     )
     created_at = models.DateTimeField(db_default=Now())
 

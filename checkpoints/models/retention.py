@@ -11,6 +11,7 @@ from typing import Any
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
+from django.utils.translation import gettext_lazy as _
 
 DEFAULT = "default"  # how the policy of all other agents is called
 
@@ -36,44 +37,49 @@ class RetentionPolicy(models.Model):
         max_length=100,
         default="",
         blank=True,
-        help_text="The agent's name. Empty: every agent that has no policy of its own.",
+        help_text=_("The agent's name. Empty: every agent that has no policy of its own."),
     )
     version = models.IntegerField()
     keep_days = models.PositiveIntegerField(
-        "keep by age",
+        _("keep by age"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Days. A checkpoint younger than this stays. Empty: age keeps nothing.",
+        help_text=_("Days. A checkpoint younger than this stays. Empty: age keeps nothing."),
     )
     keep_last = models.PositiveIntegerField(
-        "keep by count",
+        _("keep by count"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="That many of a run's newest checkpoints stay, on all its branches together. "
-        "Empty: count keeps nothing.",
+        help_text=_(
+            "That many of a run's newest checkpoints stay, on all its branches together. Empty: count keeps nothing."
+        ),
     )
     keep_gates = models.BooleanField(
-        "keep gates", default=True, help_text="The state that people were shown when the run asked."
+        _("keep gates"), default=True, help_text=_("The state that people were shown when the run asked.")
     )
     keep_decisions = models.BooleanField(
-        "keep decisions", default=True, help_text="The checkpoint that carries what came of it, and the first one."
+        _("keep decisions"),
+        default=True,
+        help_text=_("The checkpoint that carries what came of it, and the first one."),
     )
     keep_finals = models.BooleanField(
-        "keep finals", default=True, help_text="The last checkpoint of every branch. A run's newest stays in any case."
+        _("keep finals"),
+        default=True,
+        help_text=_("The last checkpoint of every branch. A run's newest stays in any case."),
     )
     enabled = models.BooleanField(
-        "prune by this",
+        _("prune by this"),
         default=True,
-        help_text="Off: nothing of these runs is removed, neither at night nor by hand.",
+        help_text=_("Off: nothing of these runs is removed, neither at night nor by hand."),
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RetentionPolicyQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "retention policies"
+        verbose_name_plural = _("retention policies")
         constraints = [models.UniqueConstraint(fields=["agent", "version"], name="retention_version_is_written_once")]
         permissions = [("prune_checkpoints", "May remove checkpoints by a retention policy")]
 
@@ -109,12 +115,12 @@ class Prune(models.Model):
 
     class Status(models.TextChoices):
         # looking -> shown | dropped; shown -> applying | dropped; applying -> done | stopped
-        LOOKING = "looking", "Looking"
-        SHOWN = "shown", "Dry run"
-        APPLYING = "applying", "Pruning"
-        DONE = "done", "Done"
-        STOPPED = "stopped", "Stopped"
-        DROPPED = "dropped", "Not applied"
+        LOOKING = "looking", _("Looking")
+        SHOWN = "shown", _("Dry run")
+        APPLYING = "applying", _("Pruning")
+        DONE = "done", _("Done")
+        STOPPED = "stopped", _("Stopped")
+        DROPPED = "dropped", _("Not applied")
 
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.LOOKING)
     at = models.DateTimeField()  # ages count up to here; the database's clock

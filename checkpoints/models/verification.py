@@ -8,6 +8,7 @@ from typing import Any
 from django.db import IntegrityError, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -43,9 +44,9 @@ class Verification(models.Model):
 
     class Status(models.TextChoices):
         # underway -> passed | failed
-        UNDERWAY = "underway", "Under way"
-        PASSED = "passed", "Passed"
-        FAILED = "failed", "Failed"
+        UNDERWAY = "underway", _("Under way")
+        PASSED = "passed", _("Passed")
+        FAILED = "failed", _("Failed")
 
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.UNDERWAY)
     by = models.CharField(max_length=120)  # an actor, and what people call them
