@@ -9,42 +9,44 @@ from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 # By section, the tables in the order in which they are listed, each with what it is for.
-SECTIONS: dict[str, dict[str, str]] = {
+SECTIONS: dict[str, dict[str, str | Promise]] = {
     "People": {
-        "auth.user": "Who signs in, and what each may do.",
-        "auth.group": "Who works together, and what members may do.",
+        "auth.user": _("Who signs in, and what each may do."),
+        "auth.group": _("Who works together, and what members may do."),
     },
     "Policies": {
-        "approvals.policy": "Who must approve, how many of them, and by when.",
-        "approvals.tool": "How what is asked under a tool is shown, and what it has to fit.",
+        "approvals.policy": _("Who must approve, how many of them, and by when."),
+        "approvals.tool": _("How what is asked under a tool is shown, and what it has to fit."),
     },
     "Retention": {
-        "checkpoints.retentionpolicy": "Which checkpoints are kept, and for how long.",
-        "checkpoints.prune": "Dry runs, and what was deleted.",
-        "checkpoints.hold": "Runs and checkpoints that must not be deleted, set by people.",
-        "checkpoints.technicalhold": "What open gates, forks, names and unsettled effects keep.",
+        "checkpoints.retentionpolicy": _("Which checkpoints are kept, and for how long."),
+        "checkpoints.prune": _("Dry runs, and what was deleted."),
+        "checkpoints.hold": _("Runs and checkpoints that must not be deleted, set by people."),
+        "checkpoints.technicalhold": _("What open gates, forks, names and unsettled effects keep."),
     },
     "Integrations": {
-        "approvals.webhook": "Addresses that are told when a gate opens or closes.",
-        "approvals.delivery": "Each message to a webhook, and whether it arrived.",
-        "agents.token": "API tokens of people and agents.",
+        "approvals.webhook": _("Addresses that are told when a gate opens or closes."),
+        "approvals.delivery": _("Each message to a webhook, and whether it arrived."),
+        "agents.token": _("API tokens of people and agents."),
     },
     "Records": {
-        "checkpoints.run": "One execution of an agent each.",
-        "approvals.gate": "What people were asked.",
-        "approvals.decision": "What each reviewer said.",
-        "approvals.outcome": "How each gate ended.",
-        "approvals.proposal": "Each version of what was asked.",
-        "approvals.grant": "Each right to perform an effect.",
-        "agents.effect": "What agents did outside, and what became of it.",
-        "agents.failure": "Attempts of steps that failed.",
-        "checkpoints.checkpoint": "Each saved state, without its content.",
-        "checkpoints.plan": "The versions of each agent.",
-        "checkpoints.event": "What happened, as stored.",
-        "checkpoints.seal": "What reveals a changed event.",
-        "checkpoints.verification": "Each check of the seals.",
+        "checkpoints.run": _("One execution of an agent each."),
+        "approvals.gate": _("What people were asked."),
+        "approvals.decision": _("What each reviewer said."),
+        "approvals.outcome": _("How each gate ended."),
+        "approvals.proposal": _("Each version of what was asked."),
+        "approvals.grant": _("Each right to perform an effect."),
+        "agents.effect": _("What agents did outside, and what became of it."),
+        "agents.failure": _("Attempts of steps that failed."),
+        "checkpoints.checkpoint": _("Each saved state, without its content."),
+        "checkpoints.plan": _("The versions of each agent."),
+        "checkpoints.event": _("What happened, as stored."),
+        "checkpoints.seal": _("What reveals a changed event."),
+        "checkpoints.verification": _("Each check of the seals."),
     },
 }
 ELSE = "Records"  # where a table is listed that is not named above
@@ -53,8 +55,8 @@ ELSE = "Records"  # where a table is listed that is not named above
 class Site(AdminSite):
     """Holdpoint's administration."""
 
-    site_header = site_title = "Holdpoint administration"
-    index_title = "Administration"
+    site_header = site_title = _("Holdpoint administration")
+    index_title = _("Administration")
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Redirect to the one sign-in, whose attempts are counted: Django's own would let passwords be guessed."""

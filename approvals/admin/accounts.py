@@ -16,6 +16,8 @@ from django.db import models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.policy import step_up
 from checkpoints import actors
@@ -52,8 +54,11 @@ class AccountForm(ChangeForm):
     """Who somebody is, and what they may do besides what their teams let them."""
 
     may = Boxes(
-        label="May also",
-        choices=[("In their teams", list(IN_TEAMS.items())), ("Everywhere, as staff", list(EVERYWHERE.items()))],
+        label=gettext_lazy("May also"),
+        choices=[
+            (gettext_lazy("In their teams"), list(IN_TEAMS.items())),
+            (gettext_lazy("Everywhere, as staff"), list(EVERYWHERE.items())),
+        ],
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -74,9 +79,9 @@ class AccountAdmin(Told, Accounts):
     filter_horizontal = ("groups",)
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        ("Who it is", {"fields": ("first_name", "last_name", "email")}),
-        ("Teams and extra permissions", {"fields": ("groups", "may")}),
-        ("The administration", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        (gettext_lazy("Who it is"), {"fields": ("first_name", "last_name", "email")}),
+        (gettext_lazy("Teams and extra permissions"), {"fields": ("groups", "may")}),
+        (gettext_lazy("The administration"), {"fields": ("is_active", "is_staff", "is_superuser")}),
         ("When", {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ("last_login", "date_joined")
@@ -97,7 +102,7 @@ class AccountAdmin(Told, Accounts):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A group is called a team here as everywhere."""
         if db_field.name == "groups":
-            kwargs |= {"label": "Teams", "help_text": "Members inherit the team's permissions."}
+            kwargs |= {"label": _("Teams"), "help_text": _("Members inherit the team's permissions.")}
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -106,7 +111,7 @@ class AccountAdmin(Told, Accounts):
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
 
-    @admin.display(description="May also")
+    @admin.display(description=gettext_lazy("May also"))
     def may(self, user: User) -> str:
         """What somebody may do besides what their teams let them, in words."""
         return words(held(user.user_permissions), OFFERED)
@@ -173,7 +178,7 @@ def _to_the_password(request: HttpRequest) -> HttpResponse | None:
     """Where the password is asked for again; None where it was given lately. Nothing that was posted is kept."""
     user = request.user
     if not isinstance(user, User) or not user.has_usable_password():
-        raise PermissionDenied("Your account has no password to give again.")
+        raise PermissionDenied(_("Your account has no password to give again."))
     if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
         return None
     return redirect(step_up.address(request.get_full_path()))

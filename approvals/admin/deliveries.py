@@ -10,6 +10,8 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.models import Delivery, Webhook
 from checkpoints import actors
@@ -43,22 +45,22 @@ class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
     list_filter = (OfWebhook, "status", since("created_at"))
     list_select_related = ("webhook",)
     search_fields = ("message",)
-    search_help_text = "A message's id, or gate:42"
+    search_help_text = gettext_lazy("A message's id, or gate:42")
     readonly_fields = ("page", "last", "said")
     change_form_template = "admin/approvals/delivery/change_form.html"
     page = shown("gate", "gate", "gate_id")
 
-    @admin.display(description="To")
+    @admin.display(description=gettext_lazy("To"))
     def to(self, delivery: Delivery) -> str:
         """The webhook's host."""
         return delivery.webhook.host
 
-    @admin.display(description="Result")
+    @admin.display(description=gettext_lazy("Result"))
     def last(self, delivery: Delivery) -> str:
         """In words."""
         return delivery.why or "-"
 
-    @admin.display(description="The message")
+    @admin.display(description=gettext_lazy("The message"))
     def said(self, delivery: Delivery) -> str:
         """Its body; it is sent without the spaces."""
         return json.dumps(json.loads(bytes(delivery.body)), indent=2)
@@ -96,9 +98,9 @@ class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
             return HttpResponse(status=405, headers={"Allow": "POST"})
         found = get_object_or_404(self.get_queryset(request).select_related("webhook"), pk=delivery)
         if found.send_again(by=actors.of_user(request.user)):
-            messages.success(request, "It is sent again, under the same id.")
+            messages.success(request, _("It is sent again, under the same id."))
         else:
-            messages.warning(request, "It is being sent as it is, or its webhook is not enabled.")
+            messages.warning(request, _("It is being sent as it is, or its webhook is not enabled."))
         return redirect("admin:approvals_delivery_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

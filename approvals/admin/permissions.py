@@ -10,28 +10,30 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import Permission
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 # By permission, what it allows in the teams of whoever holds it. docs/operations.md, "People", tells more.
-IN_TEAMS = {
-    "checkpoints.view_run": "read the team's runs, their states and events",
-    "checkpoints.start_run": "start runs",
-    "checkpoints.rewind_run": "rewind, edit, fork and cancel runs, and undo what they left behind",
-    "approvals.reveal_secret": "see secrets of the team's runs, one at a time",
-    "approvals.decide_gate": "decide at the gates of policies that name the team",
-    "approvals.manage_webhooks": "manage the team's webhooks",
-    "checkpoints.view_audit": "see the team's audit, have the seals verified, and export",
-    "checkpoints.erase_text": "erase what people wrote from the audit",
+IN_TEAMS: dict[str, str | Promise] = {
+    "checkpoints.view_run": _("read the team's runs, their states and events"),
+    "checkpoints.start_run": _("start runs"),
+    "checkpoints.rewind_run": _("rewind, edit, fork and cancel runs, and undo what they left behind"),
+    "approvals.reveal_secret": _("see secrets of the team's runs, one at a time"),
+    "approvals.decide_gate": _("decide at the gates of policies that name the team"),
+    "approvals.manage_webhooks": _("manage the team's webhooks"),
+    "checkpoints.view_audit": _("see the team's audit, have the seals verified, and export"),
+    "checkpoints.erase_text": _("erase what people wrote from the audit"),
 }
 # For staff: what it allows for every team, in the administration.
-EVERYWHERE = {
-    "checkpoints.view_event": "see the history and the audit of every team",
-    "approvals.change_policy": "write policies",
-    "approvals.change_tool": "register tools",
-    "checkpoints.change_retentionpolicy": "write retention policies (with the history of every team)",
-    "checkpoints.prune_checkpoints": "delete checkpoints by a retention policy (with the history of every team)",
-    "checkpoints.set_legal_hold": "set and free legal holds (with the history of every team)",
-    "agents.change_token": "revoke anybody's tokens (with the history of every team)",
-    "auth.change_user": "see accounts and switch them off",
+EVERYWHERE: dict[str, str | Promise] = {
+    "checkpoints.view_event": _("see the history and the audit of every team"),
+    "approvals.change_policy": _("write policies"),
+    "approvals.change_tool": _("register tools"),
+    "checkpoints.change_retentionpolicy": _("write retention policies (with the history of every team)"),
+    "checkpoints.prune_checkpoints": _("delete checkpoints by a retention policy (with the history of every team)"),
+    "checkpoints.set_legal_hold": _("set and free legal holds (with the history of every team)"),
+    "agents.change_token": _("revoke anybody's tokens (with the history of every team)"),
+    "auth.change_user": _("see accounts and switch them off"),
 }
 TOGETHER = {
     "approvals.change_policy": ("approvals.add_policy",),
@@ -62,7 +64,7 @@ def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
     return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
 
 
-def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) -> None:
+def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str | Promise]) -> None:
     """Give what was ticked and take what was unticked; a box that is as it was changes nothing."""
     before, after = set(ticked(held(permissions), offered)), set(wanted)
     permissions.remove(*_rows(before - after))
@@ -75,6 +77,6 @@ def _rows(names: Iterable[str]) -> list[Permission]:
     return [each for each in found.select_related("content_type") if named(each) in every]
 
 
-def words(names: set[str], offered: Mapping[str, str]) -> str:
+def words(names: set[str], offered: Mapping[str, str | Promise]) -> str:
     """What is held, of what is offered, as one sentence's end."""
-    return "; ".join(offered[name] for name in offered if name in ticked(names, offered)) or "nothing"
+    return "; ".join(str(offered[name]) for name in offered if name in ticked(names, offered)) or "nothing"

@@ -14,6 +14,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
 from approvals.policy import enough_reviewers, policy_versions
@@ -36,22 +39,30 @@ class PolicyForm(PolicyModelForm):
 
     deadline = Duration(
         least=SHORTEST,
-        too_short="That is less than a minute, too short for anybody to decide.",
-        help_text=f"{HOW} Empty: no deadline.",
+        too_short=gettext_lazy("That is less than a minute, too short for anybody to decide."),
+        help_text=format_lazy("{} {}", HOW, gettext_lazy("Empty: no deadline.")),
     )
     withdraw_after = Duration(
         least=PATIENCE,
-        too_short="A program is heard of once a minute: write 2 min or more.",
-        label="Withdraw if the external agent is offline for",
-        help_text="Applies to external agents that have not announced a pause. For example 10 min. Empty: never.",
+        too_short=gettext_lazy("A program is heard of once a minute: write 2 min or more."),
+        label=gettext_lazy("Withdraw if the external agent is offline for"),
+        help_text=gettext_lazy(
+            "Applies to external agents that have not announced a pause. For example 10 min. Empty: never."
+        ),
     )
 
     pause = Duration(
         least=SHORTEST,
-        too_short="That is less than a minute, too short to make a difference.",
-        label="Pause before a third attempt",
-        help_text=f"{HOW} What was rejected twice may be asked again only so long after the last rejection; what a "
-        "person sent back, at once. Empty: no pause.",
+        too_short=gettext_lazy("That is less than a minute, too short to make a difference."),
+        label=gettext_lazy("Pause before a third attempt"),
+        help_text=format_lazy(
+            "{} {}",
+            HOW,
+            gettext_lazy(
+                "An agent that was rejected twice waits this long after the last rejection before it asks the same "
+                "again. What a person sent back may be asked at once. Empty: no pause."
+            ),
+        ),
     )
 
     class Meta:
@@ -73,22 +84,30 @@ class PolicyForm(PolicyModelForm):
             "pause",
         )
         labels = {
-            "groups": "Decided by",
-            "quorum": "People who must agree",
-            "separation": "Requester cannot approve (four-eyes)",
-            "step_up": "Require password",
-            "on_expiry": "After the deadline",
-            "hourly": "Gates an hour",
+            "groups": gettext_lazy("Decided by"),
+            "quorum": gettext_lazy("People who must agree"),
+            "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
+            "step_up": gettext_lazy("Require password"),
+            "on_expiry": gettext_lazy("After the deadline"),
+            "hourly": gettext_lazy("Gates an hour"),
         }
         help_texts = {
-            "name": "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
-            "that the team has already gets its next version.",
-            "groups": "The teams whose members may decide. None chosen: the policy's own team.",
-            "quorum": "So many different people have to agree on the same version of what is asked.",
-            "separation": "Whoever started a run, or owns the token that did or that asks, cannot approve its gates.",
-            "hourly": "So many gates one agent may open in the team within an hour. A program elsewhere that asks more "
-            "is told when to come again; a run of an agent of this server waits in the queue. Empty: no limit.",
-            "step_up": "Each approval takes the reviewer's password again. API tokens cannot approve then.",
+            "name": gettext_lazy(
+                "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
+                "that the team has already gets its next version."
+            ),
+            "groups": gettext_lazy("The teams whose members may decide. None chosen: the policy's own team."),
+            "quorum": gettext_lazy("So many different people have to agree on the same version of what is asked."),
+            "separation": gettext_lazy(
+                "Whoever started a run, or owns the token that did or that asks, cannot approve its gates."
+            ),
+            "hourly": gettext_lazy(
+                "So many gates one agent may open in the team within an hour. A program elsewhere that asks more "
+                "is told when to come again; a run of an agent of this server waits in the queue. Empty: no limit."
+            ),
+            "step_up": gettext_lazy(
+                "Each approval takes the reviewer's password again. API tokens cannot approve then."
+            ),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -134,7 +153,7 @@ class PolicyAdmin(Versioned, OfPolicy):
     ordering = ("team__name", "name", "-version")
     sortable_by = ()
     filter_horizontal = ("groups",)
-    COUNTS = "What counts for new gates is {}."
+    COUNTS = gettext_lazy("What counts for new gates is {}.")
     form = PolicyForm
     fields = PolicyForm.Meta.fields
     actions = None
@@ -143,36 +162,36 @@ class PolicyAdmin(Versioned, OfPolicy):
         """With the groups that decide, read at once."""
         return super().get_queryset(request).prefetch_related("reviewing")
 
-    @admin.display(description="Decided by")
+    @admin.display(description=gettext_lazy("Decided by"))
     def reviewing(self, policy: Policy) -> str:
         """The groups whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
 
-    @admin.display(description="Approvals")
+    @admin.display(description=gettext_lazy("Approvals"))
     def needed(self, policy: Policy) -> int:
         """How many people must agree."""
         return policy.quorum
 
-    @admin.display(description="Four-eyes", boolean=True)
+    @admin.display(description=gettext_lazy("Four-eyes"), boolean=True)
     def four_eyes(self, policy: Policy) -> bool:
         """Whether whoever asks cannot approve."""
         return policy.separation
 
-    @admin.display(description="Password", boolean=True)
+    @admin.display(description=gettext_lazy("Password"), boolean=True)
     def password(self, policy: Policy) -> bool:
         """Whether each approval takes the password again."""
         return policy.step_up
 
-    @admin.display(description="Whole state", boolean=True)
+    @admin.display(description=gettext_lazy("Whole state"), boolean=True)
     def state_edits(self, policy: Policy) -> bool:
         """Whether the whole state may be edited."""
         return policy.whole_state
 
-    @admin.display(description="May decide now")
+    @admin.display(description=gettext_lazy("May decide now"))
     def may_decide(self, policy: Policy) -> str:
         """How many people, and whether the quorum can be met by them."""
         people: int = getattr(policy, "people", 0)
-        return f"{people}, too few" if people < policy.quorum else str(people)
+        return _("%(people)s, too few") % {"people": people} if people < policy.quorum else str(people)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """With how many people may decide by each of the page's policies."""
@@ -185,17 +204,17 @@ class PolicyAdmin(Versioned, OfPolicy):
         page.result_list = policies
         return page
 
-    @admin.display(description="Deadline")
+    @admin.display(description=gettext_lazy("Deadline"))
     def within(self, policy: Policy) -> str:
         """How long its gates wait for an answer."""
         return "none" if policy.deadline is None else spelled(policy.deadline)
 
-    @admin.display(description="Then")
+    @admin.display(description=gettext_lazy("Then"))
     def then(self, policy: Policy) -> str:
         """What happens when it has passed, in the word before the explanation."""
         return "-" if policy.deadline is None else str(policy.on_expiry)
 
-    @admin.display(description="Gates")
+    @admin.display(description=gettext_lazy("Gates"))
     def gates(self, policy: Policy) -> SafeString:
         """Those that were opened under this version."""
         address = reverse("admin:approvals_gate_changelist")

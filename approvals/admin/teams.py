@@ -18,6 +18,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
@@ -41,7 +42,7 @@ admin.site.unregister(Group)
 class TeamForm(TeamModelForm):
     """A team's name and what its members may do."""
 
-    may = Boxes(choices=list(IN_TEAMS.items()), label="Members may")
+    may = Boxes(choices=list(IN_TEAMS.items()), label=_("Members may"))
 
     class Meta:
         model = Group
@@ -93,7 +94,7 @@ class TeamAdmin(Told, GroupAdmin):
     def people(self, team: Group) -> int:
         return int(getattr(team, "people_count", 0))
 
-    @admin.display(description="members may")
+    @admin.display(description=_("members may"))
     def allowed(self, team: Group) -> str:
         there = {named(each) for each in team.permissions.all()}  # read with the list
         return words(there, IN_TEAMS)

@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy
 
 from approvals.models import Tool
 from approvals.schema import walk
@@ -25,6 +26,7 @@ else:  # at run time Django's classes take no parameter
     OfTool = admin.ModelAdmin
     ToolModelForm = forms.ModelForm
 
+MONO = "vLargeTextField mono"  # not translated: classes
 EXAMPLE = """{
   "type": "object",
   "properties": {
@@ -39,24 +41,28 @@ class ToolForm(ToolModelForm):
     """What a version says: its schema as JSON, its labels and pins a line each."""
 
     schema = forms.CharField(
-        label="Arguments",
-        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "vLargeTextField mono"}),
+        label=gettext_lazy("Arguments"),
+        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": MONO}),
         initial=EXAMPLE,
-        help_text="The JSON Schema of the arguments. What does not fit it is refused, in a request and in an edit. "
-        "Arguments that it does not name are refused too, unless it says “additionalProperties”. A value that people "
-        "read by another name: “oneOf” with “const” and “title”; they see both.",
+        help_text=gettext_lazy(
+            "The JSON Schema of the arguments. What does not fit it is refused, in a request and in an edit. "
+            "Arguments that it does not name are refused too, unless it says “additionalProperties”. A value that "
+            "people read by another name: “oneOf” with “const” and “title”; they see both."
+        ),
     )
     labels = forms.CharField(
-        label="Labels",
+        label=gettext_lazy("Labels"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
-        help_text="What reviewers read, a line for each argument: “/amount: Amount (EUR)”. Without one, its name.",
+        help_text=gettext_lazy(
+            "What reviewers read, a line for each argument: “/amount: Amount (EUR)”. Without one, its name."
+        ),
     )
     pinned = forms.CharField(
-        label="Pinned",
+        label=gettext_lazy("Pinned"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text="Arguments that are shown first and never folded, a line each: “/amount”.",
+        help_text=gettext_lazy("Arguments that are shown first and never folded, a line each: “/amount”."),
     )
 
     class Meta:
@@ -77,8 +83,10 @@ class ToolForm(ToolModelForm):
         try:
             schema = canonical_json.parse(self.cleaned_data["schema"])
         except ValueRefused as refused:
-            place = f" at {refused.pointer}" if refused.pointer else ""
-            raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused
+            place = (gettext(" at %(pointer)s") % {"pointer": refused.pointer}) if refused.pointer else ""
+            raise forms.ValidationError(
+                gettext("Write JSON: %(reason)s%(place)s.") % {"reason": refused.reason, "place": place}
+            ) from refused
         if wrong := schemas.fault(schema):
             raise forms.ValidationError(wrong)
         closed: dict[str, Any] = schemas.closed(schema)
@@ -90,7 +98,9 @@ class ToolForm(ToolModelForm):
         for line in self.cleaned_data["labels"].splitlines():
             place, said, label = line.partition(":")
             if line.strip() and not (said and label.strip()):
-                raise forms.ValidationError(f"Write a pointer, a colon and a label, as in “/amount: Amount”: {line}")
+                raise forms.ValidationError(
+                    gettext("Write a pointer, a colon and a label, as in “/amount: Amount”: %(line)s") % {"line": line}
+                )
             if line.strip():
                 found[place.strip()] = label.strip()[: schemas.LABEL]
         return found
@@ -110,13 +120,13 @@ class ToolForm(ToolModelForm):
             known = {place for place, _ in walk.places(schema)}
             for place in said.get("labels") or ():
                 if place not in known:
-                    self.add_error("labels", f"The schema writes out no argument {place}.")
+                    self.add_error("labels", gettext("The schema writes out no argument %(place)s.") % {"place": place})
             for place in said.get("pinned") or ():
                 if not schemas.knows(schema, place):
-                    self.add_error("pinned", f"The schema has no argument {place}.")
+                    self.add_error("pinned", gettext("The schema has no argument %(place)s.") % {"place": place})
             said["schema"] = schemas.labelled(schema, said.get("labels") or {})
         if said.get("irreversible") and said.get("undo"):
-            self.add_error("undo", "Leave this empty: you say that it cannot be undone.")
+            self.add_error("undo", gettext("Leave this empty: you say that it cannot be undone."))
         return said
 
     def _refuse_old(self) -> None:
@@ -135,12 +145,12 @@ class ToolAdmin(Versioned, OfTool):
     search_fields = ("name", "title", "team__name")
     ordering = ("team__name", "name", "-version")
     sortable_by = ()
-    COUNTS = "What counts for new gates is {}."
+    COUNTS = gettext_lazy("What counts for new gates is {}.")
     form = ToolForm
     fields = ToolForm.Meta.fields
     actions = None
 
-    @admin.display(description="Pinned")
+    @admin.display(description=gettext_lazy("Pinned"))
     def pins(self, tool: Tool) -> str:
         """The pointers of what is shown first."""
         return ", ".join(tool.pinned) or "none"

@@ -16,6 +16,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION
@@ -76,9 +78,9 @@ class WebhookForm(WebhookModelForm):
         fields = ("team", "agent", "url", "purpose")
         labels = {"url": "Address", "agent": "Agent"}
         help_texts = {
-            "agent": "An agent's name, to hear of its gates alone. Empty: all of the team's.",
-            "url": "Where messages are sent, by POST: https://hooks.example.com/holdpoint.",
-            "purpose": "What it is for, in your words.",
+            "agent": gettext_lazy("An agent's name, to hear of its gates alone. Empty: all of the team's."),
+            "url": gettext_lazy("Where messages are sent, by POST: https://hooks.example.com/holdpoint."),
+            "purpose": gettext_lazy("What it is for, in your words."),
         }
         widgets = {"url": forms.TextInput(attrs={"size": 60, "type": "url", "autocomplete": "off"})}
 
@@ -128,35 +130,35 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
-    deliveries = listed("approvals_delivery", "delivery log", webhook="pk")
+    deliveries = listed("approvals_delivery", gettext_lazy("delivery log"), webhook="pk")
 
-    @admin.display(description="Host")
+    @admin.display(description=gettext_lazy("Host"))
     def host_of(self, webhook: Webhook) -> str:
         """Without what may be secret in the rest of the address."""
         return webhook.host
 
-    @admin.display(description="Agent")
+    @admin.display(description=gettext_lazy("Agent"))
     def about(self, webhook: Webhook) -> str:
         """Whose gates it hears of."""
         return webhook.agent or "all"
 
-    @admin.display(description="Status")
+    @admin.display(description=gettext_lazy("Status"))
     def in_short(self, webhook: Webhook) -> str:
         """With the reason in a word, where it is disabled."""
         return f"{webhook.status}, {webhook.reason.replace('_', ' ')}" if webhook.reason else webhook.status
 
-    @admin.display(description="Status")
+    @admin.display(description=gettext_lazy("Status"))
     def state(self, webhook: Webhook) -> str:
         """With the reason, where it is disabled."""
         why = f": {webhook.get_reason_display()}" if webhook.reason else ""
         return f"{webhook.get_status_display()}{why}"
 
-    @admin.display(description="Made by")
+    @admin.display(description=gettext_lazy("Made by"))
     def made_by(self, webhook: Webhook) -> str:
         """Whoever made it."""
         return webhook.by_name or webhook.by
 
-    @admin.display(description="Also signed with the secret before, until")
+    @admin.display(description=gettext_lazy("Also signed with the secret before, until"))
     def overlap(self, webhook: Webhook) -> Any:
         """After a rotation."""
         return webhook.former_until or "-"
@@ -251,7 +253,7 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
 
     def _secret(self, request: HttpRequest, webhook: Webhook, secret: str) -> HttpResponse:
         context = {
-            **self.admin_site.each_context(request), "opts": self.opts, "title": "The webhook's secret",
+            **self.admin_site.each_context(request), "opts": self.opts, "title": _("The webhook's secret"),
             "webhook": webhook, "secret": secret,
         }  # fmt: skip
         return TemplateResponse(request, "admin/approvals/webhook/secret.html", context)
@@ -259,17 +261,20 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
 
 def _disable(webhook: Webhook, by: Actor) -> str:
     done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
-    return "Disabled. Queued messages are kept." if done else "It was not enabled."
+    return _("Disabled. Queued messages are kept.") if done else _("It was not enabled.")
 
 
 def _enable(webhook: Webhook, by: Actor) -> str:
-    return "Enabled. Queued messages are sent now." if webhook.enable(by=by) else "It was not disabled."
+    return _("Enabled. Queued messages are sent now.") if webhook.enable(by=by) else _("It was not disabled.")
 
 
 def _remove(webhook: Webhook, by: Actor) -> str:
-    return f"The webhook to {webhook.host} is removed." if webhook.remove(by=by) else "It was removed before."
+    done = webhook.remove(by=by)
+    return _("The webhook to %(host)s is removed.") % {"host": webhook.host} if done else _("It was removed before.")
 
 
 def _test(webhook: Webhook, by: Actor) -> str:
     made = outbox.test(webhook, by=by)
-    return f"Test message {made.message} is on its way: see the delivery log." if made else "It is not enabled."
+    if made is None:
+        return _("It is not enabled.")
+    return _("Test message %(message)s is on its way: see the delivery log.") % {"message": made.message}

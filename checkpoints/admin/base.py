@@ -17,9 +17,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import cached_property
+from django.utils.functional import Promise, cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from checkpoints.access.permissions import everywhere
 from checkpoints.postgresql.capped_count import capped
@@ -96,15 +97,15 @@ class Since(admin.SimpleListFilter):
     parameter_name = "since"
     column = "created_at"
     SPANS = (
-        ("1h", "the last hour", 1),
-        ("1d", "the last day", 24),
-        ("7d", "the last 7 days", 168),
-        ("30d", "the last 30 days", 720),
+        ("1h", gettext_lazy("the last hour"), 1),
+        ("1d", gettext_lazy("the last day"), 24),
+        ("7d", gettext_lazy("the last 7 days"), 168),
+        ("30d", gettext_lazy("the last 30 days"), 720),
     )
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the choices."""
-        return [(name, label) for name, label, _ in self.SPANS]
+        return [(name, str(label)) for name, label, _ in self.SPANS]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows since the time that was chosen."""
@@ -118,7 +119,7 @@ def since(column: str) -> type[Since]:
     return type("Since", (Since,), {"column": column})
 
 
-def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
+def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:
     """Make a column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
 
     @admin.display(description=label)

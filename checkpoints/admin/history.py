@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from checkpoints.audit import reading
 from checkpoints.audit.filters import query_of
@@ -29,15 +30,15 @@ class RunAdmin(ReadOnlyAdmin):
     list_filter = ("status", since("created_at"), "team", "plan__agent")
     list_select_related = ("team", "plan")
     search_fields = ("title",)
-    search_help_text = "R-7, a key, or the beginning of a title"
+    search_help_text = _("R-7, a key, or the beginning of a title")
     readonly_fields = ("page", "checkpoints", "gates", "effects", "events", "legal_holds", "holds")
     page = shown("run", "page")
-    checkpoints = listed("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
-    gates = listed("approvals_gate", "its gates", run__id__exact="pk")
-    effects = listed("agents_effect", "its effects", run__id__exact="pk")
-    legal_holds = listed("checkpoints_hold", "its legal holds", run__id__exact="pk")
-    holds = listed("checkpoints_technicalhold", "its technical holds", run__id__exact="pk")
-    events = listed("checkpoints_event", "its events", run_id="pk")
+    checkpoints = listed("checkpoints_checkpoint", _("its checkpoints"), run__id__exact="pk")
+    gates = listed("approvals_gate", _("its gates"), run__id__exact="pk")
+    effects = listed("agents_effect", _("its effects"), run__id__exact="pk")
+    legal_holds = listed("checkpoints_hold", _("its legal holds"), run__id__exact="pk")
+    holds = listed("checkpoints_technicalhold", _("its technical holds"), run__id__exact="pk")
+    events = listed("checkpoints_event", _("its events"), run_id="pk")
 
     @admin.display(description="run")
     def number(self, run: Run) -> str:
@@ -63,7 +64,7 @@ class CheckpointAdmin(ReadOnlyAdmin):
     list_display = ("seq", "in_run", "kind", "step", "next_step", "attempt", "at", "digest_brief", "id")
     list_filter = ("kind",)
     search_fields = ("id",)
-    search_help_text = "A checkpoint's id, or R-7 for those of a run"
+    search_help_text = _("A checkpoint's id, or R-7 for those of a run")
     readonly_fields = ("digest_brief",)
     in_run = of_run
 
@@ -94,7 +95,7 @@ class PlanAdmin(ReadOnlyAdmin):
     list_filter = ("agent",)
     search_fields = ("=agent",)
     readonly_fields = ("digest_brief", "runs")
-    runs = listed("checkpoints_run", "its runs", plan__id__exact="pk")
+    runs = listed("checkpoints_run", _("its runs"), plan__id__exact="pk")
 
     @admin.display(description="digest")
     def digest_brief(self, plan: Plan) -> str:
@@ -123,7 +124,7 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
     list_filter = (Kind, since("at"))
     search_fields = ("subject",)
-    search_help_text = "Words of a kind, a subject, a name or the data"
+    search_help_text = _("Words of a kind, a subject, a name or the data")
     readonly_fields = ("page", "said")
     in_run = of_run
 

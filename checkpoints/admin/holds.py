@@ -13,6 +13,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
@@ -29,15 +31,20 @@ else:
     OfHold, HoldModelForm = admin.ModelAdmin, forms.ModelForm
 MAY = "checkpoints.set_legal_hold"
 # What this list and its pages are called; no migration, as these are not its Meta's.
-Hold._meta.verbose_name, Hold._meta.verbose_name_plural = "legal hold", "legal holds"
+Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
 
 
 class LegalHoldForm(HoldModelForm):
     """A legal hold on a run, or on one of its checkpoints."""
 
-    run_number = forms.IntegerField(label="Run", min_value=1, help_text="The run's number: 7 for R-7.")
+    run_number = forms.IntegerField(
+        label=gettext_lazy("Run"), min_value=1, help_text=gettext_lazy("The run's number: 7 for R-7.")
+    )
     seq = forms.IntegerField(
-        label="Checkpoint", min_value=1, required=False, help_text="Its number. Empty: the whole run is held."
+        label=gettext_lazy("Checkpoint"),
+        min_value=1,
+        required=False,
+        help_text=gettext_lazy("Its number. Empty: the whole run is held."),
     )
     reason = forms.CharField(max_length=holds.LONGEST_REASON, widget=forms.Textarea(attrs={"rows": 3}))
 
@@ -51,13 +58,13 @@ class LegalHoldForm(HoldModelForm):
         run = Run.objects.filter(pk=int(said.get("run_number") or 0)).first()
         if run is None:
             if "run_number" in said:
-                self.add_error("run_number", "There is no such run.")
+                self.add_error("run_number", _("There is no such run."))
             return said
         try:
             if said.get("seq"):
                 holds.locked(run, said["seq"])
         except NoSuchCheckpoint:
-            self.add_error("seq", f"{run} has no checkpoint {said['seq']}.")
+            self.add_error("seq", _("%(run)s has no checkpoint %(number)s.") % {"run": run, "number": said["seq"]})
         except CheckpointError as gone:
             self.add_error("seq", str(gone))
         return said | {"run": run}
@@ -71,7 +78,7 @@ class Standing(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the two choices."""
-        return [("no", "still held"), ("yes", "freed")]
+        return [("no", _("still held")), ("yes", _("freed"))]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
         """Return the holds of the choice."""
@@ -87,7 +94,7 @@ class Holds(OfAllTeams, OfHold):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("reason", "=run__id")
-    search_help_text = "Words of a reason, or a run's number"
+    search_help_text = gettext_lazy("Words of a reason, or a run's number")
     list_select_related = ("run__plan",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
@@ -103,29 +110,30 @@ class Holds(OfAllTeams, OfHold):
             named=models.Subquery(name.values("reason")[:1]),
         )
 
-    @admin.display(description="Run", ordering="run")
+    @admin.display(description=gettext_lazy("Run"), ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
         """Show the run by its number, with its title: quoted where a program elsewhere gave it."""
         title = format_html("<q><bdi>{}</bdi></q>" if hold.run.plan.external else "<bdi>{}</bdi>", hold.run.title)
         return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
-    @admin.display(description="Holds")
+    @admin.display(description=gettext_lazy("Holds"))
     def about(self, hold: Hold) -> str:
         """Name a checkpoint by its number, step and name, or all of the run."""
         if hold.checkpoint is None:
-            return "the whole run"
+            return _("the whole run")
         seq, step, name = (getattr(hold, column, None) for column in ("seq", "step", "named"))
         if not seq:
-            return "a checkpoint that was deleted"
+            return _("a checkpoint that was deleted")
         called = f" “{name}”" if name and hold.kind != Hold.Kind.NAME else ""
-        return f"checkpoint {seq}{called}" + (f", after {step}" if step else "")
+        words = _("checkpoint %(number)s%(name)s, after %(step)s") if step else _("checkpoint %(number)s%(name)s")
+        return words % {"number": seq, "name": called, "step": step}
 
-    @admin.display(description="By")
+    @admin.display(description=gettext_lazy("By"))
     def made_by(self, hold: Hold) -> str:
         """Name whoever made the hold."""
         return _name(hold, hold.by)
 
-    @admin.display(description="Freed by")
+    @admin.display(description=gettext_lazy("Freed by"))
     def let_go_by(self, hold: Hold) -> str:
         """Name whoever freed the hold."""
         return _name(hold, hold.freed_by) if hold.freed_by else "-"
@@ -155,7 +163,7 @@ class Holds(OfAllTeams, OfHold):
 class Why(admin.SimpleListFilter):
     """Those that one kind of thing keeps."""
 
-    title = "what holds"
+    title = gettext_lazy("what holds")
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -229,7 +237,8 @@ class HoldAdmin(Holds):
         held = get_object_or_404(Hold.objects.select_related("run"), pk=hold, kind=Hold.Kind.LEGAL)
         with transaction.atomic():
             freed = holds.release(held, by=actors.of_user(request.user))
-        words = f"The hold on {held.run} is freed." if freed else "Somebody had freed that hold already."
+        words = _("The hold on %(run)s is freed.") % {"run": held.run}
+        words = words if freed else _("Somebody else already freed that hold.")
         messages.success(request, words) if freed else messages.warning(request, words)
         return redirect("admin:checkpoints_hold_change", held.pk)
 

@@ -9,6 +9,8 @@ from django import forms
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
@@ -30,26 +32,26 @@ class PolicyForm(PolicyModelForm):
     """What is kept. The agent has to be one that there is, and something has to be limited."""
 
     keep_days = Days(
-        label="Keep checkpoints newer than",
-        help_text="For example 90 days. Empty: no age rule.",
+        label=gettext_lazy("Keep checkpoints newer than"),
+        help_text=gettext_lazy("For example 90 days. Empty: no age rule."),
         least=timedelta(days=1),
-        too_short="The shortest age is 1 day.",
+        too_short=gettext_lazy("The shortest age is 1 day."),
     )
 
     class Meta:
         model = RetentionPolicy
         fields = ("agent", "enabled", "keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals")
         labels = {
-            "enabled": "Delete by this policy",
-            "keep_last": "Always keep the newest checkpoints of each run",
-            "keep_gates": "Keep what people were asked",
-            "keep_decisions": "Keep what was decided, and the first checkpoint",
-            "keep_finals": "Keep the end of every branch",
+            "enabled": gettext_lazy("Delete by this policy"),
+            "keep_last": gettext_lazy("Always keep the newest checkpoints of each run"),
+            "keep_gates": gettext_lazy("Keep what people were asked"),
+            "keep_decisions": gettext_lazy("Keep what was decided, and the first checkpoint"),
+            "keep_finals": gettext_lazy("Keep the end of every branch"),
         }
         help_texts = {
-            "enabled": "When off, these runs are never pruned.",
-            "keep_last": "How many, on all branches together. Empty: no limit by count.",
-            "keep_finals": "The newest checkpoint of a run is kept in any case.",
+            "enabled": gettext_lazy("When off, these runs are never pruned."),
+            "keep_last": gettext_lazy("How many, on all branches together. Empty: no limit by count."),
+            "keep_finals": gettext_lazy("The newest checkpoint of a run is kept in any case."),
         }
 
     def clean_agent(self) -> str:
@@ -60,11 +62,14 @@ class PolicyForm(PolicyModelForm):
         agent = str(self.cleaned_data["agent"]).strip()
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
         if agent and agent not in known:
-            raise forms.ValidationError(f"There is no agent of that name. Known are: {', '.join(known) or 'none'}.")
+            words = _("There is no agent of that name. Known are: %(names)s.")
+            raise forms.ValidationError(words % {"names": ", ".join(known) or _("none")})
         policies.lock(agent)
         if self.instance._state.adding and RetentionPolicy.objects.filter(agent=agent).exists():
-            whose = agent or "all agents without one of their own"
-            raise forms.ValidationError(f"There is a policy for {whose} already; change that one.")
+            whose = agent or _("all agents without one of their own")
+            raise forms.ValidationError(
+                _("There is a policy for %(whose)s already; change that one.") % {"whose": whose}
+            )
         return agent
 
     def clean(self) -> dict[str, Any]:
@@ -76,8 +81,10 @@ class PolicyForm(PolicyModelForm):
         limits = [said.get(name) for name in ("keep_days", "keep_last")]
         if said.get("enabled") and not any(limits) and not self.errors:
             raise forms.ValidationError(
-                "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything of "
-                "these runs, switch “Delete by this policy” off."
+                _(
+                    "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything "
+                    "of these runs, switch “Delete by this policy” off."
+                )
             )
         return said
 
@@ -95,13 +102,15 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
     fieldsets = (
         (None, {"fields": ("agent", "enabled")}),
         (
-            "A checkpoint stays if any of these keeps it",
+            gettext_lazy("A checkpoint stays if any of these keeps it"),
             {
                 "fields": ("keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals"),
                 "description": (
-                    "Set an age, a count, or both. Held items are never deleted (named checkpoints, open gates, "
-                    "forks' origins, unsettled effects, legal holds), nor a run's newest checkpoint, the states that "
-                    "are needed to undo effects, and what people changed."
+                    gettext_lazy(
+                        "Set an age, a count, or both. Held items are never deleted (named checkpoints, open gates, "
+                        "forks' origins, unsettled effects, legal holds), nor a run's newest checkpoint, the states "
+                        "that are needed to undo effects, and what people changed."
+                    )
                 ),
             },
         ),
@@ -111,27 +120,27 @@ class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
         """Return the version in force."""
         return newest_of(row)
 
-    @admin.display(description="Newer than", empty_value="no age rule")
-    def age(self, policy: RetentionPolicy) -> str | None:
+    @admin.display(description=gettext_lazy("Newer than"))
+    def age(self, policy: RetentionPolicy) -> str:
         """Show up to which age checkpoints are kept."""
-        return None if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
+        return _("no age rule") if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
 
-    @admin.display(description="Newest", empty_value="no limit by count")
-    def count(self, policy: RetentionPolicy) -> int | None:
+    @admin.display(description=gettext_lazy("Newest"))
+    def count(self, policy: RetentionPolicy) -> int | str:
         """Show how many of a run's newest checkpoints are kept."""
-        return policy.keep_last
+        return _("no limit by count") if policy.keep_last is None else policy.keep_last
 
-    @admin.display(description="Deletes", boolean=True)
+    @admin.display(description=gettext_lazy("Deletes"), boolean=True)
     def deletes(self, policy: RetentionPolicy) -> bool:
         """Tell whether the policy is switched on."""
         return policy.enabled
 
-    @admin.display(description="Agent")
+    @admin.display(description=gettext_lazy("Agent"))
     def whose(self, policy: RetentionPolicy) -> str:
         """Name the agent whose runs the policy is about."""
-        return policy.agent or "all others (default)"
+        return policy.agent or _("all others (default)")
 
-    @admin.display(description="Also kept")
+    @admin.display(description=gettext_lazy("Also kept"))
     def milestones(self, policy: RetentionPolicy) -> str:
         """List the kinds that stay whatever their age, beside named checkpoints."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}

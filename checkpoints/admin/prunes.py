@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors, tasks
 from checkpoints.access.permissions import everywhere
@@ -41,22 +42,22 @@ class PruneAdmin(OfAllTeams, OfPrune):
     list_per_page = 50
     show_full_result_count = False
 
-    @admin.display(description="In the dry run")
+    @admin.display(description=_("In the dry run"))
     def shown(self, prune: Prune) -> int:
         """Count the checkpoints that the dry run showed."""
         return prune.checkpoints
 
-    @admin.display(description="Deleted")
+    @admin.display(description=_("Deleted"))
     def deleted(self, prune: Prune) -> int | str:
         """Count those of them that are deleted."""
         return prune.removed if prune.started_at else "-"
 
-    @admin.display(description="Kept")
+    @admin.display(description=_("Kept"))
     def kept(self, prune: Prune) -> int | str:
         """Count those of them that are not."""
         return prune.kept_after_all if prune.started_at else "-"
 
-    @admin.display(description="Freed")
+    @admin.display(description=_("Freed"))
     def freed_(self, prune: Prune) -> str:
         """Show how many bytes that freed."""
         return filesizeformat(prune.freed) if prune.started_at else "-"

@@ -12,6 +12,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from .base import Mixed
 
@@ -24,7 +26,7 @@ class Versioned(Mixed):
     """
 
     ANEW = ("version", "created_at")  # columns that a version does not take from the one before
-    COUNTS = "What counts now is {}."
+    COUNTS = gettext_lazy("What counts now is {}.")
 
     def newest_of(self, row: Any) -> Any:
         """Return the version in force, of those of the same name."""
@@ -60,8 +62,8 @@ class Versioned(Mixed):
         """Show an older version with a message that links to the newest."""
         row = self.get_object(request, object_id)
         if row is not None and request.method != "POST" and (newest := self.newest_of(row)).pk != row.pk:
-            words = format_html("This is version {}, which is only kept for the record. ", row.version)
-            messages.info(request, words + format_html(self.COUNTS, link_to(newest)))
+            words = format_html(_("This is version {}, which is only kept for the record. "), row.version)
+            messages.info(request, words + format_html(str(self.COUNTS), link_to(newest)))
         return super().change_view(request, object_id, form_url, extra_context)
 
 
@@ -89,7 +91,7 @@ class Newest(admin.SimpleListFilter):
 def refuse_old(row: Any, newest: Any) -> None:
     """Refuse to write over a version that was not read. Raises ValidationError; hold the lock that writers take."""
     if newest.pk != row.pk:
-        words = "Nothing was saved. Version {} was written since; {} shows what it says: change that one."
+        words = _("Nothing was saved. Version {} was written since; {} shows what it says: change that one.")
         raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
 
 
