@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.errors import Invalid
@@ -25,7 +26,12 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         remarks.remark(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
     except Invalid as refusal:
         page.unsaid = request.POST.get("text", "")
-        told = {"title": "Nothing was said yet.", "said": refusal.errors[0]["message"], "tone": "stop", "icon": "warn"}
+        told = {
+            "title": _("Nothing was said yet."),
+            "said": refusal.errors[0]["message"],
+            "tone": "stop",
+            "icon": "warn",
+        }
         return show(request, page, status=422, refusal=told)
     if request.headers.get("HX-Request") == "true":
         return render(request, "approvals/remarks.html", {"page": page})

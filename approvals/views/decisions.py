@@ -9,6 +9,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -34,14 +36,14 @@ from .gates import show
 from .impacts import fill_in, typed
 from .step_up import lead
 
-NOT_SENT = "Your decision was not sent."
+NOT_SENT = gettext_lazy("Your decision was not sent.")
 TITLES = {
-    "not_allowed": "You may not decide this.",
-    "stale": "The request changed, so your decision was not sent.",
-    "already_said": "You already approved this.",
-    "invalid": "Not sent.",
-    "edit_refused": "Not sent.",
-    "second_look": "Look once more.",
+    "not_allowed": gettext_lazy("You may not decide this."),
+    "stale": gettext_lazy("The request changed, so your decision was not sent."),
+    "already_said": gettext_lazy("You already approved this."),
+    "invalid": gettext_lazy("Not sent."),
+    "edit_refused": gettext_lazy("Not sent."),
+    "second_look": gettext_lazy("Look once more."),
 }  # any other refusal: NOT_SENT
 # Any other refusal: 409.
 STATUSES = {
@@ -135,9 +137,9 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: err
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     """Return what a person is told about a refusal."""
     wrong = isinstance(refusal, errors.Rejected)
-    said = "Correct what is listed here. Your input is kept." if wrong else str(refusal)
+    said = _("Correct what is listed here. Your input is kept.") if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):
-        said = "It would do something again that was already done. Tick the box to confirm it. Your input is kept."
+        said = _("It would do something again that was already done. Tick the box to confirm it. Your input is kept.")
     title = TITLES.get(refusal.code, NOT_SENT)
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
     return {
@@ -152,7 +154,11 @@ def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:
     """List what the reader had chosen for each action, where there is no form left to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
-        {"title": provenance.named(action), "verdict": DONE.get(chosen.verdict, "not decided"), "words": chosen.words}
+        {
+            "title": provenance.named(action),
+            "verdict": DONE.get(chosen.verdict, _("not decided")),
+            "words": chosen.words,
+        }
         for action in looked_at.card.actions
         if (chosen := sent.each.get(action.id)) is not None
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -43,7 +44,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     form = form_with_files(request, gate, by=user)
     fields = kept(form, proposal_of(gate, request).card, whole_state.veil_of(gate))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
-        return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
+        return _told(request, gate_id, {"problem": _("This is too long to be kept as a draft.")}, status=413)
     looked_at = proposal_of(gate, request)
     if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate)):
         fields = {}  # kept as well: what an earlier page sent, and comes in late, must not take its place

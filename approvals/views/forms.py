@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from approvals import forms
@@ -24,7 +25,7 @@ from .files import form_with_files
 from .gates import show
 
 CHANGED = {
-    "title": "Nothing was sent yet.", "said": "What is asked changed meanwhile; what you typed is still there.",
+    "title": _("Nothing was sent yet."), "said": _("What is asked changed meanwhile; what you typed is still there."),
     "tone": "hold", "icon": "reply",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from django.db.models import F, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
@@ -24,11 +25,15 @@ from checkpoints.postgresql.capped_count import Capped
 from .access import private, reader_of
 
 SHOWN = 40
-QUEUES = ((MINE, "Mine", "inbox"), (ALL, "All visible to me", "list"), (DECIDED, "Decided", "check"))
+QUEUES = (
+    (MINE, gettext_lazy("Mine"), "inbox"),
+    (ALL, gettext_lazy("All visible to me"), "list"),
+    (DECIDED, gettext_lazy("Decided"), "check"),
+)
 EMPTY = {
-    MINE: "You are all caught up",
-    ALL: "No gate is open just now",
-    DECIDED: "Nothing has been decided yet",
+    MINE: gettext_lazy("You are all caught up"),
+    ALL: gettext_lazy("No gate is open just now"),
+    DECIDED: gettext_lazy("Nothing has been decided yet"),
 }
 SEARCHED = 200  # characters
 
@@ -104,7 +109,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
         groups = inbox.grouped(rows, now=now)
     else:
-        groups = [inbox.Group(key=DECIDED, label="Newest first", rows=rows)] if rows else []
+        groups = [inbox.Group(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
     counts = reach.counts(MINE, ALL)
     if len(found) > SHOWN and groups:
         groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups[-1], now, counts.get(asked.queue)))

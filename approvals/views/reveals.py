@@ -7,6 +7,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals.forms.texts import as_json
@@ -26,7 +27,13 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         value = reveal_secret.of_gate(gate, at, by=reader_of(request))
     except reveal_secret.NotRevealed as refusal:
         return refused(request, refusal)
-    return shown(request, at, value, back=reverse("gate", args=[gate_id]) + "#secrets", of=f"Gate {gate_id}")
+    return shown(
+        request,
+        at,
+        value,
+        back=reverse("gate", args=[gate_id]) + "#secrets",
+        of=_("Gate %(number)s") % {"number": gate_id},
+    )
 
 
 def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:
