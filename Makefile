@@ -33,7 +33,7 @@ test: browser ## test everything, on real servers, processes and a real browser
 test-long: browser ## test exhaustively: every hostile string and body, every crash, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
 
-check: ## style, types, import layers, templates, migrations in step
+check: ## style, types, import layers, words of pages, migrations in step
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)
@@ -41,6 +41,7 @@ check: ## style, types, import layers, templates, migrations in step
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates
+	@$(PY) -m tests.house.python_words
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
