@@ -122,7 +122,7 @@ def since(column: str) -> type[Since]:
 def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:
     """Make a column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
 
-    @admin.display(description=label)
+    @admin.display(description=label)  # type: ignore[arg-type]  # the stubs call a lazy string by another name
     def link(self: Any, obj: Any) -> SafeString:
         query = "&".join(f"{name}={getattr(obj, column)}" for name, column in filters.items())
         return format_html('<a href="{}?{}">{}</a>', reverse(f"admin:{model}_changelist"), query, label)

@@ -62,7 +62,7 @@ class Duration(forms.CharField):
         if span is None:
             raise forms.ValidationError(_("“%(words)s” is not a duration. %(how)s") % {"words": words, "how": HOW})
         if span < self.least:
-            raise forms.ValidationError(self.too_short)
+            raise forms.ValidationError(str(self.too_short))
         if span > LONGEST:
             raise forms.ValidationError(_("That is more than ten years. Leave it empty for no limit."))
         return span
