@@ -45,7 +45,7 @@ def test_every_table_of_the_administration_has_its_section_and_says_what_it_is_f
     registered = {model._meta.label_lower for model in admin.site._registry}
     assert registered == {label for tables in SECTIONS.values() for label in tables}
     assert all(section_of(label) for label in registered)
-    assert all(words.endswith(".") for tables in SECTIONS.values() for words in tables.values())
+    assert all(str(words).endswith(".") for tables in SECTIONS.values() for words in tables.values())
 
 
 def test_the_way_back_of_every_list_goes_by_task(root: Any) -> None:
