@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.preflight.checks import RED, Preflight
 
@@ -62,8 +64,12 @@ class SecondLookNeeded(DecisionRefused):
     code = "second_look"
 
     def __init__(self, count: int, seconds: int) -> None:
-        took = f"{seconds} second{'' if seconds == 1 else 's'}"
-        super().__init__(f"You approved {count} in {took}. Look once more, tick that you did, and send again.")
+        said = ngettext(
+            "You approved %(count)s in %(seconds)s second. Look once more, tick that you did, and send again.",
+            "You approved %(count)s in %(seconds)s seconds. Look once more, tick that you did, and send again.",
+            seconds,
+        )
+        super().__init__(said % {"count": count, "seconds": seconds})
         self.count, self.seconds = count, seconds
 
     def facts(self) -> dict[str, Any]:
@@ -75,9 +81,11 @@ class QuotaReached(Exception):
 
     def __init__(self, there: int, size: int, most: int) -> None:
         super().__init__(
-            f"This file has {filesizeformat(size)}. Your files at gates and runs that are still open take "
-            f"{filesizeformat(there)}, and may take {filesizeformat(most)}: decide some of those gates first, or ask "
-            "an administrator for more."
+            _(
+                "This file has %(size)s. Your files at gates and runs that are still open take %(there)s, and may take "
+                "%(most)s: decide some of those gates first, or ask an administrator for more."
+            )
+            % {"size": filesizeformat(size), "there": filesizeformat(there), "most": filesizeformat(most)}
         )
 
 
@@ -87,7 +95,8 @@ class AlreadyDecided(DecisionRefused):
     code = "already_decided"
 
     def __init__(self, by: str, kind: str, at: dt.datetime | None) -> None:
-        super().__init__(f"{by} already decided this: {kind}. No decision is needed any more.")
+        said = _("%(person)s already decided this: %(outcome)s. No decision is needed any more.")
+        super().__init__(said % {"person": by, "outcome": kind})
         self.by = by
         self.kind = kind
         self.at = at
@@ -102,9 +111,10 @@ class StaleGate(DecisionRefused):
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
-        did = f"answered “{answered}”" if answered else "edited this request"
-        then = "Agree to that answer, or give another one." if answered else "Review the change, then decide."
-        super().__init__(f"{by} {did} after you opened it. {then}" if by else "")
+        said = _("%(person)s edited this request after you opened it. Review the change, then decide.")
+        if answered:
+            said = _("%(person)s answered “%(answer)s” after you opened it. Agree to that answer, or give another one.")
+        super().__init__(said % {"person": by, "answer": answered} if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.by = by
         self.answered = answered  # the label of what they answered; "" where they edited
@@ -122,7 +132,7 @@ class GateWithdrawn(DecisionRefused):
     code = "withdrawn"
 
     def __init__(self, reason: str = "") -> None:
-        super().__init__(f"The gate was withdrawn: {reason}" if reason else "")
+        super().__init__(_("The gate was withdrawn: %(reason)s") % {"reason": reason} if reason else "")
 
 
 class NotVerifiable(DecisionRefused):

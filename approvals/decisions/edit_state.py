@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext
+
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.impact.walk import DECISION
@@ -49,7 +51,9 @@ def rewritten(
         raise Invalid([fault(edit.NOTHING)])
     _refuse_kept(card, spec_of(plan).step(step), before, wanted)
     valid = edit.normal(plan, dict(wanted), fault)
-    refused = [fault("The agent's state has no such place; take it out.", at) for at in edit.dropped(wanted, valid)]
+    refused = [
+        fault(gettext("The agent's state has no such place; take it out."), at) for at in edit.dropped(wanted, valid)
+    ]
     if refused:
         raise EditRefused(refused)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
@@ -119,8 +123,10 @@ def _refuse_kept(card: Card, step: StepSpec, before: Mapping[str, Any], wanted: 
         action.pointer for action in card.actions if action.pointer and not json_pointer.has(wanted, action.pointer)
     ]
     own = [name for name in (step.feedback, DECISION) if name and not _alike(name, before, wanted)]
-    refused = [fault("The gate asks about this, so it has to stay; reject it instead.", at) for at in asked]
-    refused += [fault("The gate writes this itself; leave it as it is.", json_pointer.join("", name)) for name in own]
+    refused = [fault(gettext("The gate asks about this, so it has to stay; reject it instead."), at) for at in asked]
+    refused += [
+        fault(gettext("The gate writes this itself; leave it as it is."), json_pointer.join("", name)) for name in own
+    ]
     if refused:
         raise EditRefused(refused)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from django.utils.translation import gettext as _
+
 from approvals.cards import precondition
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
@@ -103,7 +105,7 @@ class Submission:
 def check_key(said: Submission) -> None:
     """Check the key before it is looked up: PostgreSQL's text takes no U+0000. Raises Invalid."""
     if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
-        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:
@@ -123,15 +125,16 @@ def check_form(said: Submission, card: Card, policy: Policy) -> None:
     """Refuse what no gate under this policy could take, before anything else is looked at."""
     faults = []
     if said.verdict not in Verdict.values:
-        faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
+        faults.append(problem(_("Choose approve, edit, reject or answer."), pointer="/verdict"))
     if said.verdicts and said.verdict != Verdict.MIXED:
-        faults.append(problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
+        faults.append(problem(_("Say one verdict for all actions, or one for each of them."), pointer="/verdict"))
     if said.verdict == Verdict.MIXED and said.then == Then.BACK:
-        faults.append(problem("Only a rejection of all actions sends the run back.", pointer="/then"))
+        faults.append(problem(_("Only a rejection of all actions sends the run back."), pointer="/then"))
     if len(said.comment) > COMMENT_LIMIT:
-        faults.append(problem(f"Write at most {COMMENT_LIMIT:,} characters.", pointer="/comment"))
+        told = _("Write at most %(limit)s characters.") % {"limit": f"{COMMENT_LIMIT:,}"}
+        faults.append(problem(told, pointer="/comment"))
     if said.answer is not None and said.verdict != Verdict.ANSWER:
-        faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
+        faults.append(problem(_("Only an answer takes a choice."), pointer="/answer"))
     if said.verdict == Verdict.REJECT:
         if policy.reason_required and card.rejects and not said.comment.strip():
             faults.append(problem(NO_REASON, pointer="/comment"))
@@ -140,30 +143,30 @@ def check_form(said: Submission, card: Card, policy: Policy) -> None:
     if faults:
         raise Invalid(faults)
     if said.arguments and said.verdict != Verdict.EDIT:
-        raise EditRefused([problem("Only an edit takes new values.", action=name) for name in said.arguments])
+        raise EditRefused([problem(_("Only an edit takes new values."), action=name) for name in said.arguments])
     if said.state is not None and said.verdict != Verdict.EDIT:
-        raise EditRefused([fault("Only an edit of all that is asked takes a new state.")])
+        raise EditRefused([fault(_("Only an edit of all that is asked takes a new state."))])
     if said.state is not None and said.arguments:
         raise Invalid([fault(BOTH)])
 
 
 def _reject_faults(said: Submission, card: Card) -> list[Problem]:
     if not card.rejects:
-        return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
+        return [problem(_("Choose one of the answers; one of them stops the run."), pointer="/verdict")]
     if said.then not in Then.values:
         return [problem(NO_THEN, pointer="/then")]
     if said.then == Then.BACK and back_to(said, card) not in card.back_to:
-        return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
+        return [problem(_("Choose one of the steps that the run can be sent back to."), pointer="/back_to")]
     return []
 
 
 def _precondition_faults(said: Submission, card: Card) -> list[Problem]:
     named = {"preconditions": said.preconditions, "dropped": said.dropped}
     if said.verdict == Verdict.REJECT:
-        told = "A rejection runs nothing, so it takes no preconditions."
+        told = _("A rejection runs nothing, so it takes no preconditions.")
         return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
     many = [
-        problem(f"Name at most {MOST_NAMED}.", pointer=f"/{name}")
+        problem(_("Name at most %(limit)s.") % {"limit": MOST_NAMED}, pointer=f"/{name}")
         for name, ids in named.items()
         if len(ids) > MOST_NAMED
     ]
@@ -173,12 +176,12 @@ def _precondition_faults(said: Submission, card: Card) -> list[Problem]:
     faults = []
     for name, ids in named.items():
         unknown = [n for n, each in enumerate(ids) if each not in list(offered)]
-        faults += [problem("The gate offers no such precondition.", pointer=f"/{name}/{n}") for n in unknown]
+        faults += [problem(_("The gate offers no such precondition."), pointer=f"/{name}/{n}") for n in unknown]
     for n, each in enumerate(said.dropped):
         if each in said.preconditions:
-            faults.append(problem("This is added and dropped; say one of both.", pointer=f"/dropped/{n}"))
+            faults.append(problem(_("This is added and dropped; say one of both."), pointer=f"/dropped/{n}"))
         elif each in list(offered) and offered[each].required:
-            faults.append(problem("The agent insists on this, so it cannot be dropped.", pointer=f"/dropped/{n}"))
+            faults.append(problem(_("The agent insists on this, so it cannot be dropped."), pointer=f"/dropped/{n}"))
     return faults
 
 
