@@ -61,7 +61,7 @@ def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: boo
     `known_only`: a name that the agent does not have is an error.
     """
     if not isinstance(values, Mapping):
-        raise ConfigRefused([FieldError(pointer="", message="the configuration has to be a JSON object")])
+        raise ConfigRefused([FieldError(pointer="", message="the configuration must be a JSON object")])
     model = agent.Config
     known = {} if model is None else model.model_fields
     strange = [name for name in values if name not in known] if known_only else []

@@ -131,7 +131,7 @@ class TestDeciding:
     def test_an_agents_token_is_refused_however_it_came_by(self) -> None:
         team = make_team(may=MEMBER)
         asked, owner = make_gate(team=team), ann(team)
-        with pytest.raises(TokenRefused, match="no agent does"):
+        with pytest.raises(TokenRefused, match="only people decide"):
             make_token(owner, "gates:decide", team=team, agent=asked.run.plan.agent)
         token, sent = make_token(owner, team=team, agent=asked.run.plan.agent)
         refusal(self.decide(sent, asked), 403)

@@ -280,7 +280,7 @@ class TestAsking:
             ({"actions": [ACTION, ACTION]}, "/actions/1/id", "'wire' is used twice"),
             ({"actions": [{**ACTION, "pointer": "/nothing"}]}, "/actions/0/pointer", "there is nothing at /nothing"),
             ({"actions": [{**ACTION, "pinned": ["/to", "/iban"]}]}, "/actions/0/pinned/1", "there is nothing at /iban"),
-            ({"actions": [{**ACTION, "pinned": ["amount"]}]}, "/actions/0/pinned/0", "a pin is a JSON Pointer"),
+            ({"actions": [{**ACTION, "pinned": ["amount"]}]}, "/actions/0/pinned/0", "a pin must be a JSON Pointer"),
             ({"quotes": [{"label": "Marit", "pointer": "/mail"}]}, "/quotes/0/pointer", "there is nothing at /mail"),
             (
                 {"actions": [{**ACTION, "schema": {"required": ["iban"]}}]},
@@ -307,8 +307,8 @@ class TestAsking:
         ("spoilt", "place", "said"),
         [
             ({"actions": []}, "/actions", "needs at least one action"),
-            ({"actions": [{"id": "a", "arguments": {}}, {"id": "a", "arguments": {}}]}, "/actions/1/id", "there twice"),
-            ({"actions": [{"id": "ask", "arguments": {}}]}, "/actions/0/id", "run's own"),
+            ({"actions": [{"id": "a", "arguments": {}}, {"id": "a", "arguments": {}}]}, "/actions/1/id", "used twice"),
+            ({"actions": [{"id": "ask", "arguments": {}}]}, "/actions/0/id", "reserved name"),
             ({"state": {"wire": 1}}, "/state/wire", "name of an action"),
             ({"state": {"a/b": 1}}, "/state/a~1b", "letters, digits"),
             ({"actions": [asked({"type": "string"})]}, "/actions/0/arguments/n", "string"),

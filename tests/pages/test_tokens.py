@@ -86,14 +86,14 @@ def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
     ("changes", "said"),
     [
         ({"scopes": []}, "needs scopes"),
-        ({"scopes": ["runs:read", "\0"]}, "not \ufffd"),
+        ({"scopes": ["runs:read", "\0"]}, "no scopes \ufffd"),
         ({"name": " "}, "needs a name"),
         ({"days": "0"}, "lasts between"),
         ({"days": "9" * 4}, "lasts between"),
         ({"days": "9" * 400}, "lasts between"),
-        ({"whose": "agent", "agent": ""}, "which agent"),
+        ({"whose": "agent", "agent": ""}, "Name the agent"),
         ({"whose": "agent", "agent": "tell er"}, "plain letters"),
-        ({"whose": "agent", "agent": "teller", "scopes": ["gates:decide"]}, "takes no gates:decide"),
+        ({"whose": "agent", "agent": "teller", "scopes": ["gates:decide"]}, "cannot have gates:decide"),
         ({"whose": "agent", "agent": "teller"}, "needs a team"),
         ({"whose": "agent", "agent": "teller", "team": "own", "policy": "none"}, "has no policy none"),
         ({"team": "x"}, "Choose a team"),
@@ -238,7 +238,7 @@ def test_in_the_administration_those_who_may_revoke_any() -> None:
     assert bearing(sent).get("/api/runs").status_code == 200
     assert order in may.get(change).content.decode()
     assert "is revoked" in may.post(order, follow=True).content.decode()
-    assert "revoked already" in may.post(order, follow=True).content.decode()
+    assert "already been revoked" in may.post(order, follow=True).content.decode()
     assert order not in may.get(change).content.decode()
     assert bearing(sent).get("/api/runs").status_code == 401
 
