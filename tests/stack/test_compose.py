@@ -284,7 +284,7 @@ class Composed:
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Return a folder for an image; what is compiled of it lies beside all else that is, and goes with it."""
     yield tmp_path
-    shutil.rmtree(BYTECODE / tmp_path.relative_to("/"))
+    shutil.rmtree(BYTECODE / tmp_path.relative_to("/"), ignore_errors=True)
 
 
 @pytest.mark.parametrize(
