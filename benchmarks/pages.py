@@ -91,7 +91,7 @@ def _report(name: str, person: User, base: str, addresses: Sequence[str]) -> Non
 def _queries(session: str, address: str) -> int:
     from django.test import Client
 
-    from tests.approvals.statements import sent
+    from tests.harness.sent_statements import sent
 
     client = Client(HTTP_ACCEPT="text/html", SERVER_NAME="127.0.0.1")
     client.cookies["sessionid"] = session

@@ -105,7 +105,7 @@ def template() -> Any:
     from checkpoints import store
     from checkpoints.store import Header
     from checkpoints.values.ops import Append
-    from tests.checkpoints.making import begin
+    from tests.factories.stored_runs import begin
 
     run, claim, head = begin(messages=[], doc="d" * 5000, n=0)
     for n in range(1, STEPS):
@@ -194,7 +194,7 @@ def write(seconds: float) -> None:
     django.setup()
     from checkpoints import store
     from checkpoints.values.ops import Append
-    from tests.checkpoints.making import STEP, begin
+    from tests.factories.stored_runs import STEP, begin
 
     _, claim, head = begin(messages=[], n=0)
     until, due, told = time.monotonic() + seconds, time.monotonic(), list[int]()

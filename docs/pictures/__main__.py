@@ -15,9 +15,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.config.started_stack import Stack
 from tests.harness import chromium
-from tests.pages.looking import check, watched
-from tests.stack.running import Stack
+from tests.harness.browser_checks import check, watched
 
 from . import acting, outside, pages, story
 from .story import History

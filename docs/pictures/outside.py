@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Page
 
-from tests.assistant import endpoint
-from tests.assistant.endpoint import Reply
+from tests.agents.examples.assistant import endpoint
+from tests.agents.examples.assistant.endpoint import Reply
+from tests.config.started_stack import Stack, environment
 from tests.harness.waiting import PATIENCE
-from tests.stack.running import Stack, environment
 
 from .acting import DEMO, decide, enter, until
 

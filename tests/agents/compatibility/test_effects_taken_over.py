@@ -1,0 +1,183 @@
+"""What version 1 did is undone, read back and adopted by version 2 in its own words, or a person is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.moves import cancel as cancelling
+from agents.moves import fork as forks
+from agents.moves import impact
+from agents.serving.sweeper import Sweeper
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.models import Run
+from tests.agents.moves.moved_runs import after, fates, rewind
+from tests.factories import ann, make_user
+from tests.factories.driven_runs import (
+    advance,
+    advance_to_rest,
+    answer,
+    decide,
+    effects,
+    make_run,
+    open_gate,
+    state,
+    trail,
+)
+
+from .conftest import Deploy
+from .shop import SENT
+
+
+def bought(deploy_shop: Deploy) -> Run:
+    """A run of version 1 that has bought and asks whether all is well."""
+    deploy_shop("one")
+    run = advance_to_rest(make_run("shop", what="tea"))
+    decide(run)
+    advance_to_rest(run)
+    assert open_gate(run).title == "All well?"
+    return run
+
+
+def taken_over(run: Run, deploy_shop: Deploy, module: str = "two") -> Run:
+    """The run in version 2."""
+    deploy_shop(module)
+    Sweeper().upgrade()
+    return advance_to_rest(run)
+
+
+def cancel(run: Run) -> Run:
+    assert cancelling.cancel(run, by=ann(run.team), reason="no tea")
+    return advance_to_rest(run)
+
+
+def asked(run: Run) -> list[str]:
+    """The answers that the run's open question takes."""
+    question = open_gate(run).standing().card.question
+    return [each["id"] for each in question["choices"]] if question else []
+
+
+def test_an_undo_gets_what_the_effect_gave_under_the_name_that_it_has_now(deploy_shop: Deploy) -> None:
+    """It was called with the field's default, and the effect recorded as undone."""
+    run = taken_over(bought(deploy_shop), deploy_shop)
+    rewind(run, 1)
+    cancel(run)
+    assert (run.status, SENT[1:]) == ("cancelled", ["sell 'R-1' in 2"])
+    assert fates(run) == [("buy", "undone"), ("undo of buy", "done")]
+
+
+def test_so_does_one_that_is_under_way_when_the_version_comes(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
+    rewind(run, 1)
+    cancelling.cancel(run, by=ann(run.team), reason="no tea")
+    deploy_shop("two")
+    advance_to_rest(run)
+    assert (run.status, SENT[1:]) == ("cancelled", ["sell 'R-1' in 2"])
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        ("two_bare", "Its result is one of version 1, and no upcaster leads to 2."),
+        ("two_losing", "sell reads slip, which the state of buy does not have; nothing was called."),
+    ],
+)
+def test_an_undo_that_would_have_to_guess_is_not_called_and_a_person_is_asked(
+    deploy_shop: Deploy, module: str, why: str
+) -> None:
+    run = taken_over(bought(deploy_shop), deploy_shop)
+    rewind(run, 1)
+    advance_to_rest(run)
+    assert open_gate(run).title == "Buy in 2?"
+    deploy_shop(module)
+    cancel(run)
+    assert (SENT[1:], asked(run)) == ([], ["undo_again", "undone", "keep"])
+    assert open_gate(run).standing().card.summary == why
+    assert fates(run) == [("buy", "done"), ("undo of buy", "failed")]
+    deploy_shop("two")
+    answer(run, "undo_again")
+    assert advance_to_rest(run).status == "cancelled"
+    assert SENT[1:] == ["sell 'R-1' in 2"]
+
+
+def test_what_was_done_is_adopted_under_the_names_of_the_new_version(deploy_shop: Deploy) -> None:
+    """The old names were written into the new state, and the new ones kept their defaults."""
+    run = taken_over(bought(deploy_shop), deploy_shop)
+    rewind(run, 1)
+    advance_to_rest(run)
+    told = impact.of_rewind(run, run.seq)
+    assert [(row.step, str(row.verdict)) for row in told.ahead][:1] == [("review", "will")]
+    decide(run)
+    advance_to_rest(run)
+    assert (open_gate(run).title, SENT) == ("All well in 2?", ["buy tea"])
+    assert {name: state(run).get(name) for name in ("slip", "papers", "seen", "receipt", "bills")} == {
+        "slip": "R-1", "papers": ["tea"], "seen": "R-1", "receipt": None, "bills": None,
+    }  # fmt: skip
+    assert trail(run)[-3:-1] == [("gate", "review"), ("reused", "buy")]
+    assert verify_run(run) == []
+
+
+def test_what_was_done_and_cannot_be_read_any_more_is_asked_for_and_not_done_again(deploy_shop: Deploy) -> None:
+    run = taken_over(bought(deploy_shop), deploy_shop)
+    rewind(run, 1)
+    advance_to_rest(run)
+    deploy_shop("two_bare")
+    decide(run)
+    advance_to_rest(run)
+    assert (asked(run), open_gate(run).title) == (["gave", "stop"], "What did “Buy” give?")
+    answer(run, "gave", {"slip": "R-9", "papers": ["tea"]})
+    advance_to_rest(run)
+    assert (state(run)["slip"], open_gate(run).title, SENT) == ("R-9", "All well in 2?", ["buy tea"])
+    assert fates(run) == [("buy", "done")]
+
+
+def test_a_person_may_stop_there(deploy_shop: Deploy) -> None:
+    run = taken_over(bought(deploy_shop), deploy_shop)
+    rewind(run, 1)
+    advance_to_rest(run)
+    deploy_shop("two_bare")
+    decide(run)
+    advance_to_rest(run)
+    answer(run, "stop")
+    assert advance_to_rest(run).status == "waiting"
+    assert asked(run) == ["undo_again", "undone", "keep"], "what it leaves behind is settled first"
+    answer(run, "undone")
+    assert (advance_to_rest(run).status, SENT) == ("failed", ["buy tea"])
+
+
+def test_a_provider_is_asked_with_the_state_of_the_effect_in_the_words_of_the_new_version(deploy_shop: Deploy) -> None:
+    """It was asked with the field's default. What it says is in the words of the version that asked."""
+    deploy_shop("one_read")
+    run = advance_to_rest(make_run("shop", what="tea", cut=True, receipt="R-0"))
+    decide(run)
+    advance(run)
+    assert fates(run) == [("buy", "unknown")]
+    taken_over(run, deploy_shop, "two_read")
+    assert (state(run)["slip"], SENT) == ("R-0, found", ["buy tea"])
+    rewind(run, 1)
+    cancel(run)
+    assert SENT[1:] == ["sell 'R-0, found' in 2"]
+
+
+def test_a_fork_into_another_version_takes_over_what_was_done_in_its_own_words(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
+    deploy_shop("one", "two")
+    fork = forks.fork(run, at=after(run, "review"), by=make_user("Bob", run.team), version="2")
+    advance_to_rest(fork)
+    assert asked(fork) == ["take", "do_again", "stop"]
+    answer(fork, "take")
+    advance_to_rest(fork)
+    assert (state(fork)["slip"], state(fork)["papers"], SENT) == ("R-1", ["tea"], ["buy tea"])
+    assert effects(fork)[0].returned == {"slip": "R-1", "papers+": ["tea"]}
+
+
+def test_a_fork_into_another_version_stays_with_it_where_it_goes_back_over_the_fork(deploy_shop: Deploy) -> None:
+    run = bought(deploy_shop)
+    deploy_shop("one", "two")
+    fork = forks.fork(run, at=after(run, "choose"), by=make_user("Bob", run.team), version="2")
+    advance_to_rest(fork)
+    decide(fork, "reject", then="back", back_to="choose", comment="again")
+    advance_to_rest(fork)
+    assert (fork.plan.version, open_gate(fork).title) == ("2", "Buy in 2?")
+    assert "slip" in state(fork)
+    assert "receipt" not in state(fork)
+    assert verify_run(fork) == []

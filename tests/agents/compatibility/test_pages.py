@@ -1,0 +1,162 @@
+"""The preflight on the gate's page, on the run's and by the API, and a decision that is posted all the same."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from approvals.gates import preflight_facts
+from approvals.models import Gate
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+from checkpoints.values import artifacts
+from tests import factories
+from tests.factories import ann, bob, make_gate, make_state, make_team
+from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
+from tests.harness.signed_in_clients import form_of, post, signed_in
+
+from .conftest import Deploy
+
+
+def waiting(deploy: Deploy, module: str = "one", **input: Any) -> Gate:
+    """The gate at which a run stands; ann of its team may decide it and cancel the run."""
+    deploy(module)
+    team = make_team()
+    return open_gate(advance_to_rest(make_run("porter", team=team, **({"order": "A-1"} | input))))
+
+
+def text(page: Any) -> str:
+    """What a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.content.decode())).split())
+
+
+def pages(client: Client, gate: Gate) -> tuple[str, str]:
+    return text(client.get(f"/gates/{gate.pk}/")), text(client.get(f"/runs/{gate.run_id}/"))
+
+
+def test_where_all_is_well_both_pages_say_so_in_one_folded_line(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    client = signed_in(ann(gate.team))
+    for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/"):
+        page = client.get(address).content.decode()
+        assert '<details class="preflight" data-colour="green">' in page
+        assert "This can resume: 6 checks" in page
+        assert "Version 1 of porter is deployed" in page
+
+
+def test_a_red_gate_has_no_choices_and_says_why_and_how_to_end_the_run(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    deploy("two_bare")
+    client = signed_in(ann(gate.team))
+    page = client.get(f"/gates/{gate.pk}/").content.decode()
+    assert '<details class="preflight" data-colour="red" open>' in page
+    assert 'id="decision"' not in page
+    assert 'name="verdict"' not in page
+    assert f'href="/runs/{gate.run_id}/#cancel"' in page
+    for said in pages(client, gate):
+        assert "This cannot resume as things are" in said
+        assert "Write an upcaster from 1 to 2, or deploy version 1 again." in said
+
+
+def test_a_decision_posted_over_a_red_gate_is_refused_and_nothing_typed_is_lost(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    deploy("two_bare")
+    answer = post(ann(gate.team), gate, form_of(gate, comment="Fine by me."))
+    assert answer.status_code == 409
+    said = text(answer)
+    assert "Your decision was not sent. Version 1 is not deployed; version 2 is, and has no step propose." in said
+    assert "The run can be cancelled instead: that needs no code." in said
+    assert "Fine by me." in said
+    gate.refresh_from_db()
+    assert (gate.status, gate.decisions.count()) == ("open", 0)
+
+
+def test_a_red_run_can_still_be_cancelled(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    deploy("two_bare")
+    answer = signed_in(ann(gate.team)).post(f"/runs/{gate.run_id}/cancellations/", {"reason": "No code"})
+    assert answer.status_code == 302
+    assert Run.objects.get(pk=gate.run_id).status == "cancelled"
+
+
+def test_an_upcaster_is_said_before_anybody_decides(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    deploy("two")
+    page = signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/")
+    assert 'data-colour="amber" open' in page.content.decode()
+    assert "Version 2 takes the run: its upcaster from_1 runs first. propose is now draft." in text(page)
+    assert 'id="decision"' in page.content.decode()
+
+
+def test_a_withdrawn_gate_keeps_its_own_version_and_says_why_it_was_withdrawn(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    deploy("two")
+    Run.objects.get(pk=gate.run_id).wake(by=SYSTEM)
+    advance_to_rest(Run.objects.get(pk=gate.run_id))
+    said = text(signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/"))
+    assert "Version 2 of porter takes the run over and asks again." in said
+    assert "porter 1" in said
+
+
+def test_a_reader_who_may_not_decide_sees_it_too(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    starter = bob(gate.team)
+    Run.objects.filter(pk=gate.run_id).update(started_by=starter)
+    said = text(signed_in(starter).get(f"/gates/{gate.pk}/"))
+    assert "Your decision" in said
+    assert 'name="verdict"' not in said
+    assert "This can resume: 6 checks" in said
+
+
+def test_where_nobody_knows_the_code_it_is_amber_and_can_be_decided() -> None:
+    gate = make_gate(team=make_team())
+    client = signed_in(ann(gate.team))
+    page = client.get(f"/gates/{gate.pk}/")
+    assert 'data-colour="amber" open' in page.content.decode()
+    assert "The web server was started without robo" in text(page)
+    assert 'id="decision"' in page.content.decode()
+
+
+def test_without_any_source_it_is_amber_too(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = waiting(deploy)
+    monkeypatch.setattr(preflight_facts, "_registered", [])
+    assert preflight_facts.of_gate(gate).colour == "amber"
+    assert "not part of this process" in preflight_facts.of_gate(gate).reasons[0].words
+
+
+def test_the_api_gives_the_same(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    client = signed_in(ann(gate.team))
+    for noun in (f"gates/{gate.pk}", f"runs/{gate.run_id}"):
+        assert client.get(f"/api/{noun}/preflight").json()["colour"] == "green"
+    deploy("two_bare")
+    for noun in (f"gates/{gate.pk}", f"runs/{gate.run_id}"):
+        told = client.get(f"/api/{noun}/preflight").json()
+        assert (told["colour"], told["title"]) == ("red", "This cannot resume as things are")
+        assert [each["check"] for each in told["findings"] if each["colour"] == "red"] == ["version"]
+
+
+def test_a_state_that_does_not_verify_is_red_by_the_api(deploy: Deploy) -> None:
+    gate = waiting(deploy)
+    broken = Gate.objects.select_related("run__plan").get(pk=gate.pk)
+    broken.checkpoint = UUID(int=1)
+    found = preflight_facts.of_gate(broken)
+    assert found.red
+    assert [each.check for each in found.findings] == ["checkpoint", "version"]
+
+
+def test_an_artifact_that_is_gone_is_red() -> None:
+    kept = artifacts.keep(b"a scan")
+    gate = make_gate(run=factories.make_run(state=make_state(feedback=[{"scan": kept}])))
+    assert "1 artifact that the state names can be found." in [
+        each.words for each in preflight_facts.of_gate(gate).findings
+    ]
+    storage = artifacts._storage()
+    storage.delete(artifacts._name(kept[artifacts.MARK]))
+    (reason,) = [each for each in preflight_facts.of_gate(gate).reasons if each.check == "artifacts"]
+    assert (reason.colour, "/feedback/0/scan" in reason.words) == ("red", True)

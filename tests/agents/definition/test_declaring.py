@@ -1,0 +1,311 @@
+"""What an agent's declaration becomes, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import new_class
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel
+
+from agents import Agent, AgentError, Jump, effect, gate, step
+from agents.definition import registry
+from agents.definition.inferred_writes import untitled
+from agents.definition.plan_builder import plan_of
+from agents.definition.registered import Registered
+from agents.errors import UnknownAgent
+from checkpoints.errors import PlanChanged
+from checkpoints.models import Plan, Run
+from tests.factories.driven_runs import make_run
+
+
+class Money(BaseModel):
+    """A state of two fields."""
+
+    amount: int = 0
+    log: list[str] = []
+
+
+def agent(**body: Any) -> type[Agent]:
+    """An agent class with this body."""
+    made: Any = new_class(
+        "Made", (Agent,), exec_body=lambda names: names.update({"name": "made", "State": Money} | body)
+    )
+    return cast("type[Agent]", made)
+
+
+@step
+def reads_nothing_known(self: Any, price: int) -> None:
+    """Read what is not there."""
+
+
+@step
+def takes_anything(self: Any, **fields: Any) -> None:
+    """Read who knows what."""
+
+
+@step
+def writes_unknown(self: Any) -> dict[str, Any]:
+    """Write what is not there."""
+    return {"price": 1}
+
+
+@step
+def writes_unreadably(self: Any, amount: int) -> dict[str, Any]:
+    """Write what cannot be read from the source."""
+    built = {"amount": amount}
+    return built
+
+
+@step(writes=["price"])
+def declares_unknown(self: Any) -> None:
+    """Declare what is not there."""
+
+
+@step(title="Two\nlines")
+def titled_on_two_lines(self: Any) -> None:
+    """A title that is no title."""
+
+
+@step(title="Pay \u202eyap")
+def titled_with_what_nobody_sees(self: Any) -> None:
+    """A title that turns its letters around."""
+
+
+@step(title="plain")
+def titled_as_another(self: Any) -> None:
+    """A title that another step has."""
+
+
+@effect(guarded=False)
+def says_nothing(self: Any) -> None:
+    """Neither undo nor irreversible."""
+
+
+@effect(guarded=False, undo="undo_it", irreversible=True)
+def says_both(self: Any) -> None:
+    """Both."""
+
+
+@effect(guarded=False, undo="nowhere")
+def undone_by_nothing(self: Any) -> None:
+    """An undo that is not there."""
+
+
+@effect(guarded=False, undo="plain")
+def undone_by_a_step(self: Any) -> None:
+    """An undo that is in the flow."""
+
+
+@effect(guarded=False, irreversible=True, then="nowhere")
+def goes_on_with_nothing(self: Any) -> None:
+    """Go on with what is not there."""
+
+
+@effect(irreversible=True)
+def guarded_by_nobody(self: Any) -> None:
+    """No gate allows it."""
+
+
+@effect(irreversible=True)
+def pay(self: Any) -> None:
+    """An effect for gates to allow."""
+
+
+@step
+def plain(self: Any) -> None:
+    """A plain step."""
+
+
+@gate(allows=["nowhere"])
+def allows_unknown(self: Any) -> None:
+    """Allow what is not there."""
+
+
+@gate(allows=["plain"])
+def allows_a_step(self: Any) -> None:
+    """Allow what is no effect."""
+
+
+@gate(on_reject="nowhere")
+def rejects_to_nowhere(self: Any) -> None:
+    """Go back to nothing."""
+
+
+@gate(on_expire="nowhere")
+def expires_to_nowhere(self: Any) -> None:
+    """Go on to nothing."""
+
+
+@gate(edits=["price"])
+def edits_unknown(self: Any) -> None:
+    """Edit what is not there."""
+
+
+@gate(feedback="amount")
+def feeds_back_into_no_list(self: Any) -> None:
+    """Put feedback where no list is."""
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"one": reads_nothing_known}, "reads price, which is no field"),
+    ({"one": takes_anything}, r"takes \*fields"),
+    ({"one": writes_unknown}, "writes price, which is no field"),
+    ({"one": writes_unreadably}, "cannot be read from `return built`"),
+    ({"one": declares_unknown}, "writes price, which is no field"),
+    ({"one": says_nothing}, "neither its undo nor that it is irreversible"),
+    ({"one": says_both, "undo_it": lambda self: None}, "say one of them"),
+    ({"one": undone_by_nothing}, "undone by nowhere, which is no method"),
+    ({"one": undone_by_a_step, "plain": plain}, "which is a step of the flow"),
+    ({"one": goes_on_with_nothing}, "goes on with nowhere, which is no step"),
+    ({"one": guarded_by_nobody}, "No gate allows the effect made.one"),
+    ({"one": allows_unknown}, "allows nowhere, which is no effect"),
+    ({"one": allows_a_step, "plain": plain}, "allows plain, which is no effect"),
+    ({"one": rejects_to_nowhere}, "unknown step nowhere in on_reject"),
+    ({"one": expires_to_nowhere}, "unknown step nowhere in on_expire"),
+    ({"one": edits_unknown}, "edit price, which is no field"),
+    ({"one": titled_on_two_lines}, "one line of plain words"),
+    ({"one": titled_with_what_nobody_sees}, "one line of plain words"),
+    ({"one": titled_as_another, "plain": plain}, "are both called"),
+    ({"one": feeds_back_into_no_list}, "feedback into amount, which is no list field"),
+    ({}, "has no steps"),
+    ({"name": "Not A Name", "one": plain}, "needs a `name`"),
+    ({"version": "1 beta", "one": plain}, "needs a `version`"),
+    ({"State": dict, "one": plain}, "needs a class State"),
+]
+
+
+@pytest.mark.parametrize(("body", "sentence"), REFUSED, ids=[sentence for _, sentence in REFUSED])
+def test_a_declaration_that_cannot_work_is_refused_with_a_sentence(body: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(AgentError, match=sentence):
+        plan_of(agent(**body))
+
+
+def test_a_step_defined_twice_is_refused() -> None:
+    with pytest.raises(AgentError, match="twice is defined twice in"):
+
+        class Doubled(Agent):
+            name = "doubled"
+
+            @step
+            def twice(self) -> None:
+                """First."""
+
+            @step  # type: ignore[no-redef]
+            def twice(self) -> None:  # noqa: F811
+                """Second."""
+
+
+def test_of_two_agents_of_one_name_and_version_neither_is_used(settings: Any) -> None:
+    settings.HOLDPOINT_AGENTS = ["tests.factories.sample_agents", "tests.agents.serving.rival_agents"]
+    registry.forget()
+    assert ("hopper", "1") not in registry.agents()
+    assert ("payer", "1") in registry.agents()
+    [fault] = registry.faults()
+    assert "Rival and tests.factories.sample_agents.Hopper are both hopper 1, so neither is used; raise one's" in fault
+
+
+def made_twice() -> tuple[Any, Any]:
+    """The same step without a title and with one."""
+
+    def without() -> Any:
+        @step
+        def one(self: Any) -> None:
+            """Do it."""
+
+        return one
+
+    def with_one() -> Any:
+        @step(title="Do it")
+        def one(self: Any) -> None:
+            """Do it."""
+
+        return one
+
+    return without(), with_one()
+
+
+untitled_step, titled_step = made_twice()
+
+
+def conditional(self: Any, amount: int) -> Any:
+    if amount:
+        return {"amount": 1, "log": []}
+    if amount > 2:
+        return Jump("one", {"log": ["x"]})
+
+    def inner() -> dict[str, int]:
+        return {"not_ours": 1}
+
+    return dict(amount=inner()["not_ours"]) if amount < 0 else None  # noqa: C408 - one of the forms that is read
+
+
+def test_writes_are_read_from_every_return_of_the_step_itself() -> None:
+    assert plan_of(agent(one=step(conditional))).step("one").writes == ("amount", "log")
+
+
+def test_the_plan_says_what_the_declaration_says() -> None:
+    spec = registry.named("payer").spec
+    assert [each.name for each in spec.steps] == ["propose", "review", "read", "pay", "mail"]
+    pay_spec, review = spec.step("pay"), spec.step("review")
+    assert (pay_spec.kind, pay_spec.reads, pay_spec.writes) == ("effect", ("ledger", "proposal"), ("payment",))
+    assert (pay_spec.undo, pay_spec.idempotent, pay_spec.guarded) == ("cancel", True, True)
+    assert (review.allows, review.edits, review.on_reject, review.feedback) == (
+        ("pay", "mail"), ("proposal",), "propose", "feedback",
+    )  # fmt: skip
+    assert spec.state_schema["$defs"]["Proposal"]["properties"]["amount"]["format"] == "decimal"
+
+
+def test_the_code_hash_covers_the_step_and_its_declared_helpers_only() -> None:
+    def made(method: Callable[..., Any], **options: Any) -> str:
+        return plan_of(agent(one=step(**options)(method), two=plain)).step("one").code_hash
+
+    assert made(conditional) == made(conditional)
+    assert made(conditional) != made(conditional, uses=[inner_helper])
+
+
+PAYS = '''
+@effect(undo="cancel"{more}, idempotent=True)
+def pay(self, amount: int, key: str) -> None:
+    """Pay it."""
+'''
+
+
+@pytest.mark.parametrize("more", [', title="Pay"', ', title="Pay, (all) of it"', ",\n    title='Pay'\n    \"it\""])
+def test_the_code_hash_covers_no_title(more: str) -> None:
+    """Naming a step for people was a change of its code, and stopped the runs that were under way."""
+    assert untitled(PAYS.format(more=more)) == PAYS.format(more="")
+    assert untitled(PAYS.format(more=", retry=2")) == PAYS.format(more=", retry=2")
+    assert untitled("@step(title='A')\ndef one(self): ...") == "@step\ndef one(self): ..."
+    assert untitled("@chart(title='A')\n@step\ndef one(self): ...") == "@chart(title='A')\n@step\ndef one(self): ..."
+
+
+def test_a_title_stands_in_the_plan_and_changes_no_code() -> None:
+    bare, titled = (plan_of(agent(one=method, two=plain)) for method in (untitled_step, titled_step))
+    assert (titled.step("one").title, bare.step("one").title, bare.step("two").title) == ("Do it", "One", "Two")
+    assert titled.untitled() == bare.untitled()
+
+
+def inner_helper() -> int:
+    return 1
+
+
+def test_a_plan_is_stored_once_and_an_unknown_name_lists_the_known_ones() -> None:
+    registry.plans()
+    registry.forget()
+    registry.plans()
+    assert Plan.objects.filter(agent="hopper", version="1").count() == 1
+    with pytest.raises(UnknownAgent, match=r"no agent named nobody; known: asker, .*payer"):
+        registry.named("nobody")
+
+
+def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
+    run = make_run("hopper")
+    known = registry.named("hopper")
+    other = Registered(known.agent, plan_of(agent(name="hopper", one=plain)))
+    with pytest.raises(PlanChanged, match="The code of hopper 1 changed while"):
+        registry.register(other)
+    Run.objects.filter(plan__agent="hopper").update(status="cancelled")
+    registry.register(other)
+    run.refresh_from_db()

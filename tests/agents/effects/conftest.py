@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.harness.known_agents import sample_agents
+
+__all__ = ["sample_agents"]

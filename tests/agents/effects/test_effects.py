@@ -1,0 +1,224 @@
+"""Effects: done, provably not done and unknown told apart; never performed twice for one key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agents import EffectFailed, EffectUnknown
+from agents.effects import http, late_reports
+from approvals.errors import Invalid
+from checkpoints.models import Run
+from tests.factories.driven_runs import (
+    advance,
+    advance_to_rest,
+    answer,
+    decide,
+    effects,
+    failures,
+    make_run,
+    open_gate,
+    state,
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """The external ledger of a test's effects."""
+    return tmp_path / "ledger"
+
+
+def sent(ledger: Path) -> list[list[str]]:
+    """Each request as [step, key, …]."""
+    return [line.split() for line in ledger.read_text().splitlines()] if ledger.exists() else []
+
+
+def test_a_refused_effect_is_failed_and_a_person_may_have_it_tried_under_a_new_key(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["failed"]))
+    assert (run.status, effects(run)[0].status) == ("waiting", "failed")
+    assert [choice["id"] for choice in open_gate(run).standing().card.question["choices"]] == ["retry", "stop"]  # type: ignore[index]
+    answer(run, "retry")
+    assert advance(run).status == "completed"
+    assert [(row.status, row.generation) for row in effects(run)] == [("failed", 0), ("done", 1)]
+    assert sent(ledger)[0][1] != sent(ledger)[1][1]
+
+
+def test_an_effect_that_was_never_sent_is_tried_again_by_itself_under_the_same_key(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unsent", "unsent"]))
+    assert (run.status, effects(run)[0].status) == ("queued", "failed")
+    assert advance_to_rest(run).status == "completed"
+    (row,) = effects(run)
+    assert (row.status, row.attempts) == ("done", 3)
+    assert len({key for _, key, _ in sent(ledger)}) == 1
+
+
+def test_an_effect_that_is_never_sent_asks_a_person_in_the_end(ledger: Path) -> None:
+    run = advance_to_rest(make_run("sender", ledger=str(ledger), ends=["unsent"] * 9))
+    assert (run.status, len(sent(ledger)), len(failures(run))) == ("waiting", 3, 3)
+
+
+@pytest.mark.parametrize(("end", "fate"), [("odd failed", "failed"), ("odd unknown", "unknown")])
+def test_what_an_effect_says_that_cannot_be_stored_is_asked_about_all_the_same(
+    ledger: Path, end: str, fate: str
+) -> None:
+    """The card was refused: what had provably failed became unknown, and the runner failed over and over."""
+    run = advance(make_run("sender", ledger=str(ledger), ends=[end]))
+    assert (run.status, effects(run)[0].status, len(sent(ledger))) == ("waiting", fate, 1)
+    assert open_gate(run).standing().card.summary == effects(run)[0].error == "a b c"
+
+
+@pytest.mark.parametrize("end", ["unknown", "bug", "misfit"])
+def test_an_effect_that_may_have_happened_is_not_repeated_and_a_person_is_asked(ledger: Path, end: str) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=[end]))
+    assert (run.status, effects(run)[0].status, len(sent(ledger))) == ("waiting", "unknown", 1)
+    card = open_gate(run).standing().card
+    assert card.question is not None
+    assert effects(run)[0].key in card.question["text"]
+    assert [choice["id"] for choice in card.question["choices"]] == ["happened", "not_happened", "again", "stop"]
+
+
+def test_it_happened_takes_the_result_and_goes_on(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    answer(run, "happened", {"receipt": "R-1"})
+    assert advance(run).status == "completed"
+    assert (state(run)["receipt"], len(sent(ledger))) == ("R-1", 1)
+    assert (effects(run)[0].status, effects(run)[0].returned) == ("done", {"receipt": "R-1"})
+
+
+def test_it_did_not_happen_sends_it_under_a_new_key(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    answer(run, "not_happened")
+    assert advance(run).status == "completed"
+    assert [(row.status, row.generation) for row in effects(run)] == [("failed", 0), ("done", 1)]
+    assert len({key for _, key, _ in sent(ledger)}) == 2
+
+
+def test_again_abandons_the_unknown_one_and_sends_it_under_a_new_key(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    answer(run, "again")
+    assert advance(run).status == "completed"
+    assert [(row.status, row.generation) for row in effects(run)] == [("abandoned", 0), ("done", 1)]
+
+
+def test_a_guarded_effect_that_is_ordered_again_runs_on_the_answers_own_grant(ledger: Path) -> None:
+    run = advance(make_run("payer", ledger=str(ledger), mode="unknown mail"))
+    decide(run)
+    assert advance(run).status == "waiting"
+    answer(run, "again")
+    assert advance(run).status == "waiting"  # the mail's line is cut again
+    first, second = effects(run, "mail")
+    assert (first.status, second.status) == ("abandoned", "unknown")
+    assert first.grant_id != second.grant_id is not None
+    answer(run, "happened", {"mailed": True})
+    assert advance(run).status == "completed"
+    assert [words[0] for words in sent(ledger)] == ["pay", "mail", "mail"]
+
+
+def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_again(ledger: Path) -> None:
+    """Its checkpoint may not land; that the effect happened is a fact all the same."""
+    run = advance(make_run("sender", ledger=str(ledger), ends=["stolen"]))
+    assert (run.status, run.seq) == ("queued", 1)
+    assert [row.status for row in effects(run)] == ["done"]
+    assert advance(run).status == "completed"
+    assert (len(sent(ledger)), state(run)["receipt"]) == (1, sent(ledger)[0][1])
+
+
+def test_a_late_report_answers_whoever_was_asked(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    gate = open_gate(run)
+    late_reports.done(effects(run)[0], {"receipt": "R-9"})
+    gate.refresh_from_db()
+    assert gate.status == "withdrawn"
+    assert advance(run).status == "completed"
+    assert (state(run)["receipt"], len(sent(ledger))) == ("R-9", 1)
+
+
+def test_a_result_that_does_not_fit_the_step_is_refused_at_the_gate(ledger: Path) -> None:
+    run = advance(make_run("payer", ledger=str(ledger), mode="unknown mail"))
+    decide(run)
+    advance(run)
+    with pytest.raises(Invalid):
+        answer(run, "happened", {"mailed": "perhaps"})
+
+
+def test_one_approval_allows_an_effect_once_and_the_second_time_asks_again(ledger: Path) -> None:
+    run = advance(make_run("repeater", ledger=str(ledger)))
+    decide(run)
+    assert advance(run).status == "waiting"
+    assert (len(sent(ledger)), open_gate(run).step, run.gates.count()) == (1, "review", 2)
+    decide(run)
+    assert advance(run).status == "completed"
+    assert [row.occurrence for row in effects(run)] == [0, 1]
+    assert len({row.key for row in effects(run)}) == len(sent(ledger)) == 2
+
+
+def test_stopping_at_an_unknown_effect_leaves_it_open(ledger: Path) -> None:
+    run = advance(make_run("sender", ledger=str(ledger), ends=["unknown"]))
+    answer(run, "stop")
+    assert advance(run).status == "failed"
+    assert effects(run)[0].status == "unknown"
+
+
+@pytest.mark.parametrize("later", ["failed", "unsent"])
+def test_a_refusal_of_a_later_attempt_proves_nothing_about_one_in_doubt(ledger: Path, later: str) -> None:
+    """A timeout, then a 4xx under the same key, was filed as provably not done: "try again" paid twice."""
+    run = advance_to_rest(make_run("resender", ledger=str(ledger), ends=["unknown", later, later]))
+    (row,) = effects(run)
+    assert (run.status, row.status, len({key for _, key, _ in sent(ledger)})) == ("waiting", "unknown", 1)
+    assert "timed out" in row.error
+    card = open_gate(run).standing().card
+    assert [choice["id"] for choice in card.question["choices"]] == ["happened", "not_happened", "again", "stop"]  # type: ignore[index]
+
+
+def test_trying_again_gives_no_permission_that_no_gate_gave(ledger: Path, settings: Any) -> None:
+    """Workers died before the permission was looked for; "try again", which shows no arguments, then allowed it."""
+    settings.HOLDPOINT_TIME_SLICE = 0
+    run = advance(make_run("bypasser", ledger=str(ledger)))
+    Run.objects.filter(pk=run.pk, next_step="act").update(attempts=9)
+    gate = open_gate(advance_to_rest(run))
+    assert (gate.kind, gate.step) == ("review", "review")
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    assert len(sent(ledger)) == 1
+
+
+ENDS = [
+    (httpx.ConnectError("refused"), EffectFailed, True),
+    (httpx.ConnectTimeout("slow"), EffectFailed, True),
+    (httpx.PoolTimeout("busy"), EffectFailed, True),
+    (httpx.UnsupportedProtocol("gopher"), EffectFailed, False),
+    (httpx.ReadTimeout("slow"), EffectUnknown, None),
+    (httpx.WriteTimeout("slow"), EffectUnknown, None),
+    (httpx.ReadError("reset"), EffectUnknown, None),
+    (httpx.RemoteProtocolError("cut"), EffectUnknown, None),
+]
+
+
+@pytest.mark.parametrize(("error", "meaning", "retry"), ENDS, ids=[type(each[0]).__name__ for each in ENDS])
+def test_an_http_error_is_failed_only_where_nothing_can_have_been_done(
+    error: Exception, meaning: type[Exception], retry: bool | None
+) -> None:
+    found = http.classify(error)
+    assert type(found) is meaning
+    assert getattr(found, "retry", None) is retry
+
+
+REFUSALS = [400, 404, 409, 422, 429]
+OPEN_ENDS = [302, 408, 500, 502, 503]
+STATUSES = [*((status, EffectFailed) for status in REFUSALS), *((status, EffectUnknown) for status in OPEN_ENDS)]
+
+
+@pytest.mark.parametrize(("status", "meaning"), STATUSES)
+def test_a_4xx_is_a_refusal_and_a_5xx_is_unknown(status: int, meaning: type[Exception]) -> None:
+    def reply(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, text="said so")
+
+    with httpx.Client(transport=httpx.MockTransport(reply)) as client, pytest.raises(meaning, match="said so"):
+        http.send(client, client.build_request("POST", "http://pay.test/"))
+
+
+def test_no_error_of_another_kind_is_taken_for_an_http_error() -> None:
+    assert http.classify(ValueError("x")) is None

@@ -1,0 +1,257 @@
+"""The jobshop agent from the file to the board, with the person in between: the real runner and store."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import AgentError
+from agents.definition import registry
+from agents.errors import ConfigRefused, InputRefused
+from agents.examples.jobshop import JobShop, planning, reading, solver, taillard
+from agents.examples.jobshop import floor as jobshop_floor
+from agents.examples.jobshop.state import Schedule
+from agents.moves import rewind
+from agents.runs.start import start_run
+from approvals.errors import Invalid
+from checkpoints import actors
+from checkpoints.models import Checkpoint, Run
+from tests.factories import make_team, make_user
+from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state, trail
+from tests.harness.services import run as run_process
+
+from .made_up_shops import THREE
+
+Settings = Any
+
+
+@pytest.fixture(autouse=True)
+def floor(settings: Settings, tmp_path: Path) -> Iterator[Path]:
+    """This test's own board."""
+    settings.HOLDPOINT_AGENTS = ["agents.examples.jobshop"]
+    settings.HOME = tmp_path
+    registry.forget()
+    yield tmp_path / "shop-floor"
+    registry.forget()
+
+
+def make_waiting_run(*, config: dict[str, Any] | None = None, **input: Any) -> Run:
+    """A run of the small shop that waits at its gate."""
+    given = {"source": {"name": "three", "text": THREE}, **input}
+    run = start_run("jobshop", given, by=actors.SYSTEM, team=make_team(), config={"seconds": 0.5, **(config or {})})
+    return advance_to_rest(run)
+
+
+def notes(run: Run) -> list[str]:
+    """What the steps said of themselves, oldest first."""
+    return [bytes(note.text).decode() for note in run.notes.order_by("pk")]
+
+
+def sheets(floor: Path) -> list[dict[str, Any]]:
+    """What hangs on the board."""
+    return [json.loads(file.read_text()) for file in sorted(floor.glob("*.json"))]
+
+
+def test_a_run_plans_breaks_mends_in_two_ways_and_asks() -> None:
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
+    assert [step for kind, step in trail(run) if kind == "step"] == [
+        "read_shop", "sequence", "set_times", "break_down", "repair_locally", "solve_globally",
+    ]  # fmt: skip
+    gate = open_gate(run)
+    card = gate.standing().card
+    assert card.title == "Machine 1 is down: choose how three goes on"
+    assert [chart.pointer for chart in card.charts] == ["/local_repair", "/global_plan"]
+    assert card.question is not None
+    assert [choice["id"] for choice in card.question["choices"]] == ["local", "global"]
+    assert dict(card.charts[0].figures) | {"Found in": ""} == {
+        "Ends at": "13", "Against the plan": "2 later", "Operations moved": "5 of 9", "of them in another order": "0",
+        "Found in": "",
+    }  # fmt: skip
+    assert card.allows == ("dispatch",)
+
+
+@pytest.mark.parametrize(("choice", "field"), [("local", "local_repair"), ("global", "global_plan")])
+def test_the_schedule_that_a_person_chooses_and_no_other_goes_to_the_board(
+    choice: str, field: str, floor: Path
+) -> None:
+    shop = reading.Shop(5, taillard.generate(840612802, 398197754, jobs=5, machines=5))
+    run = make_waiting_run(source={"name": "five", "text": reading.written(shop)}, config={"swaps": 0})
+    answer(run, choice)
+    assert advance_to_rest(run).status == "completed"
+    [sheet] = sheets(floor)
+    saved = state(run)
+    assert saved["local_repair"]["operations"] != saved["global_plan"]["operations"]
+    assert saved["chosen"] == choice
+    assert saved["published"]["key"] == sheet["key"] == effects(run)[0].key
+    worked = [(row["from"], row["until"], row["job"]) for lane in sheet["work"].values() for row in lane]
+    assert sorted(worked) == sorted((row[3], row[4], row[0]) for row in saved[field]["operations"])
+    assert saved["decision"]["answer"] == {"choice": choice, "value": None}
+
+
+def test_nothing_is_published_without_an_answer_and_an_approval_is_none(floor: Path) -> None:
+    run = make_waiting_run()
+    with pytest.raises(Invalid, match="Choose one of the answers"):
+        decide(run, "approve")
+    with pytest.raises(Invalid):
+        answer(run, "neither")
+    assert sheets(floor) == []
+    assert open_gate(run).status == "open"
+
+
+def test_a_rejection_stops_the_run_and_publishes_nothing(floor: Path) -> None:
+    run = make_waiting_run()
+    decide(run, "reject", then="stop", comment="Neither.")
+    assert advance_to_rest(run).status == "cancelled"
+    assert sheets(floor) == []
+
+
+def test_a_job_that_a_reviewer_wants_kept_is_kept_by_both_the_next_time() -> None:
+    run = make_waiting_run(breakdown={"machine": 0, "since": 1, "until": 4})
+    before = {tuple(row[:2]): row[3] for row in state(run)["plan"]["operations"]}
+    decide(run, "reject", then="back", comment="Please keep job 2.")
+    advance_to_rest(run)
+    again = state(run)
+    assert again["feedback"][0]["text"] == "Please keep job 2."
+    for field in ("local_repair", "global_plan"):
+        kept = {tuple(row[:2]): row[3] for row in again[field]["operations"] if row[0] == 2}
+        assert kept == {op: start for op, start in before.items() if op[0] == 2}
+    steps = [step for kind, step in trail(run) if kind == "step"]
+    assert steps.count("sequence") == 1
+    assert steps.count("repair_locally") == steps.count("solve_globally") == 2
+    [quote] = open_gate(run).standing().card.quotes
+    assert quote.role == "sent it back"
+
+
+def test_what_no_rule_reads_is_said_at_the_next_gate() -> None:
+    run = make_waiting_run()
+    decide(run, "reject", then="back", comment="Make it nicer.")
+    advance_to_rest(run)
+    reasons = open_gate(run).standing().card.reasons
+    assert "No rule of the agent reads what Ann Okafor wrote" in reasons
+
+
+def test_a_second_thought_takes_the_first_schedule_off_the_board_before_the_other_is_put_there(floor: Path) -> None:
+    run = make_waiting_run(breakdown={"machine": 1, "since": 2, "until": 5})
+    answer(run, "local")
+    advance_to_rest(run)
+    [first] = sheets(floor)
+    asked = Checkpoint.objects.get(run=run, step="solve_globally").seq
+    user = make_user("Rea", run.team, may=("checkpoints.rewind_run",))
+    rewind.rewind(run, to=asked, by=user)
+    advance_to_rest(run)
+    answer(run, "global")
+    assert advance_to_rest(run).status == "completed"
+    [second] = sheets(floor)
+    assert second["key"] != first["key"]
+    assert state(run)["chosen"] == "global"
+
+
+def test_a_schedule_that_is_refused_goes_back_to_be_sequenced_by_another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequenced, timed, rules_used = planning.sequenced, planning.timed, []
+
+    def noted(plant: Any, rule: str) -> list[list[int]]:
+        rules_used.append(rule)
+        return sequenced(plant, rule)
+
+    def careless(plant: Any, orders: Any) -> list[int]:
+        starts = timed(plant, orders)
+        return [0] * len(starts) if len(rules_used) == 1 else starts
+
+    monkeypatch.setattr(planning, "sequenced", noted)
+    monkeypatch.setattr(planning, "timed", careless)
+    run = make_waiting_run()
+    rules = [note for note in notes(run) if note.startswith("Rule: ")]
+    assert rules == ["Rule: most work remaining.", "Rule: longest first."]
+    assert open_gate(run).step == "choose"
+    said = [quote for quote in open_gate(run).standing().card.quotes if quote.role == "validator, refused it"]
+    assert {quote.label for quote in said} == {"check_plan"}
+
+
+def test_a_global_plan_that_breaks_a_rule_never_reaches_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner cannot pass its own output: the checker knows the shop's rules from the shop."""
+
+    def overlapping(now: Any, **_: Any) -> solver.Solved:
+        return solver.Solved([now.down.since] * len(now.plant), 0, proven=True)
+
+    monkeypatch.setattr(solver, "solved", overlapping)
+    run = make_waiting_run()
+    gate = open_gate(run)
+    assert (gate.step, gate.kind) == ("solve_globally", "recovery")
+    assert any("check_global" in text for text in [gate.title, gate.standing().card.summary])
+
+
+def test_a_published_schedule_is_read_back_and_published_once(floor: Path) -> None:
+    run = make_waiting_run()
+    saved = Schedule.model_validate(state(run)["plan"])
+    key = "a" * 64
+    assert jobshop_floor.published(key) is None
+    assert jobshop_floor.publish("three", saved, key) == jobshop_floor.publish("three", saved, key)
+    assert jobshop_floor.published(key) is not None
+    assert len(sheets(floor)) == 1
+    jobshop_floor.withdraw(key)
+    jobshop_floor.withdraw(key)
+    assert jobshop_floor.published(key) is None
+
+
+def test_a_board_that_cannot_be_written_to_is_a_failure_and_no_doubt(floor: Path) -> None:
+    floor.write_text("a file where the folder should be")
+    run = make_waiting_run()
+    answer(run, "local")
+    run.refresh_from_db()
+    advance_to_rest(run)
+    assert {effect.status for effect in effects(run)} == {"failed"}
+    assert open_gate(run).kind == "recovery"
+
+
+@pytest.mark.parametrize(
+    ("input", "said"),
+    [
+        ({"source": {"name": "x", "text": "1 2\n0 1 9 2"}}, "line 2: there is no machine 9"),
+        ({"source": {"name": "x", "text": THREE}, "breakdown": {"machine": 3}}, "there is no machine 3"),
+        (
+            {"source": {"name": "x", "text": THREE}, "breakdown": {"machine": 1, "since": 5, "until": 5}},
+            "it has to be later than 5",
+        ),
+    ],
+)
+def test_an_input_that_is_no_shop_or_breaks_no_machine_of_it_is_refused_at_the_door(
+    input: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputRefused) as refused:
+        start_run("jobshop", input, by=actors.SYSTEM, team=make_team())
+    assert any(said in error["message"] for error in refused.value.errors)
+
+
+def test_a_rule_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigRefused) as refused:
+        make_waiting_run(config={"rule": "by feeling"})
+    assert "the rules are: most work remaining" in refused.value.errors[0]["message"]
+
+
+def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(tmp_path: Path) -> None:
+    assert len(JobShop.inputs_from(taillard.BUNDLED)) == 10
+    [one] = JobShop.inputs_from(taillard.BUNDLED / "ta01.txt")
+    assert one["source"]["name"] == "ta01"
+    several = tmp_path / "two.txt"
+    block = "1 1\nTimes\n5\nMachines\n1\n"
+    several.write_text(block + block)
+    assert [each["source"]["name"] for each in JobShop.inputs_from(several)] == ["two-1", "two-2"]
+    several.write_text("2 1\n0 5\n0 x\n")
+    with pytest.raises(AgentError, match="line 3: “x” is no whole number"):
+        JobShop.inputs_from(several)
+    with pytest.raises(AgentError, match="cannot be read"):
+        JobShop.inputs_from(tmp_path / "nothing.txt")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AgentError, match="There is no file"):
+        JobShop.inputs_from(tmp_path / "empty")
+
+
+def test_importing_the_agent_does_not_import_the_solver() -> None:
+    known = "{'ortools', 'numpy'} & set(sys.modules)"
+    code = f"import sys, django; django.setup(); import agents.examples.jobshop.solver; sys.exit(bool({known}))"
+    assert run_process(sys.executable, "-c", code).returncode == 0

@@ -1,0 +1,211 @@
+"""Charts at a gate: drawn from the saved state alone, and a sentence in their place where nothing can be drawn."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from approvals.cards.card import Card
+from approvals.cards.chart import Chart
+from approvals.errors import CardRefused
+from approvals.presentation.drawing import gantt, gantt_data
+from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team
+from tests.harness.signed_in_clients import signed_in
+
+DATA: dict[str, Any] = {
+    "machines": 2,
+    "operations": [[0, 0, 0, 0, 40, 0], [0, 1, 1, 60, 100, 1], [12, 0, 1, 40, 60, 2], [3, 0, 0, 40, 41, 0]],
+    "downtimes": [[1, 30, 40]],
+    "now": 30,
+    "makespan": "not looked at",
+}
+
+
+def drawn(*datas: Any) -> list[gantt.Drawn]:
+    """What is drawn of data that stands in the state."""
+    charts = [Chart(title=f"Plan {number}", pointer=f"/{number}") for number, _ in enumerate(datas)]
+    state = {str(number): data for number, data in enumerate(datas)}
+    return list(gantt.charts(Card(title="Choose", charts=charts), state).drawn)
+
+
+def tree(svg: str) -> ET.Element:
+    return ET.fromstring(svg)  # noqa: S314 - our own
+
+
+def bars(svg: str) -> list[tuple[str, str, str, str, str]]:
+    """(job, moved, x, width, number written) of each bar."""
+    found = []
+    for group in tree(svg).iter("g"):
+        if group.get("class") == "bar":
+            rect, text = group.find("rect"), group.find("text")
+            assert rect is not None
+            number = text.text or "" if text is not None else ""
+            marks = group.attrib["data-job"], group.attrib["data-moved"]
+            found.append((*marks, rect.attrib["x"], rect.attrib["width"], number))
+    return found
+
+
+def test_each_operation_is_a_bar_where_it_is_in_time_with_its_jobs_number_and_its_mark() -> None:
+    [chart] = drawn(DATA)
+    assert bars(chart.bars) == [
+        ("0", "0", "0.000%", "40.000%", "0"),
+        ("0", "1", "60.000%", "40.000%", "0"),
+        ("12", "2", "40.000%", "20.000%", "12"),
+        ("3", "0", "40.000%", "1.000%", ""),  # too short for its number, which its title still says
+    ]
+    titles = [title.text for title in tree(chart.bars).iter("title")]
+    assert "Job 12, operation 0, machine 1: 40 to 60, another order" in titles
+    assert "Machine 1 stands still: 30 to 40" in titles
+    assert chart.counted == "ends at 100; 2 of 4 operations moved, 1 of them to another place in line"
+
+
+def test_the_drawing_says_in_words_what_it_shows() -> None:
+    [chart] = drawn(DATA)
+    svg = tree(chart.bars)
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == (
+        "Gantt chart, Plan 0: 2 machines, ends at 100; 2 of 4 operations moved, 1 of them to another place in line; "
+        "machine 1 stands still from 30 to 40"
+    )
+    assert chart.table[1] == ["0", "3", "0", "40", "41", ""]
+    assert [row[0] for row in chart.table] == ["0", "0", "1", "1"]
+
+
+def test_charts_of_one_card_share_their_time_axis() -> None:
+    longer = {"machines": 1, "operations": [[0, 0, 0, 0, 400, 0]]}
+    first, second = drawn(DATA, longer)
+    assert bars(first.bars)[0][3] == "10.000%"
+    assert bars(second.bars)[0][3] == "100.000%"
+    assert 'id="hatch-1"' in first.bars
+    assert 'id="hatch-2"' in second.bars
+
+
+def test_what_began_before_now_is_drawn_as_past() -> None:
+    [chart] = drawn(DATA)
+    past = [group.get("data-job") for group in tree(chart.bars).iter("g") if "data-past" in group.attrib]
+    assert past == ["0"]
+    [shade] = [rect for rect in tree(chart.bars).iter("rect") if rect.get("class") == "past"]
+    assert shade.get("width") == "30.000%"
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (None, "its data is no object"),
+        ([], "its data is no object"),
+        ({"operations": []}, "it does not say how many machines there are"),
+        (DATA | {"machines": True}, "it does not say how many machines there are"),
+        (DATA | {"machines": 0}, "it has to have 1 to 150 machines"),
+        (DATA | {"machines": 10**30}, "it has to have 1 to 150 machines"),
+        (DATA | {"operations": {}}, "its operations are no list"),
+        (DATA | {"operations": [[0, 0, 0, 0, 1, 0]] * 3_001}, "its 3,001 operations are more than the 3,000"),
+        (DATA | {"operations": [[0, 0, 0, 0, 1]]}, "row 1 of its operations does not hold 6 numbers"),
+        (DATA | {"operations": [[0, 0, 2, 0, 1, 0]]}, "row 1 of its operations has a job, an operation or a machine"),
+        (DATA | {"operations": [[0, "0", 0, 0, 1, 0]]}, "row 1 of its operations has a job, an operation or a machine"),
+        (DATA | {"operations": [[0, 0, 0, 5, 1, 0]]}, "row 1 of its operations has no start and end in this order"),
+        (DATA | {"operations": [[0, 0, 0, 0, 10**400, 0]]}, "row 1 of its operations has no start and end"),
+        (DATA | {"operations": [[0, 0, 0, 0, 1, []]]}, "row 1 of its operations has a mark"),
+        (DATA | {"downtimes": [[0, 1]]}, "row 1 of its downtimes does not hold 3 numbers"),
+        (DATA | {"downtimes": [[9, 1, 2]]}, "row 1 of its downtimes has a job, an operation or a machine"),
+        (DATA | {"now": "soon"}, "its “now” is no moment"),
+    ],
+)
+def test_data_of_another_shape_gives_a_sentence(data: Any, fault: str) -> None:
+    [chart] = drawn(data)
+    assert chart.fault.startswith(f"This chart cannot be drawn: {fault}")
+    assert not chart.bars
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=7) | st.dictionaries(st.sampled_from(list(DATA)), inner, max_size=5),
+    max_leaves=30,
+)
+rows = st.lists(st.lists(st.integers(-1, 4) | st.floats(allow_nan=True), min_size=6, max_size=6), max_size=4)
+
+
+@given(junk | st.fixed_dictionaries({"machines": st.integers(1, 4), "operations": rows, "now": junk}))
+def test_no_data_makes_it_stumble(data: Any) -> None:
+    [chart] = drawn(data)
+    assert bool(chart.fault) != bool(chart.bars)
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12))
+def test_any_length_of_time_gets_a_few_ticks(start: float, end: float) -> None:
+    [chart] = drawn({"machines": 1, "operations": [[0, 0, 0, *sorted((start, end)), 0]]})
+    assert 1 <= len(re.findall('<text class="tick"', chart.bars)) <= 11
+
+
+def test_names_of_machines_are_text_and_are_cut() -> None:
+    [chart] = drawn(DATA | {"machines": ["</text><script>", "L\u202eathe that is much too long"]})
+    assert chart.named
+    assert "<script" not in chart.lanes + chart.bars
+    assert "&lt;/text&gt;&lt;script" in chart.lanes
+    assert "[U+202E right-to-left override]" in chart.lanes
+    assert "much too long" not in chart.lanes
+
+
+def test_figures_stand_side_by_side_under_their_labels() -> None:
+    charts = [
+        Chart(title="One", pointer="/a", figures=[("Ends at", "5"), ("Cost", "7")]),
+        Chart(title="Two", pointer="/a", figures=[("Ends at", "6"), ("Found in", "3 ms")]),
+    ]
+    found = gantt.charts(Card(title="Choose", charts=charts), {})
+    assert [(figure.label, *figure.texts) for figure in found.figures] == [
+        ("Ends at", "5", "6"),
+        ("Cost", "7", ""),
+        ("Found in", "", "3 ms"),
+    ]
+
+
+def test_a_card_with_charts_is_the_same_after_it_was_stored() -> None:
+    card = Card(title="Choose", charts=[Chart(title="One", pointer="/a", figures=[("Ends at", "5")])])
+    assert Card.from_json(card.to_json()) == card
+
+
+@pytest.mark.parametrize(
+    ("chart", "fault"),
+    [
+        (Chart(title="A", pointer="/nowhere"), "there is nothing at /nowhere in the state to draw"),
+        (Chart(title=" ", pointer="/order"), "the chart of /order needs a title"),
+        (Chart(title="A", pointer="/order", kind="pie"), "is of the kind 'pie'; there is gantt"),
+    ],
+)
+def test_a_chart_that_cannot_be_meant_is_refused_when_the_gate_opens(chart: Chart, fault: str) -> None:
+    with pytest.raises(CardRefused, match=fault):
+        make_gate(card=make_card(charts=[chart]))
+
+
+def page_of(data: Any, **chart: Any) -> str:
+    team = make_team()
+    run = make_run(state=make_state(order={"plan": data}), first_step="review", team=team)
+    card = make_card(charts=[Chart(pointer="/order/plan", **{"title": "The plan", **chart})])
+    gate = make_gate(run=run, card=card)
+    return signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
+
+
+def test_the_page_shows_drawing_figures_and_table_and_takes_no_word_of_the_data_for_markup() -> None:
+    page = page_of(DATA, title="<b>Plan</b>", figures=[("<i>Ends</i>", "<u>5</u>")])
+    assert page.count('class="gantt-bars"') == 1
+    assert "Show as a table, 4 operations" in page
+    for markup in ("<b>Plan", "<i>Ends", "<u>5"):
+        assert markup not in page
+    assert "style=" not in page
+
+
+def test_the_page_says_why_there_is_no_drawing() -> None:
+    page = page_of({"machines": 1, "operations": "none"})
+    assert "This chart cannot be drawn: its operations are no list." in page
+    assert 'class="gantt-bars"' not in page
+
+
+def test_the_most_that_is_drawn_is_drawn() -> None:
+    rows = [[number % 100, number // 100, number % 150, number, number + 1, 0] for number in range(3_000)]
+    [chart] = drawn({"machines": gantt_data.MOST_MACHINES, "operations": rows})
+    assert not chart.fault
+    assert len(chart.table) == gantt_data.MOST_OPERATIONS

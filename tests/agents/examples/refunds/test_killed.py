@@ -1,0 +1,84 @@
+"""A worker is killed while it pays: the money goes out once, whatever it had got to."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+from django.core import mail as outbox
+from django.db.models.functions import Now
+
+from agents.definition import registry
+from agents.examples.refunds import Refunds
+from agents.runs.start import start_run
+from checkpoints import actors
+from checkpoints.models import Run
+from tests.factories import ann, decide, make_team
+from tests.factories.driven_runs import advance_to_rest, effects, open_gate
+from tests.harness.session import ROOT
+
+from .conftest import World, past_doubts
+from .test_mail import MAILS
+
+AGENTS = "agents.examples.refunds"
+PLACES = ["after_claim", "before_outcome", "after_outcome", "before_step", "after_intent", "after_effect"]
+PLACES += ["before_save:2", "after_save", "after_save:2"]  # the gate's outcome is saved first, then the payment
+
+
+@pytest.fixture(scope="module")
+def hand(shared_sandbox: World) -> Iterator[subprocess.Popen[str]]:
+    """A process that forks a worker for each run it is told; see tests/harness/forked_worker.py."""
+    wishes = {"HOLDPOINT_AGENTS": AGENTS, "SANDBOX_URL": shared_sandbox.url, "HOLDPOINT_LOG_LEVEL": "ERROR"}
+    command = [sys.executable, "-m", "tests.harness.forked_worker"]
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | wishes, text=True, stdin=PIPE, stdout=PIPE) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(10)
+
+
+@pytest.fixture
+def only_refunds(settings: Any, sandbox: World) -> Iterator[None]:
+    settings.HOLDPOINT_AGENTS = [AGENTS]
+    settings.SANDBOX_URL = sandbox.url
+    registry.forget()
+    yield
+    registry.forget()
+
+
+@pytest.mark.usefixtures("only_refunds")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_worker_killed_while_it_pays_leaves_one_refund(
+    place: str, sandbox: World, hand: subprocess.Popen[str]
+) -> None:
+    [input] = Refunds.inputs_from(next(MAILS.glob("06-*.eml")))
+    run = past_doubts(advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team())))
+    amount = f"{100 + PLACES.index(place)}.00"  # each its own, so that the ledger tells the runs apart
+    standing = open_gate(run).standing().card.actions[0].arguments
+    decide(open_gate(run), ann(run.team), "edit", arguments={"refund": {**standing, "amount": amount}})
+
+    name, _, hit = place.partition(":")
+    assert killed(hand, run, f"{name}:kill:{hit or 1}") == -signal.SIGKILL
+    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))  # as if it had run out
+    advance_to_rest(run)
+
+    assert run.status == "completed"
+    assert [paid for paid, _ in sandbox.refunds("20431")].count(amount) == 1
+    assert [row.status for row in effects(run, "pay")] == ["done"]
+    assert len(outbox.outbox) == 1
+
+
+def killed(hand: subprocess.Popen[str], run: Run, wish: str) -> int:
+    """Take the run on in a process that kills itself there; its exit status."""
+    assert hand.stdin is not None
+    assert hand.stdout is not None
+    hand.stdin.write(f"{run.pk} {wish}\n")
+    hand.stdin.flush()
+    return int(hand.stdout.readline())

@@ -1,0 +1,401 @@
+"""docs/refunds.md, row by row: a mail for each, and what the agent really does with it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core import mail as outbox
+
+from agents.definition import registry
+from agents.examples import orders as refunds_orders
+from agents.runs.start import start_run
+from approvals.cards.card import Card
+from approvals.errors import Invalid
+from approvals.models import Gate
+from checkpoints import actors
+from checkpoints.models import Run
+from tests.factories import make_team
+from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate
+from tests.harness.session import ROOT
+
+from .conftest import World
+
+TABLE = ROOT / "docs" / "refunds.md"
+AT_RISK = "high"
+Row = Callable[["Shop"], None]
+ROWS: dict[str, Row] = {}
+NUMBERS = itertools.count(30001)  # the provider remembers every order's payment
+
+
+class Shop:
+    """The shop as a row's test sees it: orders of its own, mails written here, one team."""
+
+    def __init__(self, world: World, orders: Path) -> None:
+        self.world, self.team = world, make_team()
+        self.orders = orders
+        orders.write_text(",".join(refunds_orders.COLUMNS) + "\n")
+
+    def order(self, *items: tuple[str, int, str, str], currency: str = "EUR", shipping: str = "5.00") -> str:
+        """A new order's number. Items: name, quantity, price, the day on which it came back or nothing."""
+        number = str(next(NUMBERS))
+        head = f"{number},Marit Ellery,,marit@fernhollow.example,{currency},4417,2026-11-02,{shipping},0.00"
+        lines = [f"{head},{name},{count},{price},1,{back}" for name, count, price, back in items or [LAMP]]
+        with self.orders.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return number
+
+    def mail(self, text: str, *, sender: str = "Marit Ellery <marit@fernhollow.example>", **more: str) -> Run:
+        """A run over a mail, as far as it goes by itself."""
+        message = EmailMessage()
+        message["To"], message["Subject"] = "service@shop.example", more.get("subject", "A refund, please")
+        if more.get("reply_to"):
+            message["Reply-To"] = more["reply_to"]
+        message.set_content(text, subtype=more.get("kind", "plain"), charset=more.get("charset", "utf-8"))
+        if more.get("html"):
+            message.add_alternative(more["html"], subtype="html")
+        raw = f"From: {sender}\n".encode() + message.as_bytes()
+        input = {"mail": {"name": "mail.eml", "raw": raw.decode("iso-8859-1")}}
+        return advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=self.team))
+
+
+LAMP = ("Paper lamp", 1, "40.00", "")
+CORD = ("Linen cord", 2, "10.00", "")
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox(start_sandbox: Callable[..., World], tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A provider that knows the orders of these tests."""
+    orders = tmp_path_factory.mktemp("shop") / "orders.csv"
+    orders.write_text(",".join(refunds_orders.COLUMNS) + "\n")
+    world = start_sandbox(env={"HOLDPOINT_REFUNDS_ORDERS": str(orders)})
+    world.orders = orders  # type: ignore[attr-defined]
+    return world
+
+
+@pytest.fixture
+def shop(settings: Any, sandbox: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    orders: Path = sandbox.orders  # type: ignore[attr-defined]
+    monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(orders))
+    settings.HOLDPOINT_AGENTS = ["agents.examples.refunds"]
+    settings.SANDBOX_URL = sandbox.url
+    registry.forget()
+    yield Shop(sandbox, orders)
+    registry.forget()
+
+
+def row(first: str) -> Callable[[Row], Row]:
+    """The test of the table's row whose first cell says this."""
+
+    def keep(test: Row) -> Row:
+        ROWS[first] = test
+        return test
+
+    return keep
+
+
+def rows_of_the_table() -> list[str]:
+    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+    return [line.split("|")[1].strip() for line in lines[1:]]
+
+
+def test_every_row_of_the_table_has_its_mail() -> None:
+    assert rows_of_the_table() == list(ROWS)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "held_to" in metafunc.fixturenames:
+        metafunc.parametrize("held_to", list(ROWS))
+
+
+def test_the_agent_does_what_the_row_says(held_to: str, shop: Shop) -> None:
+    ROWS[held_to](shop)
+    assert outbox.outbox == []
+
+
+def card(run: Run, step: str) -> Card:
+    """What the gate shows at which the run waits."""
+    gate = open_gate(run)
+    assert (gate.step, gate.kind) == (step, Gate.Kind.REVIEW)
+    return gate.standing().card
+
+
+def proposes(run: Run, amount: str) -> Card:
+    """The run asks whether to pay this, and has paid nothing."""
+    asked = card(run, "review")
+    assert asked.actions[0].arguments["amount"] == amount
+    return asked
+
+
+def asks_for_facts(run: Run, title: str) -> None:
+    """The run asks for the order's number, and takes no yes for an answer."""
+    assert card(run, "ask_facts").title == f"Type the missing facts: {title}"
+    with pytest.raises(Invalid) as refused:
+        decide(run)
+    assert [each["pointer"] for each in refused.value.errors] == ["/order_number"]
+
+
+def doubts(shop: Shop, run: Run, *reasons: str, yes: str) -> None:
+    """The run asks whether the refund is right, for these reasons. No pays nothing; yes proposes `yes`."""
+    asked = card(run, "ask_doubts")
+    assert (asked.reasons, asked.risk, asked.actions) == (reasons, AT_RISK, ())
+    again = Run.objects.get(pk=run.pk)
+    answer(run, "pay")
+    proposed = proposes(advance_to_rest(run), yes)
+    assert set(reasons) <= set(proposed.reasons)
+    assert proposed.risk == AT_RISK
+    assert shop.world.refunds(again.title) == []
+
+
+@row("goods that came back")
+def came_back(shop: Shop) -> None:
+    number = shop.order(("Paper lamp", 1, "40.00", "2026-11-19"), CORD)
+    proposes(shop.mail(f"I returned the lamp of order {number}."), "40.00")
+    number = shop.order(("Paper lamp", 1, "40.00", "2026-11-19"))
+    proposes(shop.mail(f"I returned the lamp of order {number}."), "45.00")
+
+
+@row('goods "sent back" that have not come back')
+def not_back(shop: Shop) -> None:
+    asked = proposes(shop.mail(f"I sent back order {shop.order(LAMP, CORD)}."), "60.00")
+    assert "No parcel of this order has come back yet" in asked.reasons
+    assert asked.risk == AT_RISK
+
+
+@row("a parcel that never arrived")
+def never_arrived(shop: Shop) -> None:
+    proposes(shop.mail(f"Order {shop.order()} never arrived."), "45.00")
+
+
+@row("faulty goods")
+def faulty(shop: Shop) -> None:
+    asked = proposes(shop.mail(f"Of order {shop.order(LAMP, CORD)} the lamp is broken. The cord is fine."), "40.00")
+    assert asked.summary.startswith("The customer reports the paper lamp as faulty. Refund in full; no return needed.")
+    proposes(shop.mail(f"Order {shop.order(LAMP, CORD)} is faulty."), "60.00")
+
+
+@row("none of these reasons")
+def goodwill(shop: Shop) -> None:
+    asked = proposes(shop.mail(f"Order {shop.order()} is not as nice as I thought."), "4.00")
+    assert "No return and nothing missing. Suggest a 10 % goodwill refund." in asked.summary
+
+
+@row("no order number")
+def no_number(shop: Shop) -> None:
+    run = shop.mail("The lamp is broken.")
+    asks_for_facts(run, "no order number found")
+
+
+@row("an order number that nobody knows")
+def unknown_number(shop: Shop) -> None:
+    run = shop.mail("Order 99999 is broken.")
+    asks_for_facts(run, "order 99999 is not known")
+    facts = open_gate(run).standing().card.actions[0].arguments
+    decide(run, "edit", arguments={"facts": {**facts, "order_number": "88888"}})
+    asks_for_facts(advance_to_rest(run), "order 88888 is not known")
+    decide(run, "edit", arguments={"facts": {**facts, "order_number": shop.order()}})
+    proposes(advance_to_rest(run), "40.00")
+
+
+@row("two order numbers")
+def two_numbers(shop: Shop) -> None:
+    one, other = shop.order(), shop.order()
+    asks_for_facts(shop.mail(f"Order {one} and order {other} never arrived."), f"which order: {one} or {other}")
+    asks_for_facts(
+        shop.mail(f"It is about order {one}.", subject=f"Order {other} never arrived"), f"which order: {other} or {one}"
+    )
+
+
+@row("letters that only look like digits in the order number")
+def lookalike(shop: Shop) -> None:
+    number = shop.order()
+    disguised = number.replace("0", "\u041e", 1)
+    run = shop.mail(f"Order {disguised} never arrived, which is {number}.")
+    asks_for_facts(run, f"the order number “{disguised}” only looks like one")
+
+
+@row("the same mail again")
+def same_mail(shop: Shop) -> None:
+    text = f"Order {shop.order()} never arrived."
+    first = shop.mail(text)
+    second = shop.mail(text)
+    doubts(shop, second, f"The same mail came before and is handled in R-{first.pk}", yes="45.00")
+    proposes(first, "45.00")
+
+
+@row("an order that is not the sender's")
+def not_the_senders(shop: Shop) -> None:
+    number = shop.order()
+    run = shop.mail(f"Order {number} never arrived.", sender="Marit Ellery <m.ellery@quickmail.example>")
+    said = f"The mail comes from m.ellery@quickmail.example, and order {number} was placed with another address"
+    doubts(shop, run, said, yes="45.00")
+
+
+@row("a sender whose letters only look like those of the order's address")
+def lookalike_sender(shop: Shop) -> None:
+    number = shop.order()
+    sender = "marit@fernh\u043ellow.example"
+    run = shop.mail(f"Order {number} never arrived.", sender=f"Marit Ellery <{sender}>")
+    said = f"The sender {sender} is not the address of order {number}: some of its letters only look alike"
+    doubts(shop, run, said, yes="45.00")
+
+
+@row("a currency that is not the order's")
+def other_currency(shop: Shop) -> None:
+    run = shop.mail(f"Order {shop.order()} never arrived, I want my USD 39.00.")
+    doubts(shop, run, "The customer asks for $39.00, and the order was paid in EUR", yes="45.00")
+
+
+@row("more asked for than is left of the payment")
+def too_much_asked(shop: Shop) -> None:
+    run = shop.mail(f"Order {shop.order()} is not so nice, give me €500.00.")
+    doubts(shop, run, "The customer asks for €500.00, and €45.00 is left of the payment", yes="4.00")
+
+
+@row("less left of the payment than the rules give")
+def less_left(shop: Shop) -> None:
+    number = shop.order()
+    shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
+    run = shop.mail(f"Order {number} never arrived.")
+    doubts(shop, run, "The rules give €45.00, and €10.40 is left of the payment", yes="10.40")
+    assert "€34.60 is already refunded on this charge by others" in card(run, "review").reasons
+
+
+@row("a refund that was paid elsewhere meanwhile")
+def paid_elsewhere(shop: Shop) -> None:
+    number = shop.order()
+    run = shop.mail(f"Order {number} never arrived.")
+    [offered] = proposes(run, "45.00").preconditions
+    assert (offered.label, offered.value) == ("Nothing else has been refunded on this charge: {value}", "€0.00")
+    decide(run, preconditions=[offered.id])
+    shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
+    asked = proposes(advance_to_rest(run), "45.00")
+    assert "€34.60 is already refunded on this charge by others" in asked.reasons
+    assert "€45.00 cannot be paid: €10.40 is left of the payment" in asked.reasons
+    assert asked.risk == AT_RISK
+    [offered] = asked.preconditions
+    assert offered.label == "{value} is already refunded on this charge by others, and this has not changed"
+    with pytest.raises(Invalid) as refused:
+        decide(run)
+    assert [each["pointer"] for each in refused.value.errors] == ["/amount"]
+
+
+@row("HTML whose formatting may keep words out of sight, without a plain text that says the same")
+def may_be_hidden(shop: Shop) -> None:
+    number = shop.order()
+    html = f"<style>.a {{ color: #fff }}</style><p>Order {number} is not so nice.</p><p class=a>It never arrived.</p>"
+    run = shop.mail(html, kind="html")
+    asks_for_facts(run, "no order number found")
+    asked = open_gate(run).standing().card
+    assert asked.risk == AT_RISK
+    assert [each.pointer for each in asked.quotes] == ["/ticket/text", "/ticket/hidden"]
+    assert "The mail was hard to read: its formatting may keep words out of sight; check them against the original" in (
+        asked.reasons
+    )
+    facts = asked.actions[0].arguments
+    decide(run, "edit", arguments={"facts": {**facts, "order_number": number}})
+    asked = proposes(advance_to_rest(run), "4.00")
+    assert asked.risk == AT_RISK
+    assert f"Words of the customer's mail may be out of sight: “Order {number} is not so nice. It never arrived.”" in (
+        asked.reasons
+    )
+
+
+@row("a plain text and an HTML text that name different amounts or orders")
+def other_forms(shop: Shop) -> None:
+    number = shop.order()
+    html = f"<p>Order {number} is not so nice, please give me 8.00 EUR.</p>"
+    run = shop.mail(f"Order {number} is not so nice, please give me 80.00 EUR.", html=html)
+    asks_for_facts(run, "no order number found")
+    asked = open_gate(run).standing().card
+    assert asked.risk == AT_RISK
+    assert "The mail was hard to read: its plain text and its HTML name different amounts or orders" in asked.reasons
+
+
+@row("a plain text beside such HTML, with the same amounts and orders")
+def same_forms(shop: Shop) -> None:
+    text = f"Order {shop.order()} never arrived."
+    asked = proposes(shop.mail(text, html=f"<style>p{{margin:0}}</style><p>{text}</p>"), "45.00")
+    assert asked.risk == "medium"
+    assert [each.pointer for each in asked.quotes] == ["/ticket/text"]
+
+
+@row("words in a charset that browsers do not read")
+def odd_charset(shop: Shop) -> None:
+    run = shop.mail(f"Order {shop.order()} never arrived.", charset="cp037")
+    asks_for_facts(run, "no order number found")
+    asked = open_gate(run).standing().card
+    assert asked.risk == AT_RISK
+    assert "The mail was hard to read: its character set is unknown (cp037)" in asked.reasons
+
+
+@row("words far below, or characters that cannot be seen")
+def far_below(shop: Shop) -> None:
+    text = f"Order {shop.order()} is not as nice as I thought." + "\n" * 30 + "It never arrived."
+    asked = proposes(shop.mail(text), "4.00")
+    assert asked.risk == AT_RISK
+    asked = proposes(shop.mail(f"Order {shop.order()} is not \u202eso\u202c nice."), "4.00")
+    assert asked.risk == AT_RISK
+
+
+@row("an answer wanted at another address")
+def other_answer(shop: Shop) -> None:
+    asked = proposes(shop.mail(f"Order {shop.order()} never arrived.", reply_to="x@elsewhere.example"), "45.00")
+    assert asked.actions[1].arguments["to"] == "marit@fernhollow.example"
+    assert asked.risk == AT_RISK
+
+
+@row("an order that the shop's file has in an unknown currency")
+def unknown_currency(shop: Shop) -> None:
+    good, bad = shop.order(), shop.order(currency="XXX")
+    gate = open_gate(shop.mail(f"Order {bad} never arrived."))
+    assert (gate.kind, gate.step) == (Gate.Kind.RECOVERY, "find_order")
+    assert re.search(r"orders\.csv, line 3, currency", gate.asked.summary)
+    proposes(shop.mail(f"Order {good} never arrived."), "45.00")
+
+
+def test_no_leads_to_a_reply_that_refuses_and_pays_nothing(shop: Shop) -> None:
+    number = shop.order()
+    run = shop.mail(f"Order {number} never arrived.", sender="Somebody <s@quickmail.example>")
+    answer(run, "refuse")
+    asked = proposes(advance_to_rest(run), "0.00")
+    assert asked.title == "Reply to Marit Ellery, no refund"
+    decide(run)
+    assert advance_to_rest(run).status == "completed"
+    [sent] = outbox.outbox
+    assert (sent.to, sent.subject) == (["s@quickmail.example"], f"About your request for order {number}")
+    assert "We cannot pay a refund" in sent.body
+    assert "Marit" not in sent.body
+    assert "4417" not in sent.body
+    assert shop.world.refunds(number) == []
+
+
+def test_a_reviewer_who_names_an_amount_after_a_no_is_heeded(shop: Shop) -> None:
+    number = shop.order()
+    run = shop.mail(f"Order {number} never arrived.", sender="Somebody <s@quickmail.example>")
+    answer(run, "refuse")
+    advance_to_rest(run)
+    decide(run, "reject", then="back", back_to="propose", comment="Pay €10.00 after all")
+    asked = proposes(advance_to_rest(run), "10.00")
+    assert "We cannot pay" not in asked.actions[1].arguments["text"]
+
+
+def test_the_same_mail_after_a_run_that_came_to_nothing_is_no_second_one(shop: Shop) -> None:
+    text = f"Order {shop.order()} never arrived."
+    first = shop.mail(text)
+    decide(first, "reject", comment="A mistake of mine.")
+    assert advance_to_rest(first).status == "cancelled"
+    proposes(shop.mail(text), "45.00")
+
+
+def test_an_edit_beyond_what_is_left_is_refused_at_once(shop: Shop) -> None:
+    run = shop.mail(f"Order {shop.order()} never arrived.")
+    refund = open_gate(run).standing().card.actions[0].arguments
+    with pytest.raises(Invalid) as refused:
+        decide(run, "edit", arguments={"refund": {**refund, "amount": "45.01"}})
+    assert "only €45.00 is left of the payment" in str(refused.value.errors)

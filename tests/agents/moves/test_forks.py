@@ -1,0 +1,220 @@
+"""A fork begins from a checkpoint with other input, configuration or version, and asks before it takes effects over."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.errors import RewindNotAllowed, RewindRefused
+from agents.models import Effect
+from agents.moves import fork as forks
+from checkpoints import crash_points
+from checkpoints.models import Event, Hold, Run
+from checkpoints.values.canonical_json import decode
+from tests.factories import ann, change_effects, eve, make_user
+from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state
+
+from .moved_runs import after, before, choices, die, edit, fates, lines, rewind
+
+
+def test_a_fork_with_other_input_reuses_what_the_difference_does_not_touch(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    fork = forks.fork(run, at=1, by=ann(run.team), patch=[{"op": "replace", "path": "/b", "value": 7}])
+    assert advance_to_rest(fork).status == "completed"
+    assert lines(ledger)[5:] == ["aside 7", "look", "say False"]
+    assert (state(fork)["said"], state(run)["said"]) == ("False 8", "False 2")
+    assert Hold.objects.standing().filter(run=run, kind="fork").count() == 1
+
+
+def test_a_fork_asks_before_it_takes_an_effect_over_and_sends_nothing_where_it_does(ledger: str) -> None:
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    gate = open_gate(fork)
+    assert (gate.step, gate.kind) == ("pay", "recovery")
+    assert choices(gate) == ["take", "do_again", "stop"]
+    answer(fork, "take")
+    advance_to_rest(fork)
+    answer(fork, "do_again")
+    assert advance_to_rest(fork).status == "completed"
+    assert lines(ledger) == ["pay A", "pay B", "pay B"]
+    taken, made = Effect.objects.filter(run=fork).order_by("pk")
+    assert (taken.taken_from, made.taken_from) == (Effect.objects.filter(run=run).order_by("pk")[0], None)
+    assert state(fork)["receipts"][0] == state(run)["receipts"][0]
+    event = Event.objects.get(run_id=fork.pk, kind="effect.taken")
+    assert decode(bytes(event.data))["from"] == taken.taken_from_id
+
+
+def test_what_a_fork_took_over_is_not_its_own_to_undo(ledger: str) -> None:
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    answer(fork, "take")
+    advance_to_rest(fork)
+    edit(fork, 1, people=[])
+    assert advance_to_rest(fork).status == "completed"
+    assert lines(ledger) == ["pay A"]
+    assert fates(fork) == [("pay", "kept")]
+    assert fates(run) == [("pay", "done")]
+
+
+def test_a_fork_has_no_permissions_of_the_run_that_it_came_from(ledger: str) -> None:
+    run = advance_to_rest(make_run("booking", ledger=ledger))
+    decide(run)
+    advance_to_rest(run)
+    fork = forks.fork(run, at=after(run, "review"), by=make_user("Bob", run.team))
+    advance_to_rest(fork)
+    answer(fork, "do_again")
+    advance_to_rest(fork)
+    assert open_gate(fork).step == "review"
+    assert lines(ledger, words=1) == ["book", "pay", "tell"]
+
+
+def test_the_same_key_makes_one_fork(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    key, by = secrets.token_hex(8), ann(run.team)
+    assert forks.fork(run, at=1, by=by, key=key) == forks.fork(run, at=1, by=by, key=key)
+    assert Run.objects.filter(lineage=run.lineage).count() == 2
+
+
+def test_a_fork_is_refused_with_a_sentence(ledger: str) -> None:
+    run = advance_to_rest(make_run("chain", ledger=ledger))
+    by = ann(run.team)
+    with pytest.raises(RewindNotAllowed):
+        forks.fork(run, at=1, by=eve())
+    with pytest.raises(RewindRefused, match="no checkpoint 99"):
+        forks.fork(run, at=99, by=by)
+    with pytest.raises(RewindRefused, match="ended at checkpoint 6"):
+        forks.fork(run, at=6, by=by)
+    with pytest.raises(RewindRefused, match="no agent named chain 7"):
+        forks.fork(run, at=1, by=by, version="7")
+    with pytest.raises(RewindRefused) as refused:
+        forks.fork(run, at=1, by=by, patch=[{"op": "replace", "path": "/a", "value": "many"}])
+    assert refused.value.errors[0]["pointer"] == "/a"
+    assert before(run, "twice") == 1
+
+
+def test_what_a_fork_stands_on_is_not_pulled_away_by_the_run_that_it_came_from(ledger: str) -> None:
+    """The origin undid the payment that its fork had taken over, and the fork went on saying that it was made."""
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    answer(fork, "take")
+    advance_to_rest(fork)
+    edit(run, 1, people=[])
+    assert advance_to_rest(run).status == "completed"
+    assert (lines(ledger), fates(run), fates(fork)) == (["pay A"], [("pay", "kept")], [("pay", "done")])
+
+
+def test_a_fork_asks_also_where_nobody_knows_whether_the_other_run_has_done_it(ledger: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    run = make_run("doubter", ledger=ledger, gate=str(gate))
+    gate.touch()
+    advance_to_rest(run)
+    change_effects(Effect.objects.filter(run=run), status="unknown")
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    advance_to_rest(fork)
+    assert choices(open_gate(fork)) == ["do_again", "stop"]
+    assert lines(ledger, words=1) == ["send"]
+
+
+def ordered_again(ledger: str, tmp_path: Path) -> Run:
+    """What cannot be undone is done, and a person sent the run back to do it again."""
+    run = advance_to_rest(make_run("final", ledger=ledger))
+    rewind(run, before(run, "tell"), confirm=True)
+    return run
+
+
+def left_open(ledger: str, tmp_path: Path) -> Run:
+    """Nobody knows whether a ticket was bought, and a person left it so."""
+    flag = tmp_path / "cut"
+    flag.touch()
+    run = advance_to_rest(make_run("trip", ledger=ledger, flag=str(flag)))
+    edit(run, 1, mode="skip")
+    advance_to_rest(run)
+    answer(run, "left_open")
+    assert advance_to_rest(run).status == "completed"
+    return run
+
+
+def being_undone(ledger: str, tmp_path: Path) -> Run:
+    """A ticket was bought, and nobody knows whether it was sold again."""
+    run = advance_to_rest(make_run("trip", ledger=ledger))
+    edit(run, 1, mode="skip")
+    die(run, "after_undo_intent")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("made", "offers"),
+    [
+        (ordered_again, ["take", "do_again", "stop"]),
+        (left_open, ["do_again", "stop"]),
+        (being_undone, ["do_again", "stop"]),
+    ],
+)
+def test_a_fork_asks_about_whatever_the_run_that_it_came_from_may_have_done(
+    ledger: str, tmp_path: Path, made: Callable[[str, Path], Run], offers: list[str]
+) -> None:
+    """It did all of this a second time, and asked nobody."""
+    run = made(ledger, tmp_path)
+    done = lines(ledger)
+    fork = forks.fork(run, at=1, by=ann(run.team))
+    assert advance_to_rest(fork).status == "waiting"
+    assert choices(open_gate(fork)) == offers
+    assert lines(ledger) == done
+
+
+def test_what_was_done_before_a_fork_began_is_kept_where_the_run_that_it_came_from_goes_elsewhere(ledger: str) -> None:
+    """The fork's state said that A was paid, and the run that it came from cancelled that."""
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A", "B"]))
+    fork = forks.fork(run, at=after(run, "pay", last=False), by=ann(run.team))
+    edit(run, 1, people=[])
+    assert advance_to_rest(run).status == "completed"
+    assert [line.split("-")[0] for line in lines(ledger)] == ["pay A", "pay B", "cancel B"]
+    assert fates(run) == [("pay", "kept"), ("pay", "undone"), ("undo of pay", "done")]
+    assert advance_to_rest(fork).status == "completed"
+    assert [each[0] for each in state(fork)["receipts"]] == ["A", "B"]
+
+
+def test_a_fork_may_take_over_what_the_run_that_it_came_from_is_about_to_undo(ledger: str) -> None:
+    """That one had looked before the fork took it, and undid it afterwards."""
+    run, fork = forked(ledger)
+    edit(run, 1, people=[])
+
+    def take(name: str, step: str, value: Any) -> None:
+        if name == "before_undo" and fork.status == "waiting":
+            answer(fork, "take")
+            advance_to_rest(fork)
+
+    crash_points.listen(take)
+    assert advance_to_rest(run).status == "completed"
+    assert lines(ledger) == ["pay A"]
+    assert (fates(run), fates(fork), fork.status) == ([("pay", "kept")], [("pay", "done")], "completed")
+
+
+@pytest.mark.parametrize(("then", "ended", "paid"), [("stop", "failed", 1), ("do_again", "completed", 2)])
+def test_a_fork_asks_again_where_what_it_was_to_take_over_was_undone_meanwhile(
+    ledger: str, then: str, ended: str, paid: int
+) -> None:
+    """It paid, although a person had said that nothing was to be done."""
+    run, fork = forked(ledger)
+    answer(fork, "take")
+    edit(run, 1, people=[])
+    advance_to_rest(run)
+    assert advance_to_rest(fork).status == "waiting"
+    assert choices(open_gate(fork)) == ["do_again", "stop"]
+    assert lines(ledger, words=1) == ["pay", "cancel"]
+    answer(fork, then)
+    assert advance_to_rest(fork).status == ended
+    assert lines(ledger, words=1).count("pay") == paid
+
+
+def forked(ledger: str) -> tuple[Run, Run]:
+    """A run that paid A, and a fork of it that asks whether it takes that over."""
+    run = advance_to_rest(make_run("payments", ledger=ledger, people=["A"]))
+    return run, advance_to_rest(forks.fork(run, at=1, by=ann(run.team)))

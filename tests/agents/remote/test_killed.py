@@ -1,0 +1,303 @@
+"""kill -9 of the web process between the statements and around every commit of each call: all of it landed, or none.
+
+The same call sent again with its key goes on: it is done once, and answered as it would have been.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from agents.models import Answer, Client, Effect
+from approvals.models import Decision, Gate, Grant, Outcome, Proposal
+from checkpoints.audit import verify_runs
+from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
+from tests.agents.api.asking import operations
+from tests.factories import MEMBER, ann, make_team
+from tests.factories.tokens import bearing, make_token
+from tests.harness.session import ROOT
+
+from .outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
+
+MAY = ("approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
+OPS = [{"op": "set", "field": "payment", "value": WIRE}]
+DONE = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}}
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[subprocess.Popen[str]]:
+    """The warm process; see .caller."""
+    command = [sys.executable, "-m", "tests.agents.remote.killable_caller"]
+    environment = os.environ | {"HOLDPOINT_LOG_LEVEL": "ERROR"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=PIPE, stdout=PIPE) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(10)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request about a program's run, and who sends it."""
+
+    program: Program
+    address: str
+    body: dict[str, Any]
+    sent: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.sent or self.program.sent}", "Idempotency-Key": self.program.agent}
+
+    def landed(self) -> dict[str, Any]:
+        """All that it could have left behind."""
+        team, run = self.program.team, Run.objects.filter(team=self.program.team)
+        of_team = {"gate__team": team}
+        return {
+            "runs": list(run.order_by("pk").values_list("status", "token", "seq", "next_step", "attempts")),
+            "checkpoints": Checkpoint.objects.filter(run__in=run).count(),
+            "gates": list(Gate.objects.filter(team=team).order_by("pk").values_list("status", "version", "proposal")),
+            "proposals": Proposal.objects.filter(**of_team).count(),
+            "decisions": Decision.objects.filter(**of_team).count(),
+            "outcomes": Outcome.objects.filter(**of_team).count(),
+            "grants": Grant.objects.filter(outcome__gate__team=team).count(),
+            "holds": Hold.objects.filter(run__in=run).count(),
+            "effects": list(Effect.objects.filter(run__in=run).order_by("pk").values_list("status", "attempts")),
+            "clients": list(Client.objects.filter(run__in=run).values_list("deferred")),
+            "plans": Plan.objects.filter(agent=self.program.agent).count(),
+            "events": sorted(Event.objects.filter(run_id__in=run.values("pk")).values_list("kind", flat=True)),
+        }
+
+
+def at_work() -> Program:
+    """A program that has claimed its run."""
+    program = Program(team=make_team(may=MAY))
+    program.start()
+    return program
+
+
+def allowed() -> Program:
+    """One whose payment was approved, and which has claimed its run again."""
+    program = at_work()
+    program.draft()
+    decide(Gate.objects.get(pk=program.ask()["gate"]))
+    program.claim()
+    return program
+
+
+def begun() -> tuple[Program, int]:
+    program = allowed()
+    return program, program.begin()["id"]
+
+
+def working(noun: str, **body: Any) -> Callable[[], Call]:
+    """A call about a run at its first step."""
+
+    def made() -> Call:
+        program = at_work()
+        return Call(program, f"/api/runs/{program.run}/{noun}", {"token": program.token, **body})
+
+    return made
+
+
+def register() -> Call:
+    program = Program(team=make_team(may=MAY))
+    body = {"version": "1", "state_schema": SCHEMA, "steps": STEPS}
+    return Call(program, f"/api/agents/{program.agent}/versions", body)
+
+
+def start() -> Call:
+    program = Program(team=make_team(may=MAY))
+    program.register()
+    return Call(program, "/api/runs", {"input": {"invoice": {}}})
+
+
+def post() -> Call:
+    program = Program(team=make_team(may=MAY))
+    return Call(program, "/api/gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]})
+
+
+def claim() -> Call:
+    program = Program(team=make_team(may=MAY))
+    program.register()
+    program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
+    return Call(program, f"/api/runs/{program.run}/claims", {})
+
+
+def claim_decided() -> Call:
+    program = at_work()
+    program.draft()
+    decide(Gate.objects.get(pk=program.ask()["gate"]), "edit", arguments={"wire": {**WIRE, "amount": "1.00"}})
+    return Call(program, f"/api/runs/{program.run}/claims", {})
+
+
+def ask() -> Call:
+    program = at_work()
+    program.draft()
+    body = {"token": program.token, "step": "review", "title": "Wire 120.00", "actions": [ACTION]}
+    return Call(program, f"/api/runs/{program.run}/gates", body)
+
+
+def begin() -> Call:
+    program = allowed()
+    return Call(program, f"/api/runs/{program.run}/effects", {"token": program.token, "step": "wire"})
+
+
+def reporting(**body: Any) -> Callable[[], Call]:
+    """A word about an effect that was begun."""
+
+    def made() -> Call:
+        program, effect = begun()
+        address = f"/api/runs/{program.run}/effects/{effect}/results"
+        return Call(program, address, {"token": program.token, **body})
+
+    return made
+
+
+def went_back() -> tuple[Program, int]:
+    """One whose run was sent back to its start, and left the payment behind."""
+    program, effect = begun()
+    program.ok(program.report(effect))
+    sent = make_token(ann(program.team))[1]
+    moved = bearing(sent).post(
+        f"/api/runs/{program.run}/rewinds", {"to": 1, "confirm": True}, content_type="application/json"
+    )
+    assert moved.status_code == 200
+    return program, effect
+
+
+def begin_undo() -> Call:
+    program, effect = went_back()
+    program.claim()
+    program.draft(amount="80.00")
+    decide(Gate.objects.get(pk=program.ask()["gate"]))
+    program.claim()
+    return Call(program, f"/api/runs/{program.run}/effects", {"token": program.token, "undoes": effect})
+
+
+def person(program: Program, address: str, **body: Any) -> Call:
+    """A call of somebody of the team."""
+    return Call(program, address, body, make_token(ann(program.team))[1])
+
+
+def deciding() -> Call:
+    program = at_work()
+    program.draft()
+    gate = Gate.objects.get(pk=program.ask()["gate"])
+    seen = bytes(gate.standing().digest).hex()
+    return person(program, f"/api/gates/{gate.pk}/decisions", seen=seen, verdict="approve")
+
+
+def withdrawing() -> Call:
+    program = at_work()
+    program.draft()
+    return Call(program, f"/api/gates/{program.ask()['gate']}/withdrawals", {})
+
+
+def ordering(noun: str, **body: Any) -> Callable[[], Call]:
+    """An order about a run that is at its second checkpoint, and was let go."""
+
+    def made() -> Call:
+        program = at_work()
+        program.draft()
+        program.ok(program.work("releases"))
+        return person(program, f"/api/runs/{program.run}/{noun}", **body)
+
+    return made
+
+
+def settling() -> Call:
+    program, _ = went_back()
+    return person(program, f"/api/runs/{program.run}/settlements")
+
+
+CALLS: dict[str, Callable[[], Call]] = {
+    "register_version": register,
+    "start_run": start,
+    "post_gate": post,
+    "claim_run": claim,
+    "claim_run, decided": claim_decided,
+    "save_checkpoints": working("checkpoints/batches", checkpoints=[{"step": "draft", "ops": OPS}]),
+    "save_checkpoint": working("checkpoints", step="draft", ops=OPS),
+    "open_gate": ask,
+    "begin_effect": begin,
+    "begin_effect, undo": begin_undo,
+    "report_effect": reporting(**DONE),
+    "report_effect, unknown": reporting(status="unknown", error="timed out"),
+    "report_failure": working("failures", step="draft", error="no bank"),
+    "release_run": working("releases"),
+    "end_run": working("endings", status="failed", reason="no more"),
+    "decide_gate": deciding,
+    "withdraw_gate": withdrawing,
+    "rewind_run": ordering("rewinds", to=1),
+    "edit_run": ordering("edits", at=2, patch=[{"op": "replace", "path": "/payment/amount", "value": "9.00"}]),
+    "fork_run": ordering("forks", at=1),
+    "settle_run": settling,
+    "cancel_run": ordering("cancellations"),
+}
+# Webhooks are one statement each, and what they tell is an outbox.
+ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
+
+
+def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:
+    """What became of the process that was asked."""
+    assert web.stdin is not None
+    assert web.stdout is not None
+    asked = {"address": call.address, "body": call.body, "headers": call.headers, "at": at, "kill": kill}
+    web.stdin.write(json.dumps(asked) + "\n")
+    web.stdin.flush()
+    told: dict[str, int] = json.loads(web.stdout.readline())
+    return told
+
+
+def again(call: Call) -> None:
+    """The same call by somebody who goes on: it is done by now, once."""
+    answer = call.program.client.post(
+        call.address, call.body, content_type="application/json", headers=call.headers
+    )  # fmt: skip
+    assert answer.status_code in (200, 201), answer.content
+
+
+@pytest.mark.parametrize(("at", "step"), [("statement", 4), ("commit", 1)])
+@pytest.mark.parametrize("name", CALLS)
+def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_again_it_is_done_once(
+    name: str, at: str, step: int, web: subprocess.Popen[str]
+) -> None:
+    call = CALLS[name]()
+    before = call.landed()
+    again(call)
+    whole = call.landed()
+    assert whole != before
+    call, kill, none, landed = CALLS[name](), 1 - step, 0, 0
+    while (told := sent(web, call, at, kill := kill + step))["ended"] != 0:
+        assert told["ended"] == -9
+        if call.landed() == before:
+            none += 1
+            continue
+        assert call.landed() == whole, f"half of it stands, killed at {at} {kill}"
+        landed += 1
+        again(call)
+        assert call.landed() == whole
+        assert Answer.objects.filter(key=call.program.agent).count() == 1
+        call = CALLS[name]()
+    assert told["status"] in (200, 201)
+    assert call.landed() == whole
+    assert none >= 1
+    assert landed >= (at == "commit")
+    for run in Run.objects.filter(team=call.program.team):
+        assert verify_runs.verify_run(run) == []
+
+
+def test_no_call_that_writes_is_left_out() -> None:
+    described = {told["operationId"] for _, method, told in operations() if method == "post"}
+    keyless = {"ask_impact", "foretell_decision", "beat_run"}
+    swept = {name.partition(",")[0] for name in CALLS}
+    assert described - keyless - ELSEWHERE - swept == set()

@@ -1,0 +1,110 @@
+"""Several at once: one claims, one key is used once, one of two words about an effect counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from django.db import OperationalError
+
+from agents.models import Effect
+from agents.remote.session_cache import DESK
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Run
+from tests.harness.waiting import PATIENCE
+
+from .outside_program import WIRE, Program, decide
+
+AT_ONCE = 8
+
+
+def together(web: str, program: Program, address: str, bodies: list[dict[str, Any]], *, key: str = "") -> list[Any]:
+    """POST all of these at once to the real web process."""
+    headers = {"Authorization": f"Bearer {program.sent}", **({"Idempotency-Key": key} if key else {})}
+    with httpx.Client(base_url=web, headers=headers, timeout=PATIENCE) as client, ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda body: client.post(f"/api/{address}", json=body), bodies))
+
+
+def test_one_of_many_claims_the_run(web: str) -> None:
+    program = Program()
+    program.register()
+    program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
+    answers = together(web, program, f"runs/{program.run}/claims", [{"worker": f"box:{n}"} for n in range(AT_ONCE)])
+    assert Counter(each.status_code for each in answers) == {201: 1, 409: AT_ONCE - 1}
+    assert Run.objects.get(pk=program.run).token == 1
+
+
+def test_a_key_that_comes_many_times_at_once_is_used_once(web: str) -> None:
+    program = Program()
+    body = {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]}
+    answers = together(web, program, "gates", [body] * AT_ONCE, key="all-the-same")
+    assert {each.status_code for each in answers} == {201}
+    assert len({each.text for each in answers}) == 1
+    assert Gate.objects.filter(team=program.team).count() == 1
+
+
+def test_the_same_checkpoint_lands_once(web: str) -> None:
+    program = Program()
+    program.start()
+    ops = [{"op": "set", "field": "payment", "value": WIRE}]
+    body = {"token": program.token, "step": "draft", "ops": ops}
+    answers = together(web, program, f"runs/{program.run}/checkpoints", [body] * AT_ONCE)
+    assert Counter(each.status_code for each in answers) == {201: 1, 409: AT_ONCE - 1}
+    assert {each.json()["code"] for each in answers if each.status_code == 409} == {"out_of_turn"}
+    assert Checkpoint.objects.filter(run=program.run).count() == 2
+
+
+def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn was kept for the next call before it was committed, and stayed when that failed."""
+    program = Program()
+    program.start()
+    assert program.run in DESK.kept
+
+    def lost(*args: Any, **more: Any) -> Any:
+        raise OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("agents.api.programs.work.answer", lost)
+        ops = [{"op": "set", "field": "payment", "value": WIRE}]
+        with pytest.raises(OperationalError):
+            program.work("checkpoints", step="draft", ops=ops)
+    assert program.run not in DESK.kept
+    assert program.draft()["seq"] == 2
+
+
+def test_an_effect_is_begun_once_and_one_word_about_it_counts(web: str) -> None:
+    program = Program()
+    decide(program.to_gate())
+    program.claim()
+    begun = together(web, program, f"runs/{program.run}/effects", [{"token": program.token, "step": "wire"}] * AT_ONCE)
+    assert {each.json()["next"]["effect"]["id"] for each in begun} == {Effect.objects.get(run=program.run).pk}
+    effect = begun[0].json()["next"]["effect"]["id"]
+    words: list[dict[str, Any]] = [
+        {"token": program.token, "status": "done", "writes": {"receipt": {"id": f"tx_{n}"}}} for n in range(AT_ONCE)
+    ]
+    told = together(web, program, f"runs/{program.run}/effects/{effect}/results", words)
+    assert Counter(each.status_code for each in told) == {201: 1, 409: AT_ONCE - 1}
+    assert {each.json()["code"] for each in told if each.status_code == 409} == {"reported_before"}
+
+
+@pytest.mark.parametrize("time", range(6))
+def test_a_late_report_and_the_next_claim_come_to_one_end(web: str, time: int) -> None:
+    """The one held the effect and waited for the run, the other the run and waited for the effect: one was told 500."""
+    program = Program()
+    decide(program.to_gate())
+    program.claim()
+    effect = program.begin()
+    Run.objects.filter(pk=program.run).update(lease_until="2026-01-01T00:00Z")
+    headers = {"Authorization": f"Bearer {program.sent}"}
+    report = {"token": program.token, "status": "done", "writes": {"receipt": {"id": "tx_1"}}}
+    calls: list[tuple[str, dict[str, Any]]] = [("claims", {"worker": f"box:{n}"}) for n in range(3)]
+    calls.insert(time % 4, (f"effects/{effect['id']}/results", report))
+    with httpx.Client(base_url=web, headers=headers, timeout=PATIENCE) as client, ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda call: client.post(f"/api/runs/{program.run}/{call[0]}", json=call[1]), calls))
+    said = {each.status_code for (where, _), each in zip(calls, told, strict=True) if where == "claims"}
+    assert told[time % 4].status_code == 201
+    assert said <= {201, 409}
+    assert Effect.objects.get(pk=effect["id"]).status == "done"

@@ -1,0 +1,165 @@
+"""Steps that fail: tried again where that may help, then a person is asked; the traceback is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from agents import text
+from agents.errors import InputRefused
+from agents.steps import execute
+from approvals.models import Policy
+from checkpoints.models import Checkpoint, Run
+from tests.factories import make_policy, make_team
+from tests.factories.driven_runs import (
+    advance,
+    advance_to_rest,
+    answer,
+    decide,
+    failures,
+    make_run,
+    open_gate,
+    state,
+    trail,
+)
+
+
+def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_asked() -> None:
+    run = advance(make_run("stumbler", mode="raise"))
+    assert (run.status, run.attempts) == ("queued", 1)
+    assert run.wake_at is not None
+    assert timedelta(seconds=0.5) < run.wake_at - failures(run)[0].at < timedelta(seconds=2)
+    assert advance(run).status == "waiting"
+    gate = open_gate(run)
+    assert (gate.kind, gate.step) == ("recovery", "stumble")
+    assert [choice["id"] for choice in gate.standing().card.question["choices"]] == ["retry", "skip", "stop"]  # type: ignore[index]
+
+
+def test_a_failure_keeps_its_traceback_and_its_attempt() -> None:
+    run = advance_to_rest(make_run("stumbler", mode="raise"))
+    kept = failures(run)
+    assert [failure.attempt for failure in kept] == [1, 2]
+    assert kept[0].error == "ValueError: line one attempt 1 end"
+    text = bytes(kept[1].traceback).decode()
+    assert "sample_agents.py" in text
+    assert "attempt 2" in text
+
+
+def test_a_traceback_is_cut_at_its_beginning() -> None:
+    assert text.utf8("a" * 70_000 + "the end", execute.TRACEBACK_LIMIT).endswith(b"the end")
+    assert len(text.utf8("é" * 70_000, execute.TRACEBACK_LIMIT)) <= execute.TRACEBACK_LIMIT
+
+
+USELESS = [
+    ("hopeless", "nothing to be done"),
+    ("nan", "/log/0"),
+    ("misfit", "/count"),
+    ("large", "/log"),
+    ("undeclared", "'done'"),
+]
+
+
+@pytest.mark.parametrize(("mode", "names"), USELESS)
+def test_what_cannot_get_better_is_not_tried_again_and_names_the_culprit(mode: str, names: str) -> None:
+    run = advance(make_run("stumbler", mode=mode))
+    assert run.status == "waiting"
+    assert names in failures(run)[0].error
+    assert names in open_gate(run).standing().card.summary
+
+
+def test_a_step_over_its_time_limit_is_stopped_even_if_it_swallows_exceptions(tmp_path: Path) -> None:
+    flag = tmp_path / "no" / "such"
+    run = advance(make_run("stumbler", mode="slow", flag=str(flag)))
+    assert run.status == "queued"
+    assert failures(run)[0].error.startswith("StepTimeout: The step ran past its time limit of 0.3 s")
+
+
+def test_a_step_that_exits_does_not_end_the_worker() -> None:
+    run = advance(make_run("stumbler", mode="exit"))
+    assert (run.status, failures(run)[0].error) == ("queued", "SystemExit: 3")
+
+
+def test_a_step_may_ask_to_be_tried_again_at_once() -> None:
+    run = make_run("stumbler", mode="retry")
+    advance(run)
+    assert run.wake_at is not None
+    assert run.wake_at - failures(run)[0].at < timedelta(seconds=0.2)
+
+
+def test_retry_starts_the_step_afresh(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    run = advance(make_run("stumbler", mode="hopeless", flag=str(flag)))
+    flag.touch()
+    answer(run, "retry")
+    assert advance(run).status == "completed"
+    assert trail(run)[1:] == [("recovery", "stumble"), ("step", "stumble"), ("step", "finish")]
+    assert Checkpoint.objects.get(run=run, step="stumble", kind="step").attempt == 1
+
+
+def test_retry_that_fails_again_asks_again() -> None:
+    run = advance(make_run("stumbler", mode="hopeless"))
+    answer(run, "retry")
+    assert advance(run).status == "waiting"
+    assert len(failures(run)) == 2
+
+
+def test_skip_leaves_the_fields_as_they_are_and_goes_on() -> None:
+    run = advance(make_run("stumbler", mode="hopeless"))
+    answer(run, "skip")
+    assert advance(run).status == "completed"
+    assert (state(run)["log"], state(run)["done"]) == ([], True)
+
+
+def test_stop_ends_the_run_as_failed() -> None:
+    run = advance(make_run("stumbler", mode="hopeless"))
+    answer(run, "stop")
+    advance(run)
+    assert (run.status, run.reason) == ("failed", "“Stumble” failed; stopped by Ann Okafor")
+
+
+def test_a_step_that_never_came_back_is_quarantined_without_being_started_again() -> None:
+    run = make_run("stumbler", mode="kill")  # would end this process
+    Run.objects.filter(pk=run.pk).update(attempts=2)
+    assert advance(run).status == "waiting"
+    assert "2 workers died in this step" in failures(run)[0].error
+
+
+def test_a_run_whose_data_does_not_verify_is_frozen_and_names_the_last_good_checkpoint() -> None:
+    run = advance(make_run("payer"))
+    decide(run, "reject", then="back", back_to="propose")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE checkpoints_checkpoint SET took_us = took_us + 1 WHERE id = %s", [run.head])
+    advance(run)
+    assert (run.status, run.frozen) == ("failed", True)
+    assert run.reason.startswith("Integrity fault at ")
+    assert run.reason.endswith("the last checkpoint that verifies is 1")
+
+
+def test_a_gate_whose_policy_its_team_has_not_is_asked_about_and_not_asked_under_the_default() -> None:
+    """A misspelt or missing name made one member of the team enough."""
+    team = make_team()
+    run = make_run("payer", team=team)
+    make_policy(team, name="paymnets", quorum=2)
+    make_policy(team, name="mild")
+    advance_to_rest(run)
+    gate = open_gate(run)
+    assert (gate.kind, gate.policy.name) == ("recovery", "paymnets"), "the strictest that there is"
+    assert f"{team.name} has no policy payments; it has mild, paymnets" in gate.standing().card.summary
+    make_policy(team, name="payments", quorum=2)
+    answer(run, "retry")
+    answer(run, "retry")  # by another, as that policy asks
+    gate = open_gate(advance_to_rest(run))
+    assert (gate.kind, gate.policy.name) == ("review", "payments")
+    assert not Policy.objects.filter(team=team, name="default").exists()
+
+
+def test_a_run_is_not_started_where_no_policy_of_the_team_could_decide_its_gate() -> None:
+    team = make_team()
+    make_policy(team, name="paymnets", quorum=2)
+    with pytest.raises(InputRefused, match=f"{team.name} has no policy payments; it has paymnets"):
+        make_run("payer", team=team)
+    make_policy(team, name="payments")
+    assert open_gate(advance_to_rest(make_run("payer", team=team))).policy.name == "payments"

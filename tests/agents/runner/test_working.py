@@ -1,0 +1,179 @@
+"""Real Celery workers and a real sweeper, against lost messages, lost workers and lost leases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from agents.definition.registered import queue_of
+from agents.models import SweeperPass
+from agents.ringing.ring_pauses import LONGEST
+from agents.tasks import advance as doorbell
+from checkpoints.models import Checkpoint, Event, Run
+from tests.factories.driven_runs import decide, effects, failures, make_run, open_gate, state
+from tests.harness import services
+from tests.harness.waiting import until
+
+LEASE = 2.0  # renewed every third of it, on a machine that may be loaded
+QUICK = {"HOLDPOINT_LEASE": str(LEASE), "HOLDPOINT_TIME_SLICE": "5"}
+Starter = Callable[..., services.Service]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """The external ledger of a test's effects."""
+    return tmp_path / "ledger"
+
+
+def becomes(run: Run, status: str) -> Run:
+    """Wait until the run has this status; the run as it is then."""
+
+    def there() -> bool:
+        run.refresh_from_db()
+        return run.status == status
+
+    until(there, what=f"{run} is {status}")
+    return run
+
+
+def lines(ledger: Path) -> list[str]:
+    return ledger.read_text().splitlines() if ledger.exists() else []
+
+
+def ring_again(run: Run) -> None:
+    doorbell.apply_async(args=(run.pk,), queue=queue_of(run.plan.agent, run.plan.version))
+
+
+def test_a_run_goes_from_input_to_end_on_a_worker_and_no_worker_waits_at_the_gate(
+    celery_worker: Starter, ledger: Path
+) -> None:
+    celery_worker("-c", "1", env=QUICK)
+    run = make_run("payer", ledger=str(ledger))
+    becomes(run, "waiting")
+    other = make_run("hopper")  # the only process is free meanwhile
+    becomes(other, "completed")
+    decide(run)
+    becomes(run, "completed")
+    assert [line.split()[0] for line in lines(ledger)] == ["pay", "mail"]
+
+
+def test_a_worker_killed_in_an_effect_and_a_flushed_redis_delay_a_run_by_its_lease_only(
+    celery_worker: Starter, sweeper: Starter, ledger: Path, redis_url: str, tmp_path: Path
+) -> None:
+    crash = QUICK | {"HOLDPOINT_CRASH": f"after_effect:kill:1:{tmp_path / 'crashed'}"}
+    first = celery_worker("-c", "1", env=crash)
+    run = make_run("payer", ledger=str(ledger))
+    becomes(run, "waiting")
+    decide(run)
+    until(lambda: (tmp_path / "crashed").exists(), what="the crash point is reached")
+    first.kill()
+    redis.Redis.from_url(redis_url).flushall()
+    celery_worker("-c", "1", env=QUICK)
+    sweeper(env=QUICK)
+    began = time.monotonic()
+    becomes(run, "completed")
+    assert time.monotonic() - began < LEASE + LONGEST / 2  # with time for a loaded machine, and no pause between rings
+    assert len({line.split()[1] for line in lines(ledger) if line.startswith("pay")}) == 1
+    assert [row.attempts for row in effects(run, "pay")] == [2]
+
+
+def test_a_flushed_redis_is_rung_again(sweeper: Starter, redis_url: str) -> None:
+    server = redis.Redis.from_url(redis_url)
+    sweeping = sweeper()
+    sweeping.says("ready")
+    run = make_run("hopper")
+    until(lambda: server.llen("agent.hopper.1") > 0, what="the doorbell is in its queue")
+    until(lambda: server.exists("holdpoint.sweeper") > 0, what="the sweeper has seen this Redis")
+    server.flushall()
+    until(lambda: server.llen("agent.hopper.1") > 0, what="the sweeper rings again")
+    until(lambda: SweeperPass.latest() is not None, what="a pass was finished")  # the ring may be that of the first
+    Run.objects.filter(pk=run.pk).update(status="cancelled")
+    server.flushall()
+
+
+def test_a_message_that_is_delivered_three_times_at_once_lands_each_step_once(
+    celery_worker: Starter, ledger: Path
+) -> None:
+    run = make_run("grower", steps=5, pause=0.05, ledger=str(ledger))
+    ring_again(run)
+    ring_again(run)
+    celery_worker("-c", "3", env=QUICK)
+    becomes(run, "completed")
+    ring_again(run)
+    assert lines(ledger) == [f"grow {number}" for number in range(5)]
+    assert Event.objects.filter(run_id=run.pk, kind="run.running").count() == 1
+    assert Checkpoint.objects.filter(run=run).count() == 6
+
+
+def test_a_worker_paused_past_its_lease_writes_nothing_when_it_comes_back(
+    celery_worker: Starter, sweeper: Starter, ledger: Path
+) -> None:
+    paused = celery_worker("-c", "1", "--name", "paused", env=QUICK)
+    run = make_run("grower", steps=3, pause=0.6, ledger=str(ledger))
+    until(lambda: lines(ledger), what="the first step has begun")
+    paused.pause()
+    celery_worker("-c", "1", "--name", "fresh", env=QUICK)
+    sweeper(env=QUICK)
+    becomes(run, "completed")
+    tokens = set(Checkpoint.objects.filter(run=run, kind="step").values_list("token", flat=True))
+    paused.resume()
+    paused.says("run.fenced")
+    run.refresh_from_db()
+    assert (run.status, state(run)["log"]) == ("completed", [0, 1, 2])
+    assert set(Checkpoint.objects.filter(run=run, kind="step").values_list("token", flat=True)) == tokens
+    assert Checkpoint.objects.filter(run=run).count() == 4
+
+
+def test_a_step_that_outlives_the_lease_keeps_it_by_its_heartbeat(celery_worker: Starter, sweeper: Starter) -> None:
+    sweeper(env=QUICK)
+    celery_worker("-c", "2", env=QUICK)
+    run = make_run("grower", steps=1, pause=2 * LEASE)
+    becomes(run, "completed")
+    assert Event.objects.filter(run_id=run.pk, kind="run.running").count() == 1
+
+
+def test_a_step_that_kills_its_worker_every_time_is_quarantined(celery_worker: Starter, sweeper: Starter) -> None:
+    sweeper(env=QUICK)
+    celery_worker("-c", "1", env=QUICK)
+    run = make_run("stumbler", mode="kill")
+    becomes(run, "waiting")
+    assert open_gate(run).kind == "recovery"
+    assert [failure.attempt for failure in failures(run)] == [3]
+    assert "2 workers died" in failures(run)[0].error
+
+
+def test_two_workers_share_the_runs_and_no_step_lands_twice(celery_worker: Starter, sweeper: Starter) -> None:
+    sweeper(env=QUICK)
+    runs = [make_run("grower", steps=3, pause=0.1) for _ in range(8)]
+    for name in ("one", "two"):
+        celery_worker("-c", "1", "--name", name, env=QUICK, ready=False)
+    for run in runs:
+        becomes(run, "completed")
+        assert state(run)["log"] == [0, 1, 2]
+    claimed_by = {run.token for run in runs}
+    assert claimed_by == {1}
+
+
+def test_a_busy_worker_leaves_messages_to_an_idle_one(celery_worker: Starter) -> None:
+    """One that it took beforehand would wait for the end of its step, beside a worker with nothing to do."""
+    for name in ("one", "two"):
+        celery_worker("-c", "1", "--name", name, env=QUICK)
+    long = make_run("grower", steps=1, pause=45.0)
+    becomes(long, "running")
+    for run in [make_run("hopper") for _ in range(4)]:
+        becomes(run, "completed")
+    long.refresh_from_db()
+    assert long.status == "running"
+
+
+def test_a_broker_that_is_down_loses_no_run() -> None:
+    env = {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
+    team = make_run("hopper").team
+    done = services.run(*services.manage("run_agent", "hopper", "--input", "{}", "--team", team.name), env=env)
+    assert done.returncode == 0, done.stderr
+    assert "doorbell.lost" in done.stderr + done.stdout
+    assert Run.objects.filter(team=team).order_by("-pk").values_list("status", flat=True)[0] == "queued"

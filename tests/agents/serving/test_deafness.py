@@ -1,0 +1,111 @@
+"""A worker that takes no message although it could is named and ended, and one that is busy or idle is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+import redis
+from django.test import Client
+
+from agents.serving import deafness
+from agents.serving.deafness import Hearing
+from checkpoints.models import Run
+from config import canary
+from tests.factories.driven_runs import make_run
+from tests.harness import services
+from tests.harness.waiting import until
+
+Starter = Callable[..., services.Service]
+QUEUE = "agent.hopper.1"
+PATIENCE = 3.0  # seconds, of the module in the next line
+IMPATIENT = {"HOLDPOINT_AGENTS": "tests.factories.sample_agents,tests.agents.serving.impatient_registry"}
+
+
+@pytest.fixture
+def server(redis_url: str) -> Iterator[redis.Redis]:
+    """This process's Redis, empty, with no older run due."""
+    Run.objects.live().update(status="cancelled")
+    client = redis.Redis.from_url(redis_url)
+    client.flushall()
+    yield client
+    client.flushall()
+
+
+def passed(seconds: float) -> None:
+    """Wait until so much time has passed."""
+    began = time.monotonic()
+    until(lambda: time.monotonic() > began + seconds, what=f"{seconds} s have passed")
+
+
+def test_what_waits_in_vain_is_counted_from_the_last_message_that_was_begun() -> None:
+    hearing = Hearing(since=100.0, looked=190.0)
+    assert hearing.deaf_for(0, could=False, now=200.0) == 0  # nothing waited, or nobody was free
+    assert hearing.deaf_for(0, could=True, now=210.0) == 10
+    assert hearing.deaf_for(1, could=True, now=220.0) == 0
+    assert hearing.deaf_for(1, could=True, now=235.0) == 15
+    assert hearing.deaf_for(1, could=True, now=245.0) == 25
+    assert hearing.deaf_for(1, could=False, now=246.0) == 0
+
+
+def test_a_time_in_which_nobody_looked_is_not_counted() -> None:
+    hearing = Hearing(since=100.0, looked=100.0)
+    assert hearing.deaf_for(0, could=True, now=105.0) == 5
+    assert hearing.deaf_for(0, could=True, now=900.0) == 0
+    assert hearing.deaf_for(0, could=True, now=905.0) == 5
+
+
+def test_a_worker_that_was_paused_with_its_machine_goes_on(celery_worker: Starter, server: redis.Redis) -> None:
+    """The time of the pause was counted, and the worker ended with the first look after it."""
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    (process,) = psutil.Process(worker.pid).children()
+    process.suspend()
+    runs = [make_run("hopper") for _ in range(2)]
+    until(lambda: server.llen(QUEUE) == 1, what="the first message was taken, the second waits")
+    worker.pause()
+    passed(1.5 * PATIENCE)
+    os.kill(worker.pid, signal.SIGCONT)
+    passed(PATIENCE / 3)  # in which it looks
+    process.resume()
+    until(lambda: all(Run.objects.get(pk=run.pk).status == "completed" for run in runs), what="it takes what waited")
+    assert worker.alive
+    assert "worker.deaf" not in worker.log
+
+
+def test_a_worker_whose_process_hangs_before_it_begins_is_ended_and_named(
+    celery_worker: Starter, server: redis.Redis, redis_url: str
+) -> None:
+    """It looked alive, and what it had taken and what came after it stood still."""
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    (process,) = psutil.Process(worker.pid).children()
+    process.send_signal(signal.SIGSTOP)
+    make_run("hopper")
+    second = make_run("hopper")
+    until(lambda: server.llen(QUEUE) == 1, what="the first message was taken, the second waits")
+    assert worker.process.wait(60) == deafness.EXIT_CODE, worker.log
+    assert "worker.deaf" in worker.log
+    until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its process is gone too")
+
+    canary.sing(redis_url)
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert "took nothing for" in answer.json()["parts"]["worker"]
+
+    celery_worker("-c", "1")
+    until(lambda: Run.objects.get(pk=second.pk).status == "completed", what="another worker takes what waited")
+
+
+def test_a_worker_that_is_busy_or_has_nothing_to_take_is_left_alone(
+    celery_worker: Starter, server: redis.Redis
+) -> None:
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    long = make_run("grower", steps=1, pause=8.0)
+    until(lambda: Run.objects.get(pk=long.pk).status == "running", what="the long step has begun")
+    after = make_run("hopper")
+    until(lambda: Run.objects.get(pk=after.pk).status == "completed", what="the worker takes it when it is free")
+    assert worker.alive
+    assert "worker.deaf" not in worker.log

@@ -1,0 +1,147 @@
+"""Whether workers serve an agent: announced in PostgreSQL, and told where a run waits for one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+
+import psutil
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from agents.models import Worker
+from agents.models.worker import SILENT
+from agents.serving import absence
+from checkpoints.models import Run
+from tests.factories import bob, make_team
+from tests.factories import make_run as make_stored
+from tests.factories.driven_runs import make_run
+from tests.harness import services
+from tests.harness.signed_in_clients import signed_in
+from tests.harness.waiting import until
+
+from .test_deafness import IMPATIENT
+
+Starter = Callable[..., services.Service]
+GONE = SILENT + timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def nobody() -> None:
+    """Forget the workers of other tests."""
+    Worker.objects.all().delete()
+
+
+def heard(run: Run, **ago: float) -> None:
+    """A worker of the run's plan that was heard of so long ago."""
+    Worker.objects.beat("box:81", [run.plan_id])
+    Worker.objects.update(heard_at=Now() - timedelta(**ago))
+
+
+def page(run: Run) -> str:
+    text: str = signed_in(bob(run.team)).get(f"/runs/{run.pk}/").content.decode()
+    return text
+
+
+def test_a_worker_says_that_it_is_there_and_when_it_stops(celery_worker: Starter) -> None:
+    worker = celery_worker("-c", "2")
+    run = make_run("hopper")
+    until(lambda: Worker.objects.filter(plans__contains=[run.plan_id]).count() == 2, what="both processes are there")
+    assert absence.of_plans([run.plan_id])[run.plan_id].there
+    worker.process.terminate()
+    until(lambda: not absence.of_plans([run.plan_id])[run.plan_id].there, what="they said that they stop")
+    assert absence.of_plans([run.plan_id])[run.plan_id].heard is not None
+
+
+def test_a_worker_says_so_while_redis_is_down(celery_worker: Starter) -> None:
+    """Its doorbells are lost then; that it is there is still true."""
+    env = {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
+    celery_worker("-c", "1", env=env, ready=False)
+    until(lambda: Worker.objects.exists(), what="it is there")
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["", "before Redis is there"])
+def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter, ready: bool) -> None:
+    """Its processes take nothing then, and went on saying that they were there."""
+    env = IMPATIENT if ready else IMPATIENT | {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
+    silent = Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6))
+    worker = celery_worker("-c", "1", env=env, ready=ready)
+    until(Worker.objects.exists, what="its process is there")
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        until(silent.exists, what=f"it is not heard of; the worker said:\n{worker.log}")
+        assert worker.log.count("worker.parent_stands_still") == 1
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    until(lambda: not silent.exists(), what="it is heard of again")
+
+
+def test_a_process_that_was_paused_does_not_accuse_its_parent_at_its_first_look(celery_worker: Starter) -> None:
+    """Both had been paused with their machine, and the one that woke first said that the other stood still."""
+    worker = celery_worker("-c", "1", env=IMPATIENT)
+    until(Worker.objects.exists, what="its process is there")
+    (process,) = psutil.Process(worker.pid).children()
+    os.kill(worker.pid, signal.SIGSTOP)
+    process.suspend()
+    try:
+        until(Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6)).exists, what="a long pause")
+        process.resume()
+        until(Worker.objects.filter(heard_at__gt=Now() - timedelta(seconds=6)).exists, what="it says that it is there")
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+
+
+def test_one_that_was_killed_is_told_as_gone_since_it_was_heard_of() -> None:
+    run = make_stored()
+    heard(run, seconds=GONE.total_seconds())
+    service = absence.of_plans([run.plan_id])[run.plan_id]
+    assert not service.there
+    assert service.heard is not None
+    assert absence.told(run).startswith(f"nobody serves {run.plan.agent} {run.plan.version} since ")
+    assert "manage.py worker" in absence.told(run)
+
+
+def test_a_run_that_is_due_although_a_worker_is_there_says_what_that_may_be() -> None:
+    run = make_stored()
+    heard(run, seconds=0)
+    assert absence.told(run) == ""
+    Run.objects.filter(pk=run.pk).update(created_at=F("created_at") - timedelta(minutes=1))
+    assert "Redis does not answer" in absence.told(run)
+
+
+@pytest.mark.parametrize("columns", [{"status": "waiting"}, {"wake_at": Now() + timedelta(minutes=5)}])
+def test_a_run_that_waits_for_something_else_misses_no_worker(columns: dict[str, object]) -> None:
+    run = make_stored()
+    Run.objects.filter(pk=run.pk).update(**columns)
+    assert absence.told(run) == ""
+
+
+def test_the_runs_page_says_that_nobody_serves_it_and_since_when() -> None:
+    """It said "Queued", for ever."""
+    run = make_stored(team=make_team())
+    named = f"{run.plan.agent} {run.plan.version}"
+    assert f"No worker has ever served {named}." in page(run)
+    heard(run, minutes=12)
+    assert f"No worker has served {named} since <time" in page(run)
+    assert "No worker has ever" not in page(run)
+    heard(run, seconds=0)
+    assert 'id="unserved"' not in page(run)
+    heard(run, minutes=12)
+    Run.objects.filter(pk=run.pk).update(status="completed", finished_at=Now())
+    assert 'id="unserved"' not in page(run)
+
+
+def test_run_agent_says_that_nobody_serves_it_and_goes_on_once_somebody_does(
+    celery_worker: Starter, start_service: Starter
+) -> None:
+    """`--wait` stood still without a word."""
+    team = make_run("hopper").team
+    waits = start_service(
+        "run_agent", services.manage("run_agent", "hopper", "--input", "{}", "--team", team.name, "--wait"), None
+    )
+    waits.says("waits: no worker has ever served hopper 1. Start a worker: manage.py worker")
+    celery_worker("-c", "1")
+    waits.says("is completed")

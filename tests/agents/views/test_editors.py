@@ -1,0 +1,182 @@
+"""The state as a form, and back: what was typed becomes a patch of the state that there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+
+from agents.presentation import editors, moves
+from approvals.forms.texts import as_json
+from approvals.impact import Impact, Verdict
+from approvals.impact.result import Row
+from approvals.presentation.decision_form.faults import of_form
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import patch
+from tests.approvals.forms.posted_forms import as_posted
+
+PLAN = PlanSpec(
+    "robo", "1",
+    state_schema={
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "integer"}}}},
+            "c": {}, "d": {"type": "string"},
+        },
+    },
+    steps=(StepSpec("first", reads=("a",), writes=("b",)), StepSpec("second", reads=("b", "d")), StepSpec("third")),
+)  # fmt: skip
+FILE = {"type": "object", "properties": {"$artifact": {"type": "string"}, "size": {"type": "integer"}}}
+STATE = {"a": 1, "b": {"x": [1, 2]}, "d": "é"}
+
+
+def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.Editor]:
+    return editors.editors(PLAN, editors.drawn(PLAN, STATE, posted or {}, faults), STATE, "second")
+
+
+def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
+    found = drawn()
+    assert [each.name for each in found] == ["b", "d", "a", "c"]
+    assert [each.readers for each in found] == [("Second",), ("Second",), (), ()]
+    assert [each.brief for each in found] == ["1 field", "é", "1", "nothing yet"]
+    assert [each.unfolded for each in found] == [True, True, False, False]
+
+
+def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
+    posted = as_posted(editors.drawn(PLAN, STATE, {}))
+    assert {"state/a", "state!order/b/x", "state/b/x/0", "state/c", "state/d"} <= set(posted)
+    found = editors.read(PLAN, STATE, posted)
+    assert (found.patch, found.faults) == ([], [])
+    assert not any(each.changed for each in drawn(posted))
+
+
+@pytest.mark.parametrize(
+    ("posted", "expected"),
+    [
+        ({"a": " 2 "}, {"a": 2, "b": {"x": [1, 2]}, "d": "é"}),
+        ({"b/x/0": "3"}, {"a": 1, "b": {"x": [3, 2]}, "d": "é"}),
+        ({"c": "null"}, {"a": 1, "b": {"x": [1, 2]}, "c": None, "d": "é"}),
+        ({"c": ""}, STATE),
+        ({"d": "é"}, STATE),
+    ],
+)
+def test_what_is_typed_is_a_patch_of_the_fields_that_differ(posted: dict[str, str], expected: dict[str, Any]) -> None:
+    found = editors.read(PLAN, STATE, {f"state/{name}": text for name, text in posted.items()})
+    assert patch.same(found.state, expected)
+    assert patch.same(patch.apply(found.patch, STATE), expected)
+    assert found.changed == {name for name in {*expected, *STATE} if not _same(expected, name)}
+
+
+def _same(expected: dict[str, Any], name: str) -> bool:
+    return name in expected and name in STATE and patch.same(expected[name], STATE[name])
+
+
+def test_an_item_that_is_taken_out_and_one_that_moved_are_small_patches() -> None:
+    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1"}).patch == [{"op": "remove", "path": "/b/x/0"}]
+    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1/0"}).state["b"] == {"x": [2, 1]}
+
+
+def test_what_cannot_be_read_is_named_by_its_place_and_changes_nothing() -> None:
+    posted = {"state/a": "{", "state/b/x/1": "many", "state/c": "[NaN]"}
+    found = editors.read(PLAN, STATE, posted)
+    assert sorted(fault["pointer"] for fault in found.faults) == ["/a", "/b/x/1", "/c"]
+    assert found.patch == []
+    assert [each.name for each in drawn(posted, found.faults) if each.unfolded and each.changed] == ["b", "a", "c"]
+
+
+def test_a_fault_is_told_at_its_place_and_one_about_none_at_the_whole() -> None:
+    faults: list[Any] = [
+        {"pointer": "/b/x/0", "message": "is no number"},
+        {"pointer": "/lost", "message": "is no field"},
+        {"pointer": "", "message": "does not fit together"},
+    ]
+    form = editors.drawn(PLAN, STATE, {}, faults)
+    told = {each.id: each.message for each in of_form(form)}
+    assert sorted(told.values()) == ["is no field does not fit together", "is no number"]
+    assert {node.pointer: node.error for node in form.nodes if node.error} == {
+        "": "is no field does not fit together", "/b/x/0": "is no number",
+    }  # fmt: skip
+
+
+def test_a_state_without_a_schema_is_one_text_of_json_and_has_to_stay_an_object() -> None:
+    bare = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("first"),))
+    (found,) = editors.editors(bare, editors.drawn(bare, STATE, {}), STATE, "first")
+    assert (found.name, found.node.kind) == ("", "json")
+    assert editors.read(bare, STATE, {"state": '{"a": 1}'}).state == {"a": 1}
+    wrong = editors.read(bare, STATE, {"state": "[]"})
+    assert (wrong.patch, [each["pointer"] for each in wrong.faults]) == ([], [""])
+
+
+def test_a_file_is_shown_with_its_name_and_no_other_can_be_put_in_its_place() -> None:
+    scan = {"$artifact": "a" * 64, "size": 6, "media_type": "text/plain", "name": "scan.txt"}
+    plan = replace(PLAN, state_schema={"type": "object", "properties": {"scan": FILE}})
+    form = editors.drawn(plan, {"scan": scan}, {})
+    context = {"run": {"pk": 7}, "checkpoint": {"seq": 1}, "form": form}
+    page = render_to_string(
+        "runs/_state_form.html", context | {"editors": editors.editors(plan, form, {"scan": scan}, "first")}
+    )
+    assert form.fields[0].kind == "file"
+    assert "scan.txt" in page
+    assert 'type="file"' not in page
+
+
+def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -> None:
+    value = {"text": "a\u202eb\u200bc\x7f\x00d\U000e0041\u2028é😀"}
+    text = as_json(value)
+    assert all(ord(each) >= 32 or each == "\n" for each in text)
+    assert not set(text) & {"\u202e", "\u200b", "\x7f", "\U000e0041", "\u2028"}
+    assert "é😀" in text
+    assert editors.read(PLAN, {}, {"state/c": text}).state == {"c": value}
+
+
+def row(step: str, verdict: Verdict, **more: Any) -> Row:
+    return Row(step=step, kind="effect", verdict=verdict, **more)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((), "Rewind"),
+        ((row("pay", Verdict.WILL),), "Rewind"),
+        ((row("pay", Verdict.UNDONE),), "Rewind, undoing “Pay”"),
+        ((row("pay", Verdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
+        ((row("pay", Verdict.UNDONE), row("book", Verdict.UNDONE)), "Rewind, undoing 2 effects"),
+        ((row("pay", Verdict.UNDONE), row("fee", Verdict.MAY_UNDONE)), "Rewind, undoing “Pay”, perhaps undoing “Fee”"),
+        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, repeating “Tell”"),
+        ((row("tell", Verdict.CANNOT),), "Rewind"),
+    ],
+)
+def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
+    assert moves.commit("Rewind", Impact(rows=rows)) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "effect", "then", "before", "said"),
+    [
+        ("step", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
+        ("step", True, "next", 3, ["After It, keeping what it did", "Before It, and run it again"]),
+        ("gate", False, "next", 3, ["After It, keeping its answer", "Before It, and ask again"]),
+        ("reused", False, "next", 3, ["After It, keeping what it wrote", "Before It, and run it again"]),
+        ("step", False, "", 3, ["Before It, and run it again"]),
+        ("step", False, "next", 0, ["After It, keeping what it wrote"]),
+        ("input", False, "next", 0, ["From this state, go on with Next"]),
+        ("rewind", False, "next", 3, ["From this state, go on with Next"]),
+        ("step", False, "", 0, []),
+    ],
+)
+def test_the_ways_to_rewind_at_a_checkpoint(kind: str, effect: bool, then: str, before: int, said: list[str]) -> None:
+    found = moves.ways(seq=4, kind=kind, step="it", then=then, before=before, effect=effect)
+    assert [f"{way.label} {way.step}{', ' + way.rest if way.rest else ''}" for way in found] == said
+    assert [way.to for way in found] == [4 if way.place == "after" else before for way in found]
+
+
+def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
+    """It was offered with its answer, and to be asked again."""
+    found = moves.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
+    assert [(way.label, way.step, way.rest) for way in found] == [
+        ("After", "It", ""),
+        ("Before", "It", "and check again"),
+    ]

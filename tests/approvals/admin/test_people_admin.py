@@ -1,0 +1,296 @@
+"""Teams and accounts in the administration: in plain words, and every change is told of."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from checkpoints.models import Event
+from tests.factories import ann, bob, eve, make_team, make_user, unique
+from tests.factories.events import data_of
+from tests.harness.signed_in_clients import confirmed, signed_in
+
+
+def root(password: str = "") -> User:
+    return make_user("Root", superuser=True, password=password)
+
+
+def staff(*may: str) -> User:
+    user = make_user("Sam Staff", may=may)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return User.objects.get(pk=user.pk)
+
+
+def team_form(team: Group | None, name: str, members: list[User], may: list[str], **more: Any) -> dict[str, Any]:
+    """What the team's page posts."""
+    rows: list[Any] = list(User.groups.through.objects.filter(group_id=team.pk)) if team else []
+    there = {row.user_id: row for row in rows}
+    people = [*rows, *[user for user in members if user.pk not in there]]
+    form: dict[str, Any] = {"name": name, "may": may, "User_groups-TOTAL_FORMS": len(people)}
+    form |= {"User_groups-INITIAL_FORMS": len(rows)}
+    for number, each in enumerate(people):
+        user = each.pk if isinstance(each, User) else each.user_id
+        form |= {f"User_groups-{number}-user": user}
+        if not isinstance(each, User):
+            form |= {f"User_groups-{number}-id": each.pk, f"User_groups-{number}-group": each.group_id}
+            if each.user_id not in {member.pk for member in members}:
+                form |= {f"User_groups-{number}-DELETE": "on"}
+    return form | more
+
+
+def told(kind: str, subject: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(e.actor, data_of(e)) for e in Event.objects.filter(kind=kind, subject=subject).order_by("pk")]
+
+
+def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> None:
+    team = make_team(may=("checkpoints.view_run",))
+    one = bob(team)
+    said = signed_in(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
+    assert "decide at the gates of policies that name the team" in said
+    assert 'value="checkpoints.view_run" id="id_may_0" checked' in said
+    assert one.username in said
+    listed = signed_in(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
+    assert "read the team&#x27;s runs, their states and events" in listed
+
+
+def test_the_list_of_teams_reads_what_members_may_at_once() -> None:
+    """It was asked for each team and each thing that members may."""
+    client, word = signed_in(root()), unique("crew")
+    address = reverse("admin:auth_group_changelist") + f"?q={word}"
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            said = client.get(address).content.decode()
+        assert said.count("start runs") == Group.objects.filter(name__contains=word).count()
+        return len(asked)
+
+    make_team(f"{word} one", may=("checkpoints.start_run",))
+    before = statements()
+    make_team(f"{word} two", may=("checkpoints.start_run",))
+    assert statements() == before
+
+
+def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what() -> None:
+    team, admin = make_team(may=("checkpoints.view_run", "checkpoints.start_run")), root()
+    other = Permission.objects.get(codename="view_session")
+    team.permissions.add(other)
+    stays, goes, comes = bob(team), ann(team), eve()
+    may = ["checkpoints.view_run", "approvals.decide_gate"]
+    address = reverse("admin:auth_group_change", args=[team.pk])
+    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    assert answer.status_code == 302, answer.content
+    assert set(team.user_set.all()) == {stays, comes}
+    assert set(team.permissions.values_list("codename", flat=True)) == {"view_run", "decide_gate", "view_session"}
+    ((actor, data),) = told("team.changed", f"team:{team.pk}")
+    assert actor == f"user:{admin.pk}"
+    assert (data["joined"], data["left"]) == ([comes.pk], [goes.pk])
+    assert (data["granted"], data["revoked"]) == (["approvals.decide_gate"], ["checkpoints.start_run"])
+    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    assert answer.status_code == 302
+    assert len(told("team.changed", f"team:{team.pk}")) == 1
+
+
+def test_a_new_team_is_told_of() -> None:
+    name, member = unique("Billing"), bob()
+    form = team_form(None, name, [member], ["checkpoints.view_run"])
+    answer = signed_in(root()).post(reverse("admin:auth_group_add"), form)
+    assert answer.status_code == 302, answer.content
+    team = Group.objects.get(name=name)
+    ((_, data),) = told("team.changed", f"team:{team.pk}")
+    assert data == {"name": name, "joined": [member.pk], "left": [], "granted": ["checkpoints.view_run"], "revoked": []}
+
+
+def account_form(user: User, **changes: Any) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "username": user.username,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "email": user.email,
+    }
+    form |= {"groups": list(user.groups.values_list("pk", flat=True)), "is_active": "on"}
+    return {**form, **changes}
+
+
+def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> None:
+    team, admin = make_team(), root()
+    user = bob()
+    address = reverse("admin:auth_user_change", args=[user.pk])
+    form = account_form(user, last_name="Secretname", groups=[team.pk])
+    del form["is_active"]
+    assert signed_in(admin).post(address, form).status_code == 302
+    ((actor, data),) = told("user.changed", f"user:{user.pk}")
+    assert actor == f"user:{admin.pk}"
+    assert data == {"fields": ["is_active", "last_name"], "joined": [team.pk], "left": [], "granted": [], "revoked": []}
+    assert b"Secretname" not in bytes(Event.objects.get(kind="user.changed", subject=f"user:{user.pk}").data)
+
+
+def test_a_new_account_and_a_new_password_are_told_of() -> None:
+    admin, name = root(password="the phrase of the root"), unique("carol")
+    client = confirmed(admin)
+    password = "a long enough phrase"
+    form = {"username": name, "usable_password": "true", "password1": password, "password2": password}
+    assert client.post(reverse("admin:auth_user_add"), form).status_code == 302
+    user = User.objects.get(username=name)
+    assert told("user.changed", f"user:{user.pk}")[0][1]["fields"] == ["created"]
+    change = {"usable_password": "true", "password1": password + "!", "password2": password + "!"}
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+    assert client.post(address, change).status_code == 302
+    assert told("user.changed", f"user:{user.pk}")[1][1]["fields"] == ["password"]
+    user.refresh_from_db()
+    assert user.check_password(password + "!")
+
+
+def test_staff_make_nobody_more_than_they_are() -> None:
+    helper, boss, user = staff("auth.view_user", "auth.change_user"), root(), bob()
+    client = signed_in(helper)
+    form = account_form(user, is_superuser="on", is_staff="on")
+    assert client.post(reverse("admin:auth_user_change", args=[user.pk]), form).status_code == 302
+    user.refresh_from_db()
+    assert (user.is_superuser, user.is_staff) == (False, False)
+    assert client.post(reverse("admin:auth_user_change", args=[boss.pk]), account_form(boss)).status_code == 403
+    password = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
+    assert client.post(reverse("admin:auth_user_password_change", args=[boss.pk]), password).status_code == 403
+
+
+def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
+    helper = staff("auth.view_user", "auth.change_user", "auth.add_group", "auth.change_group")
+    team, user = make_team(), bob()
+    client = signed_in(helper)
+    for each in (helper, user):
+        was = each.email
+        form = account_form(each, groups=[team.pk], email="mine@example.org", is_staff="on")
+        assert client.post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        each.refresh_from_db()
+        assert (each.email == was, each.groups.count()) == (True, 0)
+    before = set(team.permissions.values_list("codename", flat=True))
+    form = team_form(team, team.name, [helper], ["approvals.decide_gate", "checkpoints.erase_text"])
+    assert client.post(reverse("admin:auth_group_change", args=[team.pk]), form).status_code == 403
+    form = team_form(None, unique("Mine"), [helper], ["approvals.decide_gate"])
+    assert client.post(reverse("admin:auth_group_add"), form).status_code == 403
+    assert (team.user_set.count(), set(team.permissions.values_list("codename", flat=True))) == (0, before)
+
+
+def test_staff_give_nobody_a_colleagues_name() -> None:
+    """Staff could rename a reviewer, and themselves to that name: everything they wrote was then taken for theirs."""
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    for each in (helper, user):
+        before = (each.username, each.first_name, each.last_name)
+        form = account_form(each, username=unique("other"), first_name="Ann", last_name="Okafor")
+        assert signed_in(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        each.refresh_from_db()
+        assert (each.username, each.first_name, each.last_name) == before
+
+
+def test_staff_switch_accounts_off_and_not_on_again() -> None:
+    """An account that was switched off, whose password somebody still knows, is a way in."""
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    address = reverse("admin:auth_user_change", args=[user.pk])
+    off = account_form(user)
+    del off["is_active"]
+    for form in (off, account_form(user)):
+        assert signed_in(helper).post(address, form).status_code == 302
+        user.refresh_from_db()
+        assert not user.is_active
+    assert signed_in(root()).post(address, account_form(user)).status_code == 302
+    user.refresh_from_db()
+    assert user.is_active
+
+
+def test_staff_change_no_other_staff() -> None:
+    helper, colleague = staff("auth.view_user", "auth.change_user"), staff("checkpoints.view_event")
+    form = account_form(colleague)
+    del form["is_active"]
+    address = reverse("admin:auth_user_change", args=[colleague.pk])
+    assert signed_in(helper).post(address, form).status_code == 403
+    colleague.refresh_from_db()
+    assert colleague.is_active
+
+
+def test_addresses_are_changed_on_the_page_of_their_account_alone() -> None:
+    """The sign-in's own table of addresses was a second place to change them, which told nobody."""
+    assert signed_in(root()).get("/admin/account/emailaddress/").status_code == 404
+
+
+def test_groups_are_called_teams() -> None:
+    """But in the names of Django's own permissions, which are rows."""
+    user, client = bob(make_team()), signed_in(root())
+    pages = [
+        "/admin/", "/admin/auth/", reverse("admin:auth_group_changelist"), reverse("admin:auth_group_add"),
+        reverse("admin:auth_user_changelist"), reverse("admin:auth_user_change", args=[user.pk]),
+        reverse("admin:approvals_policy_add"),
+    ]  # fmt: skip
+    for page in pages:
+        words = re.sub(
+            r"<script.*?</script>|<option.*?</option>|<[^>]*>", " ", client.get(page).content.decode(), flags=re.S
+        )
+        assert not re.findall(r"\b[Gg]roups?\b", words), page
+    assert "Add team" in client.get(reverse("admin:auth_group_changelist")).content.decode()
+
+
+NEW = {"usable_password": "true", "password1": "quite another one", "password2": "quite another one"}
+OWN = "/accounts/password/change/"
+
+
+def test_staff_set_nobody_elses_password() -> None:
+    helper, user = staff("auth.view_user", "auth.change_user"), bob()
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+    assert signed_in(helper).post(address, NEW).status_code == 403
+    assert User.objects.get(pk=user.pk).password == user.password
+
+
+@pytest.mark.parametrize("place", ["{pk}", "0{pk}"], ids=["plain", "padded"])
+def test_ones_own_password_is_not_changed_without_the_old_one(place: str) -> None:
+    """In the administration it was, and with the new one every password was given that a decision asks for again."""
+    admin = root(password="the phrase of the root")
+    client = confirmed(admin)
+    address = reverse("admin:auth_user_changelist") + f"{place.format(pk=admin.pk)}/password/"
+    for answer in (client.get(address), client.post(address, NEW), client.post("/admin/password_change/", NEW)):
+        assert (answer.status_code, answer.headers["Location"]) == (302, OWN)
+    admin.refresh_from_db()
+    assert admin.check_password("the phrase of the root")
+    assert told("user.password_changed", f"user:{admin.pk}") == []
+
+
+def test_ones_own_password_is_changed_with_the_old_one_and_told_of() -> None:
+    person = make_user("Pat", password="the phrase of pat")
+    client, new = signed_in(person), {"password1": "quite another one", "password2": "quite another one"}
+    assert client.post(OWN, {"oldpassword": "a guess", **new}).status_code == 200
+    assert told("user.password_changed", f"user:{person.pk}") == []
+    assert client.post(OWN, {"oldpassword": "the phrase of pat", **new}).status_code == 302
+    person.refresh_from_db()
+    assert person.check_password("quite another one")
+    ((actor, data),) = told("user.password_changed", f"user:{person.pk}")
+    assert (actor, data["address"]) == (f"user:{person.pk}", "127.0.0.1")
+
+
+def test_anothers_password_and_a_new_account_take_ones_own_password_again() -> None:
+    """Whoever came upon an open session made themselves an account there, or took a reviewer's."""
+    admin, user, name = root(password="the phrase of the root"), bob(), unique("carol")
+    pages = [reverse("admin:auth_user_password_change", args=[user.pk]), reverse("admin:auth_user_add")]
+    for page in pages:
+        for answer in (signed_in(admin).get(page), signed_in(admin).post(page, {"username": name, **NEW})):
+            assert answer.status_code == 302
+            assert answer.headers["Location"] == f"{reverse('account_reauthenticate')}?next={quote_plus(page)}"
+    assert User.objects.get(pk=user.pk).password == user.password
+    assert not User.objects.filter(username=name).exists()
+    assert confirmed(admin).get(pages[0]).status_code == 200
+    assert signed_in(root()).get(pages[0]).status_code == 403, "an account without a password cannot give it"
+
+
+def test_accounts_and_teams_are_not_deleted() -> None:
+    user, team = bob(), make_team()
+    client = signed_in(root())
+    assert client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"}).status_code == 403
+    assert client.post(reverse("admin:auth_group_delete", args=[team.pk]), {"post": "yes"}).status_code == 403
+    action = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}
+    client.post(reverse("admin:auth_user_changelist"), action)
+    client.post(reverse("admin:auth_group_changelist"), action | {"_selected_action": [team.pk]})
+    assert User.objects.filter(pk=user.pk).exists()
+    assert Group.objects.filter(pk=team.pk).exists()

@@ -1,0 +1,249 @@
+"""The audit's page: who sees which events, filtered and searched, page by page."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+
+from checkpoints.actors import Actor
+from checkpoints.events import event_log
+from checkpoints.models import Event, EventText
+from checkpoints.models.verification import Verification
+from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_team, make_user, unique
+from tests.harness.signed_in_clients import signed_in
+
+from .evidence import found, say, seal_all
+
+AUDITOR = ("checkpoints.view_audit",)
+ERASER = ("checkpoints.view_audit", "checkpoints.erase_text")
+
+
+def page(user: User, query: str = "") -> str:
+    answer = signed_in(user).get(f"/audit/{query}")
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def shown(user: User, query: str = "") -> list[int]:
+    """The events on the page, from the top."""
+    return [int(number) for number in re.findall(r'id="event-(\d+)"', page(user, query))]
+
+
+def test_a_member_sees_the_events_of_the_own_teams_newest_first_and_no_other() -> None:
+    team, other = make_team(), make_team()
+    mine = [say(team=team.pk).pk for _ in range(3)]
+    say(team=other.pk)
+    say()
+    assert shown(ann(team)) == mine[::-1]
+
+
+def test_an_auditor_sees_events_without_seeing_the_runs_and_their_titles() -> None:
+    team = make_team(may=())
+    gate = make_gate(team=team, card=make_card(title="Refund to Marit"))
+    auditor = make_user("Olga Auditor", team, may=AUDITOR)
+    said = page(auditor)
+    assert f"gate {gate.pk}" in said
+    assert "Refund to Marit" not in said
+    assert f'href="/gates/{gate.pk}/"' not in said
+    assert "Verify the seals" in said
+
+
+def test_staff_with_the_permission_see_every_event_and_others_of_the_staff_none() -> None:
+    nobodys = say()
+    staff = make_user("Sam Staff", may=("checkpoints.view_event",))
+    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    assert nobodys.pk in shown(staff)
+    assert nobodys.pk in shown(make_user("Root", superuser=True))
+    other = make_user("Stan Staff")
+    User.objects.filter(pk=other.pk).update(is_staff=True)
+    assert signed_in(other).get("/audit/").status_code == 404
+    ordinary = make_user("Una", may=("checkpoints.view_event",))
+    assert signed_in(ordinary).get("/audit/").status_code == 404
+
+
+def test_the_page_is_in_the_navigation_for_whoever_may_see_it() -> None:
+    team = make_team()
+    link = 'href="/audit/"'
+    assert link in signed_in(ann(team)).get("/").content.decode()
+    assert link not in signed_in(eve()).get("/").content.decode()
+    assert link in signed_in(make_user("Olga", make_team(may=()), may=AUDITOR)).get("/").content.decode()
+
+
+def test_an_event_is_one_sentence_with_what_it_is_about_and_the_exact_data() -> None:
+    team = make_team()
+    gate = make_gate(team=team, card=make_card(title="Refund to Marit"))
+    decide(gate, bob(team), comment="Looks <b>right</b>")
+    said = page(ann(team), f"?subject=gate:{gate.pk}&kind=gate.decided")
+    assert "Bob Lindqvist</bdi></b> <bdi>approved “Review”</bdi>" in said
+    assert f'<a href="/gates/{gate.pk}/"><bdi>Refund to Marit</bdi></a>' in said
+    assert f'<a href="/runs/{gate.run_id}/">R-{gate.run_id}</a>' in said
+    assert "Looks &lt;b&gt;right&lt;/b&gt;" in said
+    assert "&quot;quorum&quot;" in said
+
+
+def test_filters_leave_the_others_out() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    bobs = bob(team)
+    decide(gate, bobs)
+    events = {event.kind: event for event in Event.objects.filter(run_id=gate.run_id)}
+    user = ann(team)
+    assert shown(user, "?kind=gate.opened") == [events["gate.opened"].pk]
+    assert set(shown(user, "?kind=gate.")) == {event.pk for kind, event in events.items() if kind.startswith("gate.")}
+    assert shown(user, f"?actor=user:{bobs.pk}&kind=gate.decided") == [events["gate.decided"].pk]
+    assert set(shown(user, f"?run=R-{gate.run_id}")) == set(shown(user, f"?run={gate.run_id}")) == set(shown(user))
+    assert shown(user, f"?run={gate.run_id + 1000000}") == []
+    assert set(shown(user, f"?agent={gate.run.plan.agent}")) == set(shown(user))
+    assert shown(user, "?agent=nobody") == []
+    assert set(shown(user, f"?team={team.pk}")) == set(shown(user))
+    assert shown(user, f"?team={make_team().pk}") == []
+
+
+def test_times_are_those_of_the_readers_zone() -> None:
+    team = make_team()
+    event = say(team=team.pk)
+    there = event.at.astimezone(ZoneInfo("Asia/Tokyo"))
+    minute = there.strftime("%Y-%m-%dT%H:%M")
+    user = ann(team)
+    assert shown(user, f"?zone=Asia/Tokyo&since={minute}") == [event.pk]
+    assert shown(user, f"?zone=Asia/Tokyo&until={minute}") == []
+    assert shown(user, f"?since={minute}") == []
+    assert shown(user, f"?zone=No/Where&until={minute}") == [event.pk]
+
+
+@pytest.mark.parametrize("query", ["?run=seven", "?team=x", "?since=yesterday", "?until=2026-13-45T00:00"])
+def test_what_is_no_filter_is_refused_in_plain_words(query: str) -> None:
+    answer = signed_in(ann(make_team())).get(f"/audit/{query}")
+    assert answer.status_code == 400
+    assert "; write" in answer.content.decode()
+
+
+def test_words_are_found_in_names_kinds_data_and_in_what_people_wrote() -> None:
+    team = make_team()
+    word = unique("zebra").replace("-", "")
+    user = ann(team)
+    by_text = say(f"The {word.upper()} is late; grüße", team=team.pk)
+    by_data = say(team=team.pk, step=word)
+    by_name = unique("quagga")
+    event_log.record("test.said", subject="test:1", by=Actor("user:1", by_name), team_id=team.pk)
+    assert set(shown(user, f"?words={word}")) == {by_text.pk, by_data.pk}
+    assert shown(user, f"?words={word[:-2]} late") == [by_text.pk]
+    assert shown(user, f"?words={word} GRÜSSE") == []
+    assert shown(user, f"?words={word} GRÜßE") == [by_text.pk]
+    assert len(shown(user, f"?words={by_name}")) == 1
+    assert shown(user, "?words='%26|!():*\\") == shown(user)
+    assert shown(ann(make_team()), f"?words={word}") == []
+
+
+def test_a_text_that_no_text_column_could_hold_is_recorded_and_found() -> None:
+    team = make_team()
+    event = say("before\0after " + "\ud800", team=team.pk)
+    assert shown(ann(team), "?words=after") in ([event.pk], [])
+    assert EventText.objects.filter(pk=event.pk).exists()
+
+
+def test_pages_neither_repeat_nor_skip_and_never_move() -> None:
+    team = make_team()
+    events = [say(team=team.pk).pk for _ in range(60)]
+    user = ann(team)
+    first = page(user)
+    (older,) = re.findall(r'href="/audit/(\?before=[^"]+)"', first)
+    say(team=team.pk)
+    read = [int(number) for number in re.findall(r'id="event-(\d+)"', first)] + shown(user, older)
+    assert read == events[::-1]
+
+
+def test_what_came_since_is_counted_and_nothing_else() -> None:
+    team = make_team()
+    say(team=team.pk)
+    user = ann(team)
+    (news,) = re.findall(r'hx-get="(/audit/news/\?[^"]+)"', page(user, "?kind=test.said"))
+    news = news.replace("&amp;", "&")
+    assert " new</a>" not in signed_in(user).get(news).content.decode()
+    say(team=team.pk)
+    say(team=team.pk)
+    say()
+    make_gate(team=team)
+    assert "2 new</a>" in signed_in(user).get(news).content.decode()
+
+
+def test_the_number_of_queries_is_that_of_one_row(django_assert_max_num_queries: Any) -> None:
+    team = make_team()
+    user = ann(team)
+    for _ in range(30):
+        make_gate(team=team)
+    client = signed_in(user)
+    with django_assert_max_num_queries(40):
+        client.get("/audit/")
+
+
+def test_a_text_is_erased_by_who_may_with_a_reason_and_everything_still_verifies() -> None:
+    team = make_team()
+    event = say("a secret", team=team.pk)
+    seal_all()
+    eraser = make_user("Erik Eraser", team, may=ERASER)
+    address = f"/audit/events/{event.pk}/erasures/"
+    assert signed_in(ann(team)).post(address, {"reason": "asked"}).status_code == 403
+    assert signed_in(eve()).post(address, {"reason": "asked"}).status_code == 404
+    assert signed_in(make_user("Olga", make_team(may=()), may=ERASER)).post(address, {"reason": "x"}).status_code == 404
+    assert signed_in(eraser).post(address, {"reason": " "}).status_code == 422
+    assert EventText.objects.filter(pk=event.pk).exists()
+    assert "Erase it for good" in page(eraser)
+    assert "Erase it for good" not in page(ann(team))
+    assert signed_in(eraser).post(address, {"reason": "Marit asked for it"}).status_code == 302
+    assert not EventText.objects.filter(pk=event.pk).exists()
+    told = Event.objects.get(kind="text.erased", subject=f"event:{event.pk}")
+    assert (told.actor, told.team_id) == (f"user:{eraser.pk}", team.pk)
+    assert bytes(told.words.text) == b"Marit asked for it"
+    assert "The text was erased." in page(ann(team), f"?subject={event.subject}")
+    assert signed_in(eraser).post(address, {"reason": "again"}).status_code == 409
+    seal_all()
+    assert found() == []
+
+
+def test_an_export_by_the_page_needs_the_right_and_holds_the_audited_teams_alone(web: str) -> None:
+    team, other = make_team(may=()), make_team()
+    mine, seen, nobodys = say(team=team.pk), say(team=other.pk), say()
+    auditor = make_user("Olga Auditor", team, other, may=())
+    auditor.user_permissions.clear()
+    team.permissions.set([permission("view_audit")])
+    seal_all()
+    client = signed_in(auditor)
+    assert set(shown(auditor)) == {mine.pk, seen.pk}
+    token = client.get("/audit/").cookies["csrftoken"].value
+    jar = {"sessionid": client.cookies[settings.SESSION_COOKIE_NAME].value, "csrftoken": token}
+    form = {"csrfmiddlewaretoken": token, "format": "jsonl"}
+    answer = httpx.post(f"{web}/audit/exports/", data=form, cookies=jar, headers={"Origin": web})
+    assert answer.status_code == 200, answer.text
+    assert "attachment" in answer.headers["content-disposition"]
+    said = [json.loads(line) for line in answer.text.splitlines()]
+    assert [line["event"] for line in said if "event" in line] == [mine.pk]
+    assert said[-1]["end"]["events"] == 1
+    told = Event.objects.filter(kind="audit.exported", actor=f"user:{auditor.pk}").get()
+    assert json.loads(bytes(told.data))["count"] == 1
+    assert nobodys.pk
+
+
+def test_a_verification_is_asked_for_once_however_often_the_button_is_pressed() -> None:
+    team = make_team()
+    auditor = make_user("Olga Auditor", team, may=AUDITOR)
+    Verification.objects.underway().delete()
+    client = signed_in(auditor)
+    assert client.post("/audit/verifications/").status_code == 302
+    assert client.post("/audit/verifications/").status_code == 302
+    (asked,) = Verification.objects.underway()
+    assert asked.by == f"user:{auditor.pk}"
+    assert "Verifying for" in page(auditor)
+    assert "Verify the seals</button>" not in page(auditor)
+    asked.delete()
+
+
+def permission(codename: str) -> Any:
+    return Permission.objects.get(codename=codename)

@@ -1,0 +1,161 @@
+"""Who tried to get in: failed sign-ins, failed confirmations and new passwords are events, and a flood is a few."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.core.management import call_command
+from django.test import Client
+
+from checkpoints.models import Event
+from config import sign_ins
+from tests.factories import make_user, unique
+from tests.factories.events import data_of
+from tests.harness.signed_in_clients import signed_in
+
+PASSWORD = "a long enough phrase"
+ADDRESS = "203.0.113.9"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A minute in which nothing failed yet and that does not end, and sign-ins that are not limited."""
+    monkeypatch.setattr(sign_ins, "minute", sign_ins.Minute())
+    sign_ins.minute.ends = float("inf")
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def account() -> User:
+    return User.objects.create_user(unique("getting-in"), password=PASSWORD)
+
+
+def sign_in(name: str, password: str = "wrong", address: str = ADDRESS) -> Any:
+    cache.clear()
+    return Client(REMOTE_ADDR=address).post("/accounts/login/", {"login": name, "password": password})
+
+
+def told(kind: str, subject: str) -> list[dict[str, Any]]:
+    """The data of the events of a kind, the oldest first."""
+    return [data_of(each) for each in Event.objects.filter(kind=kind, subject=subject).order_by("pk")]
+
+
+def test_a_failed_sign_in_is_told_with_the_account_and_the_address() -> None:
+    """It left no trace."""
+    person = account()
+    sign_in(person.username)
+    assert told("user.sign_in_failed", f"user:{person.pk}") == [{"address": ADDRESS, "count": 1}]
+    event = Event.objects.get(kind="user.sign_in_failed", subject=f"user:{person.pk}")
+    assert (event.actor, event.team_id) == ("system", None)
+
+
+def test_the_account_that_is_switched_off_is_told_of_too() -> None:
+    person = account()
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    sign_in(person.username, PASSWORD)
+    assert len(told("user.sign_in_failed", f"user:{person.pk}")) == 1
+
+
+def test_a_sign_in_that_succeeds_is_no_failure() -> None:
+    person = account()
+    assert sign_in(person.username, PASSWORD).status_code == 302
+    assert told("user.sign_in_failed", f"user:{person.pk}") == []
+
+
+@pytest.mark.parametrize("typed", ["my own passphrase, in the wrong field", "x\r\ny", "a" * 150])
+def test_a_name_that_no_account_has_is_not_stored(typed: str) -> None:
+    address = f"198.51.100.{abs(hash(typed)) % 250}"
+    sign_in(typed, address=address)
+    sign_in(typed, address=f"{address}1"[-15:])
+    [event] = Event.objects.filter(kind="user.sign_in_failed", subject=f"address:{address}")
+    data = data_of(event)
+    assert set(data) == {"address", "count", "name"}
+    assert typed not in json.dumps(data)
+    assert len(data["name"]) == 16
+
+
+def test_the_same_unknown_name_has_the_same_digest_and_another_another() -> None:
+    for number, typed in enumerate(["nobody", "nobody", "somebody"]):
+        sign_in(typed, address=f"192.0.2.{number}")
+    names = [told("user.sign_in_failed", f"address:192.0.2.{number}")[0]["name"] for number in range(3)]
+    assert names[0] == names[1] != names[2]
+
+
+def test_a_flood_of_failures_is_a_few_events() -> None:
+    person = account()
+    for _ in range(12):
+        sign_in(person.username)
+    assert [each["count"] for each in told("user.sign_in_failed", f"user:{person.pk}")] == [1, 10]
+
+
+def test_of_many_failures_each_power_of_ten_is_told_and_another_minute_begins_anew() -> None:
+    assert [count for count in range(1, 20_000) if sign_ins._is_told(count)] == [1, 10, 100, 1_000, 10_000]
+    minute = sign_ins.Minute()
+    assert [minute.count("a"), minute.count("a"), minute.count("b")] == [1, 2, 1]
+    minute.ends = 0.0
+    assert minute.count("a") == 1
+
+
+def test_a_flood_from_many_addresses_is_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_ins, "SINGLE", 5)
+    before = Event.objects.filter(kind="user.sign_in_failed").count()
+    for number in range(12):
+        sign_in(f"nobody {number}", address=f"198.18.0.{number}")
+    assert Event.objects.filter(kind="user.sign_in_failed").count() - before == 6
+    last = told("user.sign_in_failed", "address:many addresses")[-1]
+    assert last == {"address": "many addresses", "count": 10}
+
+
+def test_a_failed_confirmation_is_told_of_whoever_is_signed_in() -> None:
+    person = account()
+    client = signed_in(person)
+    client.post("/accounts/reauthenticate/", {"password": "wrong"}, REMOTE_ADDR=ADDRESS)
+    assert told("user.confirmation_failed", f"user:{person.pk}") == [{"address": ADDRESS, "count": 1}]
+    assert Event.objects.get(kind="user.confirmation_failed", subject=f"user:{person.pk}").actor == f"user:{person.pk}"
+    assert told("user.sign_in_failed", f"user:{person.pk}") == []
+
+
+def test_a_wrong_old_password_is_told_like_a_failed_confirmation() -> None:
+    person = account()
+    form = {"oldpassword": "wrong", "password1": "another long phrase", "password2": "another long phrase"}
+    signed_in(person).post("/accounts/password/change/", form, REMOTE_ADDR=ADDRESS)
+    assert told("user.confirmation_failed", f"user:{person.pk}") == [{"address": ADDRESS, "count": 1}]
+
+
+def test_a_new_password_is_told_on_the_page_for_it() -> None:
+    person = account()
+    form = {"oldpassword": PASSWORD, "password1": "another long phrase", "password2": "another long phrase"}
+    signed_in(person).post("/accounts/password/change/", form, REMOTE_ADDR=ADDRESS)
+    person.refresh_from_db()
+    assert person.check_password("another long phrase")
+    assert told("user.password_changed", f"user:{person.pk}")[-1] == {"address": ADDRESS}
+    assert Event.objects.filter(subject=f"user:{person.pk}").latest("pk").actor == f"user:{person.pk}"
+
+
+def test_a_new_password_is_told_of_a_command_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    person = account()
+    monkeypatch.setattr("getpass.getpass", lambda *_, **__: "another long phrase")
+    call_command("changepassword", person.username, verbosity=0)
+    assert told("user.password_changed", f"user:{person.pk}")[-1] == {"address": ""}
+
+
+def test_the_administration_leads_to_the_one_page_for_a_password() -> None:
+    staff = make_user("Sam Staff")
+    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    answer = signed_in(staff).get("/admin/password_change/")
+    assert (answer.status_code, answer["Location"]) == (302, "/accounts/password/change/")
+
+
+def test_staff_who_see_all_events_read_of_them_in_words() -> None:
+    person = account()
+    sign_in(person.username)
+    staff = make_user("Sam Staff", may=("checkpoints.view_event",))
+    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    said = signed_in(staff).get(f"/audit/?subject=user:{person.pk}").content.decode()
+    assert f"refused a sign-in from {ADDRESS} (1 in this minute)" in said

@@ -1,0 +1,28 @@
+"""An agent whose gate observes, registered here and in the processes started from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .watching import World
+
+AGENTS = "tests.approvals.preconditions.watching"
+
+
+@pytest.fixture
+def world(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    """A world of the test's own, and the agent that looks at it."""
+    from agents.definition import registry  # Django is set up only after this file is read
+
+    from .watching import World
+
+    settings.HOLDPOINT_AGENTS = [AGENTS]
+    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
+    registry.forget()
+    yield World(tmp_path)
+    registry.forget()

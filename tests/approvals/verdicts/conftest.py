@@ -1,0 +1,31 @@
+"""The tests' own agents, registered in this process and in the workers it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENTS = "tests.approvals.verdicts.several_action_agents"
+
+
+@pytest.fixture(autouse=True)
+def known_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know these agents and no others."""
+    from agents.definition import registry  # Django is set up only after this file is read
+
+    settings.HOLDPOINT_AGENTS = [AGENTS]
+    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
+    registry.forget()
+    yield
+    registry.forget()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """The world outside: a file, and in it a line for everything that was done."""
+    path = tmp_path / "ledger"
+    path.touch()
+    return path

@@ -1,0 +1,58 @@
+"""A gate with a deadline says what follows where nobody answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from approvals.models import Gate
+from approvals.presentation.drawing import impact_words
+from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
+from tests.harness.signed_in_clients import signed_in
+
+from .test_consequences import ALL
+
+SOON = dt.timedelta(hours=2)
+
+
+def told(gate: Gate) -> str:
+    return signed_in(ann(gate.team)).get(f"/gates/{gate.pk}/").content.decode()
+
+
+def test_the_run_ends_where_the_plan_says_nothing_else() -> None:
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
+    assert "After that the request expires and nothing is done" in told(gate)
+
+
+def test_the_run_goes_on_where_the_plan_says_so() -> None:
+    """It was told that nothing runs, and a step ran."""
+    team = make_team()
+    steps = tuple(
+        replace(step, on_expire="reply") if step.name == "review" else replace(step, guarded=False)
+        for step in make_spec().steps
+    )
+    run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
+    gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
+    assert "After that the request expires: “Reply” runs" in told(gate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("review", "Then it is approved automatically"),
+        ("recovery", "After that the request expires and nothing is done"),
+    ],
+)
+def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
+    """A question was told to be approved, and the run ended."""
+    gate = make_gate(policy=make_policy(make_team(), deadline=SOON, on_expiry="approve"), kind=kind)
+    assert said in told(gate)
+
+
+def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
+    assert impact_words.expiry(ALL) == (
+        "After that the request expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
+        "“Pay” may be undone and “Ask” may ask"
+    )

@@ -1,0 +1,328 @@
+"""Cut off: the page says so and moves nothing, nothing entered vanishes, and what is sent again counts once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
+
+from approvals.models import Gate
+from checkpoints.models import Event
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
+from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.waiting import until
+
+NewPage = Callable[..., Page]
+AMOUNT = "[name='args.refund/amount']"
+SHIFT = """() => {
+  window.shifted = 0;
+  new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shifted += each.value; })
+    .observe({ type: "layout-shift" });
+}"""
+
+
+def cut(page: Page) -> None:
+    """Take the network away; a browser that does so for real ends the socket too."""
+    page.context.set_offline(True)
+    page.evaluate("document.querySelector('hp-live').socket.close()")
+
+
+def bottom(page: Page, part: str) -> float:
+    box = page.locator(part).bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
+def fresh(gate: Gate) -> Gate:
+    return Gate.objects.get(pk=gate.pk)
+
+
+def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
+    page = new_page(ann(gate.team), **options)
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    return page
+
+
+@in_each_look
+def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
+    team = make_team()
+    first = make_gate(team=team)
+    page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.goto("/")
+    is_live(page)
+    page.evaluate(SHIFT)
+    cut(page)
+    line = page.locator("hp-offline")
+    told = re.compile(r"You are offline\. This page may be out of date since ")
+    expect(line.get_by_role("status")).to_contain_text(told)
+    expect(page.locator("hp-live")).to_contain_text("Offline")
+    if width == 390:
+        assert bottom(page, "hp-offline") <= page.locator("#main").bounding_box()["y"]  # type: ignore[index]
+        assert bottom(page, "hp-offline") <= bottom(page, ".topbar")
+    else:
+        assert round(page.evaluate("shifted"), 4) == 0  # the word of the mark is longer than the one before
+    assert check(page, "", []) == []
+    decide(first, bob(team))
+    second = make_gate(team=team, card=make_card(title="Asked meanwhile"))
+    page.context.set_offline(False)
+    is_live(page)
+    expect(line).not_to_have_attribute("data-shown", "")
+    expect(line.get_by_role("status")).to_be_empty()
+    expect(page.locator(f"#gate-{second.pk}")).to_contain_text("Asked meanwhile")
+    expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
+
+
+def test_on_a_phone_the_line_pushes_nothing_from_under_the_eyes_of_whoever_reads_further_down(
+    new_page: NewPage,
+) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate, viewport={"width": 390, "height": 700})
+    page.evaluate("scrollTo(0, 300)")
+    before = bottom(page, "#a1")
+    page.evaluate("window.scrolled = scrollY")
+    cut(page)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("You are offline.")
+    assert page.evaluate("scrollY - scrolled") > 0, "it has room of its own"
+    assert abs(bottom(page, "#a1") - before) < 1
+
+
+def test_what_could_not_be_fetched_while_it_was_away_is_fetched_when_it_is_back(new_page: NewPage) -> None:
+    """The socket had told of it and went on from there, so the fetch that failed was never made again."""
+    team = make_team()
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    page.route("**/*", lambda route: route.abort())  # the socket goes on, and every fetch fails
+    with page.expect_event("requestfailed"):
+        gate = make_gate(team=team)
+    page.unroute_all(behavior="wait")
+    page.evaluate("document.querySelector('hp-live').socket.close()")
+    expect(page.locator(f"#gate-{gate.pk}")).to_be_visible()
+
+
+def test_a_socket_alone_that_stays_away_is_told_of_and_a_decision_is_still_taken(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    away: list[bool] = []
+    sockets: list[WebSocketRoute] = []
+
+    def connect(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.close() if away else socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/ws/"), connect)
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    away.append(True)
+    sockets[-1].close()
+    expect(page.locator("hp-live")).to_contain_text("Paused")
+    status = page.locator("hp-offline [role=status]")
+    expect(status).to_contain_text("Live updates are paused. This page may be out of date since")
+    expect(status).to_contain_text("What you type is kept.")
+    page.get_by_role("button", name="Hide").click()
+    expect(page.get_by_role("button", name="Hide")).to_be_hidden()
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+
+
+def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one_again(new_page: NewPage) -> None:
+    """A proxy that lets no socket through left the page as it was when it was loaded."""
+    gate = make_gate(policy=make_policy(make_team(), quorum=3))
+    page = new_page(ann(gate.team))
+    ended = [True]
+
+    def connect(socket: WebSocketRoute) -> None:
+        socket.close() if ended else socket.connect_to_server()
+
+    page.route_web_socket(re.compile("/ws/"), connect)
+    looks: list[str] = []
+    page.on("request", lambda request: looks.append(request.url) if "/status/" in request.url else None)
+    page.clock.install()
+    page.goto(f"/gates/{gate.pk}/")
+    expect(page.locator("hp-live")).to_contain_text("Paused")
+    decide(gate, bob(gate.team))
+    page.clock.run_for(14_000)
+    assert looks == []
+    page.clock.run_for(12_000)
+    expect(page.locator("#gate-agreement")).to_contain_text("Bob Lindqvist")
+    assert len(looks) == 1
+    page.clock.run_for(6_000)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("checks for changes about every 20 seconds")
+    page.route("**/gates/**", lambda route: route.abort())
+    page.clock.run_for(26_000)
+    expect(page.locator("hp-offline [role=status]")).to_contain_text("may be out of date since")
+    page.unroute("**/gates/**")
+    ended.clear()
+    page.clock.run_for(16_000)  # by then it has tried again
+    is_live(page)
+    expect(page.locator("hp-offline [role=status]")).to_be_empty()
+    page.clock.run_for(1_000)
+    before = len(looks)
+    for _ in range(5):  # in pieces: in one jump the server could not answer in time, and the socket would be given up
+        page.clock.run_for(18_000)
+        until(
+            lambda: page.evaluate("Date.now() - document.querySelector('hp-live').heard < 3000"), what="it is answered"
+        )
+    assert len(looks) - before <= 1  # what it missed may still be asked for; by itself it would look four times
+
+
+def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    key = page.locator("#decision [name=key]").input_value()
+    cut(page)
+    page.locator("label[data-choice=reject]").click()
+    page.check("[name=then][value=back]")
+    page.fill("#feedback", "Ask for the receipt")
+    page.locator("[data-commit]:visible").click()
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("Not sent: you are offline. All that you entered is still here.")
+    expect(page.locator("#feedback")).to_have_value("Ask for the receipt")
+    expect(page.locator("[data-commit]:visible")).to_be_enabled()
+    note.get_by_role("button", name="Try again").click()
+    expect(note).to_contain_text("Not sent")
+    page.context.set_offline(False)
+    is_live(page)
+    expect(note).to_contain_text("You are connected again.")
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
+    assert fresh(gate).decisions.get().key == key
+    assert bytes(fresh(gate).outcome.feedback).decode() == "Ask for the receipt"
+
+
+def test_a_decision_whose_answer_is_lost_says_what_became_of_it_when_it_is_sent_again(new_page: NewPage) -> None:
+    gate = make_gate(policy=make_policy(make_team(), quorum=2))
+    page = opened(new_page, gate)
+
+    def lose(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort("connectionreset")
+
+    page.route("**/decisions/", lose, times=1)
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("No answer from the server. We don't know if it arrived.")
+    assert fresh(gate).decisions.count() == 1
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
+    expect(page.locator("#refusal")).to_have_count(0)
+    assert fresh(gate).decisions.count() == 1
+    assert not Event.objects.filter(kind="decision.refused", subject=gate.subject).exists()
+
+
+def test_what_was_decided_meanwhile_is_not_offered_again(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    cut(page)
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not sent")
+    decide(gate, bob(gate.team))
+    page.context.set_offline(False)
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(page.locator("[data-commit]:visible")).to_be_disabled()
+
+
+def test_a_draft_entered_while_cut_off_is_kept_by_the_server_when_it_is_back(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    cut(page)
+    page.fill(AMOUNT, "99.50")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft not saved: offline")
+    page.context.set_offline(False)
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    page.reload()
+    expect(page.locator(AMOUNT)).to_have_value("99.50")
+
+
+def test_a_draft_survives_a_decision_that_was_not_sent_and_a_page_that_was_left(new_page: NewPage) -> None:
+    """The browser's copy was dropped when the button was pressed, whether or not anything arrived."""
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    cut(page)
+    page.fill(AMOUNT, "99.50")
+    page.locator("[data-commit]:visible").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not sent")
+    page.goto("about:blank")
+    page.context.set_offline(False)
+    page.goto(f"/gates/{gate.pk}/")
+    expect(page.locator(AMOUNT)).to_have_value("99.50")
+
+
+def test_words_that_could_not_be_said_stay_and_are_said_once_later(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    cut(page)
+    page.fill("#ask", "Is this the same hostel?")
+    page.press("#ask", "Enter")
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("Not sent: you are offline.")
+    expect(page.locator("#ask")).to_have_value("Is this the same hostel?")
+    page.context.set_offline(False)
+    is_live(page)
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#gate-remarks")).to_contain_text("Is this the same hostel?")
+    expect(note).to_have_count(0)
+    assert Event.objects.filter(kind="gate.remarked", subject=gate.subject).count() == 1
+
+
+def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_said(new_page: NewPage) -> None:
+    """A browser gives crypto.randomUUID to secure pages alone: taken, the form stayed as if nothing had happened."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.add_init_script("delete Crypto.prototype.randomUUID")
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    for words in ("Is this the same hostel?", "And the same week?"):
+        page.fill("#ask", words)
+        page.press("#ask", "Enter")
+        expect(page.locator("#gate-remarks")).to_contain_text(words)
+        expect(page.locator("#ask")).to_have_value("")
+    page.locator("label[data-choice=approve]").click()
+    with page.expect_navigation():
+        page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+
+
+def test_an_order_that_has_no_key_is_not_sent_into_nothing(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/runs/{gate.run_id}/")
+    is_live(page)
+    form = page.locator("form[action$='/cancellations/']")
+    cut(page)
+    page.get_by_text("Cancel the run…").click()
+    form.evaluate("(form) => form.requestSubmit()")
+    expect(form.get_by_role("alert")).to_contain_text("Not sent: you are offline.")
+    expect(page).to_have_url(re.compile(rf"/runs/{gate.run_id}/"))
+
+
+def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_complaint(new_page: NewPage) -> None:
+    gate = make_gate(policy=make_policy(make_team(), quorum=2))
+    page = opened(new_page, gate)
+    said = watched(page)
+    page.fill(AMOUNT, "a lot")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#refusal")).to_be_focused()
+    expect(page.locator(AMOUNT)).to_have_value("a lot")
+    assert [words for words in said if "422" not in words] == []
+    page.get_by_role("button", name="Reset").first.click()
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you.")
+    assert fresh(gate).decisions.count() == 1
+
+
+def test_a_form_that_has_grown_old_says_so_beside_its_button(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    page.fill(AMOUNT, "99.50")
+    page.context.clear_cookies(name="csrftoken")
+    page.locator("[data-commit]:visible").click()
+    expect(page.get_by_role("alert")).to_contain_text("This form has expired.")
+    expect(page.locator(AMOUNT)).to_have_value("99.50")

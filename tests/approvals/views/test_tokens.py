@@ -1,0 +1,270 @@
+"""The page of one's tokens: one is made and shown this once, listed, revoked; others' are not there."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from agents import tokens
+from agents.models import Token
+from checkpoints import actors
+from checkpoints.models import Event
+from tests.factories import READER, ann, bob, eve, make_policy, make_team, make_user
+from tests.factories.tokens import bearing, make_token
+from tests.harness.signed_in_clients import confirmed, signed_in
+from tests.harness.waiting import PATIENCE
+
+SENT = re.compile(r"hp_[A-Za-z0-9_-]{43}")
+
+
+def make(client: Client, **changes: Any) -> Any:
+    """Send the form."""
+    form = {"name": "nightly export", "whose": "own", "team": "", "scopes": ["runs:read"], "days": "30"}
+    return client.post("/tokens/issuances/", {"key": secrets.token_hex(16), **form, **changes})
+
+
+def test_one_is_made_shown_this_once_and_opens_what_it_says() -> None:
+    owner = ann(make_team())
+    client = confirmed(owner)
+    answer = make(client)
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    [sent] = set(SENT.findall(answer.content.decode()))
+    made = Token.objects.get(user=owner)
+    assert (made.name, made.agent, made.team, made.scopes) == ("nightly export", "", None, ["runs:read"])
+    assert timedelta(days=29) < made.expires_at - timezone.now() < timedelta(days=31)
+    assert bearing(sent).get("/api/runs").status_code == 200
+    assert bearing(sent).get("/api/gates").status_code == 403
+    said = client.get("/tokens/").content.decode()
+    assert sent not in said
+    assert f"{made.hint}…" in said
+    event = Event.objects.get(subject=made.subject)
+    assert (event.kind, event.actor) == ("token.created", f"user:{owner.pk}")
+    assert sent.encode() not in bytes(event.data)
+
+
+def test_an_agents_is_made_for_a_team_by_whoever_may_start_runs_there() -> None:
+    team = make_team()
+    owner = ann(team)
+    make_policy(team, name="payouts")
+    wanted = {"agent": "teller", "team": team.pk, "policy": "payouts", "scopes": ["runs:start", "runs:work"]}
+    answer = make(confirmed(owner), whose="agent", **wanted)
+    assert answer.status_code == 200
+    made = Token.objects.get(user=owner)
+    assert (made.agent, made.team, made.scopes) == ("teller", team, ["runs:start", "runs:work"])
+    assert made.policy == "payouts"
+    said = signed_in(owner).get("/tokens/").content.decode()
+    assert "teller" in said
+    assert "Work on runs from outside: save checkpoints, open gates, report effects" in said
+    assert team.name in said
+    assert "under the policy payouts only" in said
+
+
+def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
+    team = make_team(may=READER)
+    reader = bob(team)
+    client = confirmed(reader)
+    assert 'name="whose"' not in client.get("/tokens/").content.decode()
+    answer = make(client, whose="agent", agent="teller", team=team.pk)
+    assert answer.status_code == 422
+    assert "needs a team in which" in answer.content.decode()
+    assert make(client).status_code == 200
+    assert list(Token.objects.filter(user=reader).values_list("agent", flat=True)) == [""]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scopes": []}, "needs scopes"),
+        ({"scopes": ["runs:read", "\0"]}, "no scopes \ufffd"),
+        ({"name": " "}, "needs a name"),
+        ({"days": "0"}, "lasts between"),
+        ({"days": "9" * 4}, "lasts between"),
+        ({"days": "9" * 400}, "lasts between"),
+        ({"whose": "agent", "agent": ""}, "Name the agent"),
+        ({"whose": "agent", "agent": "tell er"}, "plain letters"),
+        ({"whose": "agent", "agent": "teller", "scopes": ["gates:decide"]}, "cannot have gates:decide"),
+        ({"whose": "agent", "agent": "teller"}, "needs a team"),
+        ({"whose": "agent", "agent": "teller", "team": "own", "policy": "none"}, "has no policy none"),
+        ({"team": "x"}, "Choose a team"),
+        ({"team": "other"}, "Choose a team"),
+    ],
+)
+def test_what_cannot_be_made_says_why_and_keeps_what_was_entered(changes: dict[str, Any], said: str) -> None:
+    team = make_team()
+    owner = ann(team)
+    if changes.get("team") in ("own", "other"):
+        changes = {**changes, "team": team.pk if changes["team"] == "own" else make_team().pk}
+    answer = make(signed_in(owner), **{"name": "my\0 export", **changes})
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "No token was made." in page
+    assert said in page
+    assert SENT.search(page) is None
+    if "name" not in changes:
+        assert 'value="my\ufffd export"' in page
+    assert not Token.objects.filter(user=owner).exists()
+
+
+def test_nobody_makes_one_by_a_session_alone() -> None:
+    """Whoever came by a session for a minute had made a token for a year."""
+    owner = make_user("Ann Okafor", make_team(), password="open sesame again")
+    client = signed_in(owner)
+    assert "You will confirm your password" in client.get("/tokens/").content.decode()
+    asked = make(client, scopes=["runs:read", "gates:read"], name="for & me")
+    assert asked.status_code == 303
+    assert asked["Location"].startswith("/accounts/reauthenticate/?next=%2Ftokens%2F%3F")
+    assert not Token.objects.filter(user=owner).exists()
+    form = client.get(asked["Location"])
+    back = client.post(
+        "/accounts/reauthenticate/",
+        {"password": "open sesame again", "next": form.context["redirect_field_value"]},
+        follow=True,
+    ).content.decode()
+    assert 'value="for &amp; me"' in back
+    assert re.findall(r'name="scopes" value="([^"]+)" checked', back) == ["runs:read", "gates:read"]
+    assert "Your password is confirmed" in back
+    assert make(client).status_code == 200
+    assert Token.objects.filter(user=owner).count() == 1
+
+
+def test_an_account_without_a_password_is_told_whom_to_ask() -> None:
+    owner = ann(make_team())
+    client = signed_in(owner)
+    assert "your account has none" in client.get("/tokens/").content.decode()
+    answer = make(client)
+    assert answer.status_code == 422
+    assert "Ask an administrator" in answer.content.decode()
+    assert not Token.objects.filter(user=owner).exists()
+
+
+def test_the_answer_loaded_again_makes_no_second_one() -> None:
+    """Reloading the page that showed a token sent the form again and made another."""
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    assert make(client, key=key).status_code == 200
+    again = make(client, key=key)
+    assert again.status_code == 409
+    page = again.content.decode()
+    assert "This form made a token before" in page
+    assert SENT.search(page) is None
+    assert Token.objects.filter(user=owner).count() == 1
+    other = confirmed(ann(make_team()))
+    assert make(other, key=key).status_code == 200  # another person's form of the same key is none of theirs
+
+
+def test_a_form_that_is_refused_may_be_mended_and_sent_again_with_its_key() -> None:
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    assert make(client, key=key, name=" ").status_code == 422
+    assert make(client, key="guessed").status_code == 422
+    assert make(client, key=key).status_code == 200
+
+
+def test_the_form_sent_twice_at_once_makes_one(web: str) -> None:
+    owner = ann(make_team())
+    client, key = confirmed(owner), secrets.token_hex(16)
+    client.get("/tokens/")
+    cookies = {name: morsel.value for name, morsel in client.cookies.items()}
+    form = {"name": "x", "whose": "own", "scopes": "runs:read", "days": "9", "key": key}
+    form["csrfmiddlewaretoken"] = cookies["csrftoken"]
+    with httpx.Client(base_url=web, cookies=cookies, timeout=PATIENCE) as browser, ThreadPoolExecutor(4) as pool:
+        sent = [pool.submit(browser.post, "/tokens/issuances/", data=form, headers={"Origin": web}) for _ in range(4)]
+        assert sorted(each.result().status_code for each in sent) == [200, 409, 409, 409]
+    assert Token.objects.filter(user=owner).count() == 1
+
+
+def test_a_revoked_one_opens_nothing_and_an_expired_one_says_so() -> None:
+    owner = ann(make_team())
+    client = signed_in(owner)
+    token, sent = make_token(owner)
+    old, _ = make_token(owner, name="old one")
+    long_ago = timezone.now() - timedelta(days=9)
+    Token.objects.filter(pk=old.pk).update(created_at=long_ago, expires_at=long_ago + timedelta(days=1))
+    for _ in range(2):
+        answer = client.post(f"/tokens/{token.pk}/revocations/")
+        assert (answer.status_code, answer["Location"]) == (302, "/tokens/")
+    assert bearing(sent).get("/api/runs").status_code == 401
+    assert Event.objects.filter(subject=token.subject, kind="token.revoked", actor=f"user:{owner.pk}").count() == 1
+    said = client.get("/tokens/").content.decode()
+    assert re.findall(r'data-state="(\w+)"', said) == ["expired", "revoked"]
+    assert "/revocations/" not in said
+
+
+def test_others_tokens_are_not_there() -> None:
+    team = make_team()
+    token, sent = make_token(ann(team))
+    for other in (bob(team), eve(), make_user("Root", superuser=True)):
+        client = signed_in(other)
+        assert client.post(f"/tokens/{token.pk}/revocations/").status_code == 404
+        assert token.hint not in client.get("/tokens/").content.decode()
+    assert bearing(sent).get("/api/runs").status_code == 200
+
+
+def test_the_menu_leads_there() -> None:
+    assert 'href="/tokens/"' in signed_in(ann(make_team())).get("/").content.decode()
+
+
+def staff(team: Group, *names: str) -> Client:
+    """Somebody of the administration who holds these permissions."""
+    user = make_user("Olga Operator", team)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return signed_in(user)
+
+
+def test_in_the_administration_those_who_may_revoke_any() -> None:
+    team = make_team()
+    token, sent = make_token(ann(team))
+    order = reverse("admin:agents_token_revocations", args=[token.pk])
+    change = reverse("admin:agents_token_change", args=[token.pk])
+    looks = staff(team, "view_event")
+    assert looks.post(order).status_code == 403
+    assert order not in looks.get(change).content.decode()
+    assert staff(team, "change_token").post(order).status_code == 403
+    assert signed_in(bob(team)).post(order).status_code == 302
+    may = staff(team, "view_event", "change_token")
+    assert may.get(order).status_code == 405
+    assert bearing(sent).get("/api/runs").status_code == 200
+    assert order in may.get(change).content.decode()
+    assert "is revoked" in may.post(order, follow=True).content.decode()
+    assert "already been revoked" in may.post(order, follow=True).content.decode()
+    assert order not in may.get(change).content.decode()
+    assert bearing(sent).get("/api/runs").status_code == 401
+
+
+def test_the_administration_lists_tokens_by_state_and_by_whose_they_are() -> None:
+    team = make_team()
+    owner = ann(team)
+    off = bob(team)
+    own, agents, gone = make_token(owner)[0], make_token(owner, team=team, agent="teller")[0], make_token(off)[0]
+    tokens.revoke(own, by=actors.of_user(owner))
+    User.objects.filter(pk=off.pk).update(is_active=False)
+    client, listing = staff(team, "view_event"), reverse("admin:agents_token_changelist")
+
+    def listed(**query: str) -> set[int]:
+        found = set()
+        for name in (owner.username, off.username):
+            said = client.get(listing, {"q": name, **query}).content.decode()
+            found |= {int(number) for number in re.findall(r"/agents/token/(\d+)/change/", said)}
+        return found
+
+    assert listed() == {own.pk, agents.pk, gone.pk}
+    assert listed(state="revoked") == {own.pk}
+    assert listed(state="valid") == {agents.pk}
+    assert listed(state="switched_off") == {gone.pk}
+    assert listed(whose="agent") == {agents.pk}
+    assert listed(whose="own") == {own.pk, gone.pk}
+    for row in (own, gone):
+        said = client.get(reverse("admin:agents_token_change", args=[row.pk])).content.decode()
+        assert row.hint in said

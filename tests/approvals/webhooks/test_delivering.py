@@ -1,0 +1,360 @@
+"""Messages arrive at least once, under one id, whatever becomes of receivers, workers and Redis."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from approvals.gates import closing
+from approvals.models import Attempt, Delivery, Webhook
+from approvals.webhooks import keeping, outbox
+from approvals.webhooks.delivering import deliver
+from checkpoints import actors
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Event
+from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team
+from tests.harness.racing_threads import race
+from tests.harness.services import free_port
+
+from .made_webhooks import SOON, abandoned, columns, fresh, later, make_delivery, make_webhook, of, results, sent
+from .receiver import Receiver, status
+
+NewReceiver = Callable[..., Receiver]
+PENDING, DELIVERED, FAILED = Delivery.Status.PENDING, Delivery.Status.DELIVERED, Delivery.Status.FAILED
+
+
+def events(webhook: Webhook) -> list[tuple[str, Any]]:
+    found = Event.objects.filter(subject=webhook.subject).order_by("pk")
+    return [(event.kind, json.loads(bytes(event.data)).get("reason")) for event in found]
+
+
+def disabled(webhook: Webhook) -> tuple[str, str]:
+    webhook.refresh_from_db()
+    return webhook.status, webhook.reason
+
+
+class TestWhatIsTold:
+    """Of a gate: that it opened, and how it ended, by numbers."""
+
+    def test_a_gate_that_opens_and_one_that_is_decided(self) -> None:
+        team = make_team()
+        make_webhook(team=team)
+        gate = make_gate(team=team)
+        decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"), comment="The limit")
+        opened, closed = of(gate)
+        told = json.loads(bytes(closed.body))
+        assert (opened.kind, closed.kind, told["type"]) == ("gate.opened", "gate.closed", "gate.closed")
+        assert told["data"] == {
+            "gate": gate.pk, "run": gate.run_id, "agent": gate.run.plan.agent, "team": team.pk, "step": "review",
+            "seq": 1, "kind": "review", "status": "decided", "outcome": "edited",
+        }  # fmt: skip
+        gate.refresh_from_db()
+        assert dt.datetime.fromisoformat(told["timestamp"]) == gate.closed_at
+        assert json.loads(bytes(opened.body))["data"]["outcome"] is None
+
+    def test_nothing_that_was_asked_or_said_is_in_it(self) -> None:
+        team = make_team()
+        make_webhook(team=team)
+        gate = make_gate(team=team)
+        decide(gate, ann(team), "reject", comment="Marit is no customer")
+        said = b"".join(bytes(each.body) for each in of(gate)).decode()
+        for private in ("Marit", "120.00", "customer", "Ann", gate.title):
+            assert private not in said
+
+    def test_a_gate_that_expires_and_one_that_is_withdrawn(self) -> None:
+        team = make_team()
+        make_webhook(team=team)
+        late = make_gate(policy=make_policy(team, deadline=dt.timedelta(hours=1)))
+        closing.pass_deadline(late)
+        closing.expire(late)
+        gone = make_gate(policy=make_policy(team, name="default"))
+        closing.withdraw(gone, by=SYSTEM, reason="Not needed")
+        assert [each.kind for each in of(late)] == ["gate.opened", "gate.expired"]
+        assert [each.kind for each in of(gone)] == ["gate.opened", "gate.withdrawn"]
+
+    def test_a_voice_that_does_not_close_the_gate_tells_nothing(self) -> None:
+        team = make_team()
+        make_webhook(team=team)
+        gate = make_gate(policy=make_policy(team, quorum=2))
+        decide(gate, ann(team))
+        assert [each.kind for each in of(gate)] == ["gate.opened"]
+        decide(gate, bob(team))
+        assert len(of(gate)) == 2
+
+    def test_other_teams_other_agents_disabled_and_removed_webhooks_hear_nothing(self) -> None:
+        team = make_team()
+        make_webhook()
+        make_webhook(team=team, agent="another")
+        make_webhook(team=team)[0].disable(Webhook.Reason.BY_HAND)
+        make_webhook(team=team)[0].remove(by=SYSTEM)
+        gate = make_gate(team=team)
+        decide(gate, ann(team))
+        assert of(gate) == []
+
+    def test_a_webhook_of_one_agent_hears_of_that(self) -> None:
+        team = make_team()
+        gate = make_gate(team=team)
+        webhook, _ = make_webhook(team=team, agent=gate.run.plan.agent)
+        decide(gate, ann(team))
+        assert [(each.webhook_id, each.kind) for each in of(gate)] == [(webhook.pk, "gate.closed")]
+
+    def test_a_decision_that_is_rolled_back_tells_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        team = make_team()
+        make_webhook(team=team)
+        gate = make_gate(team=team)
+
+        def fails(*args: Any, **kwargs: Any) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr("checkpoints.models.Run.wake", fails)
+        with pytest.raises(RuntimeError):
+            decide(gate, ann(team))
+        assert [each.kind for each in of(gate)] == ["gate.opened"]
+
+
+class TestTries:
+    """Down for a while, then up."""
+
+    def test_it_is_sent_again_under_the_same_id_until_it_arrives_once(self, receiver: Receiver) -> None:
+        receiver.answers.extend([status(503), status(500)])
+        delivery, secret = make_delivery(receiver.url)
+        assert [sent(delivery) for _ in range(3)] == ["http_503", "http_500", "delivered"]
+        assert {got.id for got in receiver.got} == {delivery.message}
+        assert [got.body for got in receiver.got] == [bytes(delivery.body)] * 3
+        assert all(got.verified(secret) for got in receiver.got)
+        assert columns(delivery, "status", "attempts", "next_attempt_at") == (DELIVERED, 3, None)
+        assert deliver(delivery.pk) is None
+        assert len(receiver.got) == 3
+
+    def test_nothing_listens_for_a_while(self, new_receiver: NewReceiver) -> None:
+        port = free_port()
+        delivery, _ = make_delivery(f"http://127.0.0.1:{port}/")
+        assert sent(delivery) == "refused"
+        again = new_receiver(port=port)
+        assert sent(delivery) == "delivered"
+        assert (results(delivery), len(again.got)) == (["refused", "delivered"], 1)
+
+    def test_before_its_pause_is_over_it_is_not_sent(self, receiver: Receiver) -> None:
+        receiver.otherwise = status(503)
+        delivery, _ = make_delivery(receiver.url)
+        sent(delivery)
+        assert deliver(delivery.pk) is None
+        [due] = columns(delivery, "next_attempt_at")
+        assert dt.timedelta(seconds=3) < due - Attempt.objects.get(delivery=delivery).at < dt.timedelta(seconds=7)
+
+    def test_a_receiver_that_asks_for_a_pause_gets_it(self, receiver: Receiver) -> None:
+        receiver.otherwise = status(429, Retry_After="1800")
+        delivery, _ = make_delivery(receiver.url)
+        assert sent(delivery) == "http_429"
+        [due] = columns(delivery, "next_attempt_at")
+        assert due - Attempt.objects.get(delivery=delivery).at > dt.timedelta(seconds=1795)
+
+    def test_after_the_last_try_it_has_failed_and_can_be_sent_again_by_order(self, receiver: Receiver) -> None:
+        receiver.answers.extend([status(500)] * 4)
+        delivery, _ = make_delivery(receiver.url)
+        for _ in range(4):
+            sent(delivery)
+        assert columns(delivery, "status", "result", "attempts") == (FAILED, "http_500", 4)
+        by = actors.of_user(ann())
+        assert fresh(delivery).send_again(by=by)
+        assert not fresh(delivery).send_again(by=by)
+        assert sent(delivery) == "delivered"
+        assert columns(delivery, "status", "attempts", "tries") == (DELIVERED, 5, 1)
+        assert events(delivery.webhook)[-1][0] == "webhook.resent"
+        assert {got.id for got in receiver.got} == {delivery.message}
+
+    def test_its_log_says_when_how_and_for_how_long(self, receiver: Receiver) -> None:
+        receiver.answers.append(status(502))
+        delivery, _ = make_delivery(receiver.url)
+        sent(delivery), sent(delivery)
+        first, second = Attempt.objects.filter(delivery=delivery).order_by("number")
+        assert [(each.number, each.result, each.status) for each in (first, second)] == [
+            (1, "http_502", 502), (2, "delivered", 204),
+        ]  # fmt: skip
+        assert all(each.duration is not None and each.duration > dt.timedelta(0) for each in (first, second))
+        assert (first.why, second.why) == ("The receiver answered 502.", "The receiver took it.")
+
+
+class TestWorkers:
+    """At once, killed, late."""
+
+    def test_of_many_workers_at_once_one_sends(self, receiver: Receiver) -> None:
+        delivery, _ = make_delivery(receiver.url)
+        found = race([partial(deliver, delivery.pk) for _ in range(8)])
+        assert sorted(each.word if each else "" for each in found) == [""] * 7 + ["delivered"]
+        assert (len(receiver.got), results(delivery)) == (1, ["delivered"])
+
+    def test_a_worker_that_was_lost_is_recorded_as_that_and_another_sends_under_the_same_id(
+        self, receiver: Receiver
+    ) -> None:
+        delivery, _ = make_delivery(receiver.url)
+        taken = Delivery.objects.take(delivery.pk)
+        assert taken is not None
+        assert deliver(delivery.pk) is None, "somebody has it in hand"
+        abandoned(delivery)
+        assert sent(delivery) == "delivered"
+        assert results(delivery) == ["lost", "delivered"]
+        assert [got.id for got in receiver.got] == [delivery.message]
+
+    def test_a_message_whose_workers_die_each_time_is_given_up_in_the_end(self, receiver: Receiver) -> None:
+        """Nothing that was recorded ever made it wait: it killed a worker at each lease's end, for good."""
+        delivery, _ = make_delivery(receiver.url)
+        for _ in range(4):
+            assert Delivery.objects.take(delivery.pk)
+            abandoned(delivery)
+        assert deliver(delivery.pk) is not None
+        assert columns(delivery, "status", "result", "attempts") == (FAILED, "lost", 5)
+        assert (results(delivery), receiver.got) == (["lost"] * 5, [])
+
+    def test_a_worker_that_comes_back_late_changes_nothing_but_its_own_attempt(self, receiver: Receiver) -> None:
+        from approvals.outbound.sending import Sent
+
+        delivery, _ = make_delivery(receiver.url)
+        slow = Delivery.objects.take(delivery.pk)
+        assert slow is not None
+        abandoned(delivery)
+        sent(delivery)
+        assert not slow.delivery.end(slow.attempt, Sent("timeout"), duration=SOON, pause=5.0)
+        assert columns(delivery, "status", "result") == (DELIVERED, "delivered")
+        assert results(delivery) == ["timeout", "delivered"]
+
+    def test_one_webhook_takes_a_few_workers_at_most(self, receiver: Receiver) -> None:
+        """A receiver that takes its time over a thousand messages left no worker for the agents."""
+        webhook, _ = make_webhook(receiver.url)
+        made = [outbox.test(webhook, by=SYSTEM) for _ in range(4)]
+        numbers = [each.pk for each in made if each]
+        taken = [Delivery.objects.take(number) for number in numbers]
+        assert [each is not None for each in taken] == [True, True, False, False]
+        assert Delivery.objects.take(make_delivery(receiver.url)[0].pk) is not None
+
+
+class TestWebhooksThatEnd:
+    """Gone, failing for days, without a key, disabled, removed."""
+
+    def test_410_disables_the_webhook_with_its_reason_and_the_message_has_failed(self, receiver: Receiver) -> None:
+        receiver.answers.append(status(410))
+        delivery, _ = make_delivery(receiver.url)
+        assert sent(delivery) == "gone"
+        assert columns(delivery, "status", "result") == (FAILED, "gone")
+        assert disabled(delivery.webhook) == ("disabled", "gone")
+        assert events(delivery.webhook)[-1] == ("webhook.disabled", "gone")
+        assert outbox.test(delivery.webhook, by=SYSTEM) is None
+
+    def test_one_that_fails_for_days_is_disabled_and_one_success_starts_the_count_anew(
+        self, receiver: Receiver
+    ) -> None:
+        receiver.answers.extend([status(500), status(204), status(500), status(500)])
+        webhook, _ = make_webhook(receiver.url)
+        for _ in range(2):
+            made = outbox.test(webhook, by=SYSTEM)
+            assert made is not None
+            sent(made)
+        webhook.refresh_from_db()
+        assert webhook.failing_since is None
+        third, fourth = outbox.test(webhook, by=SYSTEM), outbox.test(webhook, by=SYSTEM)
+        assert third is not None
+        assert fourth is not None
+        sent(third)
+        assert disabled(webhook) == ("enabled", "")
+        Webhook.objects.filter(pk=webhook.pk).update(failing_since=Now() - dt.timedelta(days=5, minutes=1))
+        sent(fourth)
+        assert disabled(webhook) == ("disabled", "failing")
+        assert columns(fourth, "status") == (PENDING,)
+
+    def test_what_waits_for_a_disabled_one_waits_until_it_is_enabled_again(self, receiver: Receiver) -> None:
+        delivery, _ = make_delivery(receiver.url)
+        webhook, by = delivery.webhook, actors.of_user(ann())
+        assert webhook.disable(Webhook.Reason.BY_HAND, by=by)
+        assert not webhook.disable(Webhook.Reason.BY_HAND, by=by)
+        assert deliver(delivery.pk) is None
+        assert delivery.pk not in {number for number, _ in Delivery.objects.first_due()}
+        assert receiver.got == []
+        assert webhook.enable(by=by)
+        assert sent(delivery) == "delivered"
+        assert [kind for kind, _ in events(webhook)[-2:]] == ["webhook.disabled", "webhook.enabled"]
+
+    def test_what_waits_for_a_removed_one_fails(self, receiver: Receiver) -> None:
+        delivery, _ = make_delivery(receiver.url)
+        assert delivery.webhook.remove(by=SYSTEM)
+        assert not delivery.webhook.remove(by=SYSTEM)
+        assert not delivery.webhook.enable(by=SYSTEM)
+        assert columns(delivery, "status", "result") == (FAILED, "removed")
+        assert not fresh(delivery).send_again(by=SYSTEM)
+
+    def test_without_the_key_of_its_secret_nothing_is_sent_and_a_rotation_mends_it(
+        self, receiver: Receiver, settings: Any
+    ) -> None:
+        delivery, old = make_delivery(receiver.url)
+        settings.SECRET_KEY = "another key of this installation, as long as the one before it was" * 2
+        assert sent(delivery) == "secret_lost"
+        assert receiver.got == []
+        assert disabled(delivery.webhook) == ("disabled", "secret_lost")
+        secret = delivery.webhook.rotate(by=SYSTEM)
+        delivery.webhook.enable(by=SYSTEM)
+        assert sent(delivery) == "delivered"
+        assert secret != old
+        assert receiver.got[0].verified(secret)
+
+
+class TestSecrets:
+    """Made from the installation's key, shown once, rotated with an overlap."""
+
+    def test_it_is_in_no_column(self) -> None:
+        webhook, secret = make_webhook()
+        row = Webhook.objects.filter(pk=webhook.pk).values().get()
+        assert secret.startswith("whsec_")
+        assert not any(secret[6:] in str(value) for value in row.values())
+        assert webhook.secrets() == [secret]
+
+    def test_after_a_rotation_both_sign_for_a_day_and_then_the_new_one_alone(self, receiver: Receiver) -> None:
+        webhook, old = make_webhook(receiver.url)
+        new = webhook.rotate(by=SYSTEM)
+        first = outbox.test(webhook, by=SYSTEM)
+        assert first is not None
+        sent(first)
+        assert receiver.got[0].verified(old)
+        assert receiver.got[0].verified(new)
+        Webhook.objects.filter(pk=webhook.pk).update(former_until=Now() - SOON)
+        second = outbox.test(webhook, by=SYSTEM)
+        assert second is not None
+        sent(second)
+        assert receiver.got[1].verified(new)
+        assert len(receiver.got[1].headers["webhook-signature"].split()) == 1
+
+    def test_one_that_was_removed_meanwhile_is_given_none(self) -> None:
+        webhook, _ = make_webhook()
+        Webhook.objects.get(pk=webhook.pk).remove(by=SYSTEM)
+        assert webhook.rotate(by=SYSTEM) == ""
+        assert not Event.objects.filter(subject=webhook.subject, kind="webhook.rotated").exists()
+
+    def test_the_installations_key_may_be_rotated_too(self, receiver: Receiver, settings: Any) -> None:
+        delivery, secret = make_delivery(receiver.url)
+        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+        settings.SECRET_KEY = "another key of this installation, as long as the one before it was" * 2
+        assert sent(delivery) == "delivered"
+        assert receiver.got[0].verified(secret)
+
+
+def test_old_messages_are_cleared_and_what_is_in_hand_is_not() -> None:
+    old, held, young = (make_delivery()[0] for _ in range(3))
+    Delivery.objects.take(held.pk)
+    days = dt.timedelta(days=31)
+    Delivery.objects.filter(pk__in=[old.pk, held.pk]).update(created_at=Now() - days)
+    keeping.clear()
+    left = set(Delivery.objects.filter(pk__in=[old.pk, held.pk, young.pk]).values_list("pk", flat=True))
+    assert left == {held.pk, young.pk}
+
+
+def test_the_same_thing_is_told_once() -> None:
+    team = make_team()
+    webhook, _ = make_webhook(team=team)
+    gate = make_gate(team=team)
+    assert [each.webhook_id for each in of(gate)] == [webhook.pk]
+    later(of(gate)[0])
+    assert (of(gate)[0].pk, 0) in Delivery.objects.first_due(webhook.pk)

@@ -1,0 +1,167 @@
+"""Any flipped bit in any stored column of a checkpoint or a chunk is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
+
+from checkpoints import store
+from checkpoints.audit.verify_runs import verify_all, verify_run
+from checkpoints.errors import NotVerified
+from checkpoints.layout.rows import Row
+from checkpoints.models import Checkpoint, Chunk, Run
+from checkpoints.store import Header
+from checkpoints.values.ops import Append, Splice
+from tests.factories.stored_runs import REWIND, begin
+
+CHUNK_COLUMNS = ("lineage", "digest", "codec", "payload", "checksum")
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """Anchors, deltas, sealed stretches, a large value, a rewind and a splice: one of everything."""
+    run, claim, head = begin(messages=[], doc="d" * 5000)
+    header = Header("step", "one", "two", 1, 2, b"i" * 32, b"c" * 32, 99)
+    for n in range(70):
+        head = store.save(head, {"messages": Append([f"{n} " + "word " * 60]), "n": n}, claim=claim, header=header)
+    head = store.move_head(store.load_checkpoint(_id(run, 40)), {"n": 2**70}, claim=claim, header=REWIND)
+    head = store.save(head, {"messages": Splice(3, 2, ["x"])}, claim=claim, header=header)
+    assert verify_run(run) == []
+    return run
+
+
+def _id(run: Run, seq: int) -> UUID:
+    return Checkpoint.objects.values_list("id", flat=True).get(run=run, seq=seq)
+
+
+def flipped(value: Any, rng: random.Random) -> Any:
+    """`value` with one bit flipped, whatever its type."""
+    if isinstance(value, (bytes, memoryview)):
+        data = bytearray(value)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        return bytes(data)
+    if isinstance(value, UUID):
+        return UUID(int=value.int ^ 1 << rng.randrange(128))
+    if isinstance(value, int):
+        return value ^ 1 << rng.randrange(14)
+    if isinstance(value, str):
+        at = rng.randrange(len(value))
+        return value[:at] + chr(ord(value[at]) ^ 1 << rng.randrange(3)) + value[at + 1 :]
+    return value + timedelta(microseconds=1 << rng.randrange(40))
+
+
+@contextmanager
+def damaged(table: str, column: str, where: dict[str, Any], value: Any) -> Iterator[None]:
+    """One column of one row changed, and put back."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            condition = " AND ".join(f"{name} = %s" for name in where)
+            cursor.execute(f"UPDATE {table} SET {column} = %s WHERE {condition}", [value, *where.values()])
+            assert cursor.rowcount == 1
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("column", Row._fields)
+@pytest.mark.parametrize("seq", [1, 2, 30, 65, 66, 72, 73])
+def test_a_flipped_bit_in_a_checkpoint_is_found(run: Run, column: str, seq: int) -> None:
+    rng = random.Random(f"{column}{seq}")
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {column} FROM checkpoints_checkpoint WHERE run_id = %s AND seq = %s", [run.pk, seq])
+        value = cursor.fetchone()[0]
+    absent = UUID(int=7) if column == "parent" else b"x" * 32
+    changed = absent if value is None else flipped(value, rng)
+    try:
+        with damaged("checkpoints_checkpoint", column, {"run_id": run.pk, "seq": seq}, changed):
+            assert verify_run(run)
+    except IntegrityError:
+        assert column in ("seq", "run_id"), "two checkpoints with one number: the constraint found it"
+
+
+@pytest.mark.parametrize("column", CHUNK_COLUMNS)
+def test_a_flipped_bit_in_any_chunk_is_found(run: Run, column: str) -> None:
+    chunks = list(Chunk.objects.filter(lineage=run.lineage or 0).values(*CHUNK_COLUMNS))
+    assert len(chunks) >= 2
+    for n, chunk in enumerate(chunks):
+        changed = flipped(chunk[column], random.Random(n))
+        where = {"lineage": chunk["lineage"], "digest": bytes(chunk["digest"])}
+        with damaged("checkpoints_chunk", column, where, changed):
+            assert verify_run(run)
+
+
+@pytest.mark.parametrize(
+    "column", ["payload", "codec", "checksum", "digest", "state_digest", "anchor_seq", "next_step"]
+)
+def test_a_run_never_continues_from_what_does_not_verify(run: Run, column: str) -> None:
+    value = Checkpoint.objects.filter(run=run).order_by("seq").values_list(column, flat=True).last()
+    where = {"run_id": run.pk, "seq": 73}
+    with damaged("checkpoints_checkpoint", column, where, flipped(value, random.Random(1))), pytest.raises(NotVerified):
+        store.load(run)
+
+
+def test_two_payloads_that_change_places_are_found(run: Run) -> None:
+    columns = ("codec", "payload", "checksum")
+    rows = {seq: Checkpoint.objects.filter(run=run, seq=seq).values(*columns).get() for seq in (20, 21)}
+    with transaction.atomic():
+        Checkpoint.objects.filter(run=run, seq=20).update(**rows[21])
+        Checkpoint.objects.filter(run=run, seq=21).update(**rows[20])
+        assert verify_run(run)
+        transaction.set_rollback(True)
+
+
+def test_a_head_that_is_not_the_runs_own_newest_checkpoint_is_no_head(run: Run) -> None:
+    """A head set back, or to another run's checkpoint, was loaded as it stood: the run went on from there."""
+    for head in (_id(run, 72), begin(messages=[])[2].id):
+        with transaction.atomic():
+            Run.objects.filter(pk=run.pk).update(head=head)
+            with pytest.raises(NotVerified, match="newest"):
+                store.load(run)
+            assert any("head" in problem.reason for problem in verify_run(run))
+            transaction.set_rollback(True)
+
+
+def test_a_next_step_that_the_head_does_not_name_is_found(run: Run) -> None:
+    """Pages show the run's own column, which nothing compared with the head's."""
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(next_step="elsewhere")
+        assert any("elsewhere" in problem.reason for problem in verify_run(run))
+        transaction.set_rollback(True)
+
+
+LOST: list[tuple[str, Callable[[Run], Any]]] = [
+    ("a row in the middle", lambda run: Checkpoint.objects.filter(run=run, seq=50).delete()),
+    ("the head", lambda run: Checkpoint.objects.filter(run=run, seq=73).delete()),
+    ("the first", lambda run: Checkpoint.objects.filter(run=run, seq=1).delete()),
+    ("a chunk", lambda run: Chunk.objects.filter(lineage=run.lineage or 0).delete()),
+]
+
+
+@pytest.mark.parametrize(("what", "lose"), LOST)
+def test_what_is_lost_is_missed(run: Run, what: str, lose: Callable[[Run], Any]) -> None:
+    with transaction.atomic():
+        lose(run)
+        assert verify_run(run), what
+        transaction.set_rollback(True)
+
+
+def test_the_command_says_what_it_found(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("verify", f"R-{run.pk}")
+    assert "as it was written" in capsys.readouterr().out
+    with damaged("checkpoints_checkpoint", "took_us", {"run_id": run.pk, "seq": 5}, 1), pytest.raises(CommandError):
+        call_command("verify", str(run.pk))
+    assert "number 5" in capsys.readouterr().err
+    with pytest.raises(CommandError, match="no run nonsense"):
+        call_command("verify", "nonsense")
+
+
+def test_a_checkpoint_of_no_run_and_a_bad_chunk_are_found_by_the_whole_check(run: Run) -> None:
+    with damaged("checkpoints_checkpoint", "run_id", {"run_id": run.pk, "seq": 73}, 2**40):
+        assert any("belongs to no run" in str(problem) for problem in verify_all())

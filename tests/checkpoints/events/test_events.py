@@ -1,0 +1,260 @@
+"""Events are read in an order that hides none, cannot be rewritten by the application, and are sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import secrets
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import ProgrammingError, connection, transaction
+
+from checkpoints import store
+from checkpoints.actors import Actor
+from checkpoints.audit import database, sealer
+from checkpoints.events import cursor, event_log
+from checkpoints.events.cursor import Cursor
+from checkpoints.models import Event, EventText, Seal
+from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
+from checkpoints.values.canonical_json import decode
+from tests.approvals.audit.evidence import erase, forged, found
+from tests.factories.stored_runs import STEP, begin, make_run
+from tests.harness import horizon
+
+
+def say(text: str | None = None) -> str:
+    """Record one event; its subject."""
+    subject = f"test:{secrets.token_hex(8)}"
+    event_log.record("test.said", subject=subject, by=Actor("user:7", "Ann"), version=3, data={"n": 1}, text=text)
+    return subject
+
+
+def read_from(start: Cursor) -> list[str]:
+    events, _ = cursor.after(start)
+    return [event.subject for event in events]
+
+
+@pytest.fixture
+def other() -> Iterator[psycopg.Connection]:
+    """A second session of the application."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as made:
+        yield made
+
+
+INSERT = """INSERT INTO checkpoints_event (kind, subject, version, actor, actor_name, data)
+VALUES ('test.said', %s, 0, 'system', '', '{}')"""
+
+
+def test_an_event_is_read_back_as_it_was_recorded() -> None:
+    start = cursor.newest()
+    subject = say("words that may be erased")
+    (event,) = [event for event in cursor.after(start)[0] if event.subject == subject]
+    assert (event.kind, event.actor, event.actor_name, event.version) == ("test.said", "user:7", "Ann", 3)
+    assert decode(bytes(event.data)) == {"n": 1}
+    assert bytes(event.words.text) == b"words that may be erased"
+
+
+def test_a_transaction_held_open_across_a_later_commit_hides_no_event(other: psycopg.Connection) -> None:
+    start = cursor.newest()
+    other.execute(INSERT, ["early"])
+    late = say()
+    assert cursor.after(start)[1], "more is committed than may be read"
+    assert late not in read_from(start), "the later event may not be read before the earlier one is known"
+    other.commit()
+    read = read_from(start)
+    assert read.index("early") < read.index(late)
+    assert cursor.after(Cursor.of(cursor.after(start)[0][-1])) == ([], False)
+
+
+def test_a_transaction_that_rolls_back_hides_no_event(other: psycopg.Connection) -> None:
+    start = cursor.newest()
+    other.execute(INSERT, ["never"])
+    late = say()
+    other.rollback()
+    assert read_from(start) == [late]
+
+
+def test_batches_neither_repeat_nor_skip() -> None:
+    start = cursor.newest()
+    with transaction.atomic():
+        subjects = [say() for _ in range(7)]
+    read: list[str] = []
+    at = start
+    while batch := cursor.after(at, limit=2)[0]:
+        read += [event.subject for event in batch]
+        at = Cursor.of(batch[-1])
+    assert read == subjects
+    assert Cursor.parse(str(at)) == at == cursor.newest()
+
+
+@pytest.mark.parametrize("text", ["", "7", "1.2.3", "-1.2", "1.x", "1.9223372036854775808", "\u0663.\u0661"])
+def test_what_is_no_cursor_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no cursor"):
+        Cursor.parse(text)
+
+
+@pytest.mark.parametrize("table", ["checkpoints_event", "checkpoints_seal", "checkpoints_gap"])
+@pytest.mark.parametrize("verb", ["UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}"])
+def test_the_applications_role_cannot_rewrite_the_past(table: str, verb: str) -> None:
+    with pytest.raises(ProgrammingError, match="permission denied"), connection.cursor() as raw:
+        raw.execute(verb.format(table))
+
+
+def test_the_applications_role_may_use_every_other_table() -> None:
+    with connection.cursor() as raw:
+        raw.execute(
+            """SELECT relname, has_table_privilege(oid, 'SELECT'), has_table_privilege(oid, 'INSERT'),
+            has_table_privilege(oid, 'UPDATE'), has_table_privilege(oid, 'DELETE')
+            FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"""
+        )
+        rights = {name: given for name, *given in raw.fetchall()}
+    for table in APPEND_ONLY:
+        assert rights.pop(table) == [True, True, False, False]
+    for table in KEPT:
+        assert rights.pop(table) == [True, True, table not in CHANGING, False]
+    assert len(rights) > 10
+    assert [name for name, given in rights.items() if not all(given)] == []
+
+
+def sealed() -> Seal:
+    """A seal over everything settled so far."""
+    say("a secret")
+    make_run(n=0)
+    horizon.reached()
+    seals = []
+    while seal := sealer.seal_once():
+        seals.append(seal)
+    return seals[-1]
+
+
+def test_a_seal_covers_what_settled_and_the_heads_of_its_runs() -> None:
+    seal = sealed()
+    run = make_run(n=1)
+    horizon.reached()
+    assert sealer.seal_once() is not None
+    newest = Seal.objects.latest("pk")
+    assert bytes(newest.previous or b"") == bytes(seal.digest)
+    assert str(run.pk) in decode(bytes(newest.heads))
+    assert sealer.seal_once() is None
+    assert found() == []
+    lines = [json.loads(line) for line in database.export_path().read_text().splitlines()]
+    assert lines[-1]["digest"] == bytes(newest.digest).hex()
+
+
+def test_saved_checkpoints_are_left_to_their_runs_chain() -> None:
+    _, claim, head = begin(n=0)
+    sealed()
+    store.save(head, {"n": 1}, claim=claim, header=STEP)
+    assert sealer.seal_once() is None
+
+
+def test_only_one_sealer_works_at_a_time(other: psycopg.Connection) -> None:
+    other.execute("SELECT pg_advisory_xact_lock(%s)", [sealer.LOCK])
+    say()
+    assert sealer.seal_once() is None
+    other.rollback()
+    horizon.reached()
+    assert sealer.seal_once() is not None
+
+
+CHANGES = [
+    "kind = 'gate.opened'", "actor = 'user:8'", "actor_name = 'Bob'", "subject = 'x'", "version = version + 1",
+    "at = at + interval '1 microsecond'", "data = '{}'", "team_id = 5", "run_id = 5", "xid = xid + 1",
+    "text_digest = NULL",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_sealed_event_that_was_altered_is_found(change: str) -> None:
+    sealed()
+    say("between")
+    event = Event.objects.get(subject=say("a secret"))
+    sealed()
+    with forged(f"UPDATE checkpoints_event SET {change} WHERE id = {event.pk}"):
+        assert found()
+    assert found() == []
+
+
+SLIPPED_IN = """INSERT INTO checkpoints_event (xid, kind, subject, version, actor, actor_name, data)
+VALUES (%(xid)s - 1, 'x', 'x', 0, 'x', 'x', '{}')"""
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "DELETE FROM checkpoints_event WHERE id = %(id)s",
+        "DELETE FROM checkpoints_event WHERE xid <= %(xid)s",
+        SLIPPED_IN,
+    ],
+)
+def test_a_sealed_event_that_was_removed_or_slipped_in_is_found(forgery: str) -> None:
+    seal = sealed()
+    with forged(forgery % {"id": seal.last_id, "xid": seal.last_xid}):
+        assert found()
+
+
+SEAL_CHANGES = [
+    "at = at + interval '1 microsecond'", "first_xid = first_xid - 1", "first_id = first_id - 1", "count = count + 1",
+    "merkle_root = decode(repeat('00', 32), 'hex')", "heads = '{}'", "previous = decode('00', 'hex')",
+    "digest = decode(repeat('00', 32), 'hex')", "last_xid = last_xid - 1", "last_id = last_id - 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SEAL_CHANGES)
+def test_a_seal_that_was_altered_is_found(change: str) -> None:
+    make_run()
+    seal = sealed()
+    with forged(f"UPDATE checkpoints_seal SET {change} WHERE id = {seal.pk}"):
+        assert found()
+
+
+def test_a_cut_tail_is_found_by_the_export() -> None:
+    seal = sealed()
+    with forged(f"DELETE FROM checkpoints_seal WHERE id = {seal.pk}"):
+        assert found()
+
+
+def test_a_text_may_be_erased_and_not_replaced() -> None:
+    event = Event.objects.get(subject=say("a secret"))
+    sealed()
+    assert found() == []
+    EventText.objects.filter(pk=event.pk).update(text=b"another")
+    assert [each for each in found() if str(event.pk) in each]
+    erase(event)
+    assert found() == []
+
+
+def test_the_whole_check_covers_the_seals() -> None:
+    """Other tests leave tampered checkpoints in this database: only what is said of this seal counts."""
+    seal = sealed()
+    assert f"seal {seal.pk}:" not in everything_found()
+    with forged(f"UPDATE checkpoints_seal SET count = count + 1 WHERE id = {seal.pk}"):
+        assert f"seal {seal.pk}:" in everything_found()
+
+
+def everything_found() -> str:
+    """What `verify` says when it looks at all there is."""
+    said = io.StringIO()
+    with contextlib.suppress(CommandError):
+        call_command("verify", stderr=said)
+    return said.getvalue()
+
+
+def test_a_torn_line_of_the_export_is_a_finding_and_ends_no_check() -> None:
+    """A half-written last line, as a crash leaves it, raised: nothing at all was verified any more."""
+    say()
+    sealed()
+    path = database.export_path()
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(whole + b'{"seal": 9, "dig\xff\n[]\n')
+        said = found()
+    finally:
+        path.write_bytes(whole)
+    number = whole.count(b"\n") + 1
+    assert said == [f"line {n} of seals.jsonl: cannot be read" for n in (number, number + 1)]

@@ -1,0 +1,252 @@
+"""Verification accepts exactly the gaps that a prune wrote: none forged, widened, reordered, unchained or cut off."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import StringIO
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from checkpoints.actors import SYSTEM
+from checkpoints.audit import database
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.events import event_log
+from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
+from checkpoints.retention import delete_batch
+from checkpoints.store import gap_headers, gaps
+from checkpoints.store.gaps import Why
+from tests.approvals.audit.evidence import seal_all
+from tests.factories import unique
+
+from .pruned_runs import begin, keep, more, pruned
+
+KEPT = ("checkpoints_gap", "checkpoints_checkpoint")
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """One pruned twice: two gaps that lie side by side, and one before a checkpoint that is named."""
+    run, claim, head = begin(messages=[], n=0, doc="")
+    head = more(head, claim, 60)
+    third = Checkpoint.objects.values_list("id", flat=True).get(run=run, seq=30)
+    Hold.objects.make(run=run, checkpoint=third, kind="name", subject="name:x", reason="x", by=SYSTEM)
+    keep(run, keep_last=20)
+    pruned()
+    seal_all()
+    head = more(head, claim, 3)
+    event_log.record("test.said", subject=f"run:{run.pk}", by=SYSTEM, run=run, data={})
+    seal_all()
+    more(head, claim, 17)
+    pruned()
+    assert [(gap.first_seq, gap.last_seq) for gap in run.gaps.order_by("number")] == [(2, 29), (31, 41), (42, 61)]
+    assert verify_run(run) == []
+    assert heads_gone(run) == []
+    return run
+
+
+@pytest.fixture
+def owner(run: Run) -> Iterator[psycopg.Connection]:
+    """Somebody with the owner's role, who may change what the application may not; put back afterwards."""
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as made:
+        for table in KEPT:
+            made.execute(f"CREATE TEMP TABLE kept_{table} AS SELECT * FROM {table} WHERE run_id = {run.pk}")
+        yield made
+        for table in KEPT:
+            made.execute(f"DELETE FROM {table} WHERE run_id = {run.pk}")
+            made.execute(f"INSERT INTO {table} TABLE kept_{table}")
+        assert verify_run(run) == []
+
+
+def said(run: Run) -> str:
+    return "\n".join(map(str, verify_run(run)))
+
+
+def heads_gone(run: Run) -> list[str]:
+    """What a verification of the seals says of the heads that this run had."""
+    return [str(problem) for problem in database.verify() if f"that run {run.pk} had" in problem.reason]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("last_seq = last_seq + 1 WHERE number = 1", "gap 1 .*its columns do not match"),
+        ("first_seq = first_seq + 1 WHERE number = 2", "gap 2 .*its columns do not match"),
+        ("number = number + 1 WHERE number = 3", "gap 4 .*does not follow"),
+        ("previous = NULL WHERE number = 2", "gap 2 .*does not follow"),
+        ("removed = sha256(removed) WHERE number = 2", "not those of what was removed"),
+        ("last_digest = sha256(last_digest) WHERE number = 3", "does not end at"),
+        ("parent_digest = sha256(last_digest) WHERE number = 3", "does not begin after"),
+        ("headers = '\\x00'::bytea || headers WHERE number = 1", "gap 1 .*cannot be read"),
+        ("policy = 'another' WHERE number = 1", "its columns do not match"),
+        ("by_name = 'somebody' WHERE number = 1", "its columns do not match"),
+        ("at = at + interval '1 second' WHERE number = 1", "its columns do not match"),
+        ("digest = sha256(digest) WHERE number = 3", "no event recorded it"),
+    ],
+)
+def test_a_gap_that_was_altered_is_found(run: Run, owner: psycopg.Connection, change: str, words: str) -> None:
+    what, _, where = change.partition(" WHERE ")
+    owner.execute(f"UPDATE checkpoints_gap SET {what} WHERE run_id = {run.pk} AND {where}")
+    assert re.search(words, said(run)), said(run)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "gap 2 .*does not follow"), (3, "what is between is gone")])
+def test_a_gap_that_is_gone_is_found(run: Run, owner: psycopg.Connection, number: int, words: str) -> None:
+    owner.execute(f"DELETE FROM checkpoints_gap WHERE run_id = {run.pk} AND number = {number}")
+    assert re.search(words, said(run)), said(run)
+
+
+def test_a_gap_made_for_rows_that_somebody_deleted_is_found_for_want_of_its_event(
+    run: Run, owner: psycopg.Connection
+) -> None:
+    forge(owner, run, 62, 64)
+    assert "no event recorded it" in said(run)
+
+
+def test_a_gap_that_spans_rows_which_are_there_is_found(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, delete=False, event=True)
+    assert "a gap says that it was removed" in said(run)
+
+
+def test_a_gap_whose_headers_tell_another_story_does_not_fit_what_follows(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, event=True, step=b"never")
+    assert "its parent is not the checkpoint it was saved on" in said(run)
+
+
+def test_gaps_that_were_exchanged_are_found_even_with_digests_made_anew(run: Run, owner: psycopg.Connection) -> None:
+    one, two, three = run.gaps.order_by("number")
+    owner.execute(f"DELETE FROM checkpoints_gap WHERE run_id = {run.pk}")
+    one.number, two.number = 2, 1
+    before = None
+    for gap in (two, one, three):
+        gap.previous = None if before is None else before.digest
+        gap.digest, before = gaps.digest_of(gap), gap
+    Gap.objects.bulk_create([one, two, three])
+    assert "no event recorded it" in said(run)
+
+
+def test_a_gap_that_no_event_tells_of_covers_no_head(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, why=Why("x", 1, SYSTEM, datetime.now(UTC)))
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4 no event recorded it" in said
+
+
+def test_a_gap_with_any_digest_covers_no_head_even_with_its_event(run: Run, owner: psycopg.Connection) -> None:
+    forge(owner, run, 62, 64, event=True, why=ordered_as(run))
+    assert heads_gone(run) == []
+    owner.execute(f"UPDATE checkpoints_gap SET digest = sha256(digest) WHERE run_id = {run.pk} AND number = 4")
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4 was made with another key, or its columns do not" in said
+
+
+def test_a_gap_that_cannot_be_read_is_a_fault_and_ends_no_verification(run: Run, owner: psycopg.Connection) -> None:
+    owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN 62 AND 64")
+    owner.execute(
+        "INSERT INTO checkpoints_gap (run_id, number, first_seq, last_seq, removed, last_digest, headers, policy,"
+        " policy_version, by, by_name, at, digest) SELECT run_id, 4, 62, 64, removed, last_digest, 'junk', policy,"
+        f" policy_version, by, by_name, at, digest FROM checkpoints_gap WHERE run_id = {run.pk} AND number = 3"
+    )
+    [said] = heads_gone(run)
+    assert "checkpoint 64, is gone; gap 4" in said
+    assert re.search("gap 4 .*cannot be read", "\n".join(map(str, verify_run(run))))
+
+
+def test_a_gap_without_an_order_of_a_prune_is_found_though_an_event_tells_of_it(
+    run: Run, owner: psycopg.Connection
+) -> None:
+    forge(owner, run, 62, 64, event=True)
+    assert f"gap 4 (run {run.pk}): no order of a prune stands behind it" in said(run)
+    assert "no order of a prune stands behind it" in heads_gone(run)[0]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_an_order_stands_behind_a_gap_by_its_person_and_policy_until_its_prune_is_over(
+    run: Run, owner: psycopg.Connection, done: bool
+) -> None:
+    why = ordered_as(run, done=done)
+    forge(owner, run, 62, 64, event=True, why=why)
+    assert ("no order of a prune" in said(run)) == done
+    if not done:
+        for table in reversed(KEPT):
+            owner.execute(f"DELETE FROM {table} WHERE run_id = {run.pk}")
+            owner.execute(f"INSERT INTO {table} TABLE kept_{table}")
+        forge(owner, run, 62, 64, event=True, why=why._replace(version=why.version + 1))
+        assert "no order of a prune" in said(run)
+
+
+def test_gaps_from_before_the_key_was_set_or_changed_are_named_as_that(run: Run, owner: psycopg.Connection) -> None:
+    plain = gaps.digest_of(run.gaps.get(number=3), b"").hex()
+    with override_settings(HOLDPOINT_SEAL_KEY="j" * 40):
+        other = "was made with another key, or its columns do not match its digest"
+        assert {problem.reason for problem in verify_run(run)} == {other}
+    with override_settings(HOLDPOINT_SEAL_KEY=""):
+        unknown = "was made with a key that is not set here, or its columns do not match its digest"
+        assert {problem.reason for problem in verify_run(run)} == {unknown}
+    owner.execute(f"UPDATE checkpoints_gap SET digest = '\\x{plain}' WHERE run_id = {run.pk} AND number = 3")
+    without = "was made without the key: whoever can write the database can have written it"
+    assert f"gap 3 (run {run.pk}): {without}" in said(run)
+
+
+@pytest.mark.parametrize("data", [{}, {"gap": 3}, {"digest": "00"}, {"gap": "3", "digest": 7}])
+def test_an_event_that_names_no_gap_is_a_fault_and_ends_no_verification(data: dict[str, object]) -> None:
+    other, _, _ = begin(n=0)
+    assert verify_run(other) == []
+    event_log.record("retention.pruned", subject=f"run:{other.pk}", by=SYSTEM, run=other, data=data)
+    [problem] = verify_run(other)
+    assert problem.subject.startswith("event ")
+    assert problem.reason == "tells of a removal without the gap that it left"
+
+
+def test_the_command_says_what_it_cannot_tell_without_a_key(run: Run) -> None:
+    for key, noted in (("", True), ("k" * 40, False)):
+        out = StringIO()
+        with override_settings(HOLDPOINT_SEAL_KEY=key), suppress(CommandError):
+            call_command("verify", f"R-{run.pk}", stdout=out, stderr=StringIO())
+        assert ("Note: no key is set (HOLDPOINT_SEAL_KEY)" in out.getvalue()) == noted
+
+
+def ordered_as(run: Run, *, done: bool = False) -> Why:
+    """The order of a prune under the run's policy, and what its gaps say of it."""
+    policy = RetentionPolicy.objects.current().get(agent=run.plan.agent)
+    subject = f"prune:{unique('x')}"
+    data = {"policies": {policy.agent: policy.pk}}
+    event_log.record("retention.ordered", subject=subject, by=SYSTEM, data=data)
+    if done:
+        event_log.record("retention.finished", subject=subject, by=SYSTEM, data={})
+    return Why(policy.called, policy.version, SYSTEM, datetime.now(UTC))
+
+
+def forge(
+    owner: psycopg.Connection,
+    run: Run,
+    first: int,
+    last: int,
+    *,
+    delete: bool = True,
+    event: bool = False,
+    step: bytes | None = None,
+    why: Why | None = None,
+) -> None:
+    """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
+    rows, _ = delete_batch._headers(run.pk, [(first, last)])
+    made = [list(header) for header, _ in rows]
+    digests = [digest for _, digest in rows]
+    if step is not None:
+        made[-1][7] = step
+        packed = gap_headers.unpack(gap_headers.pack(made), run_id=run.pk, first=first)
+        digests = [each.digest for each in packed]
+    if delete:
+        owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
+    before = run.gaps.order_by("-number").first()
+    assert before is not None
+    gap = gaps.made(run.pk, first, made, digests, before, why or Why("x", 1, SYSTEM, before.at))
+    gap.save()
+    if event:
+        data = {"gap": gap.number, "digest": gap.digest.hex()}
+        event_log.record("retention.pruned", subject=f"run:{run.pk}", by=SYSTEM, run=run, data=data)

@@ -1,0 +1,156 @@
+"""What people and programs are told where checkpoints were removed: never an error, never as if nothing had been."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.errors import RewindRefused
+from agents.moves import rewind
+from approvals.models import Gate
+from checkpoints import store
+from checkpoints.models import Checkpoint, Hold, Run
+from tests.agents.views.test_run_page import page_of, text_of
+from tests.agents.views.walks import sent_back
+from tests.factories import ann, bob, make_team
+from tests.harness.signed_in_clients import signed_in
+
+from .pruned_runs import at, ended, keep, pruned, seqs
+
+
+@pytest.fixture
+def gone() -> tuple[Run, User]:
+    """A run of which the last ten of 101 checkpoints are left, and somebody of its team."""
+    run = of_a_team(ended(100))
+    keep(run, keep_last=10)
+    pruned()
+    return run, bob(run.team)
+
+
+def of_a_team(run: Run) -> Run:
+    """The run, in a team whose members may see it."""
+    Run.objects.filter(pk=run.pk).update(team=make_team())
+    run.refresh_from_db()
+    return run
+
+
+def test_the_timeline_draws_the_gap_in_words(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    html = page_of(run, reader)
+    text = text_of(html)
+    assert "91 checkpoints" in text
+    assert "1 to 91, removed on" in text
+    assert f"under the retention policy {run.plan.agent}" in text
+    assert "Earlier checkpoints" not in text, "there are none"
+    assert "1 branch" not in text, "what follows a gap was not rewound"
+
+
+def test_gaps_side_by_side_are_one_row(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    keep(run, keep_last=5)
+    pruned()
+    assert run.gaps.count() == 2
+    assert "96 checkpoints" in text_of(page_of(run, reader))
+
+
+def test_a_removed_checkpoint_answers_that_it_is_gone_and_why(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    client = signed_in(reader)
+    for address in (f"/runs/{run.pk}/checkpoints/40/", f"/runs/{run.pk}/?at=40"):
+        response = client.get(address)
+        assert response.status_code == 410
+        assert f"Checkpoint 40 of R-{run.pk} was removed" in text_of(response.content.decode())
+    assert client.get(f"/runs/{run.pk}/checkpoints/4000/").status_code == 404
+
+
+def test_the_first_that_is_left_is_shown_without_what_it_follows(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    text = text_of(page_of(run, reader, "?at=92"))
+    assert "Whole state" in text
+    assert "Difference to 91" not in text
+
+
+def test_those_that_are_left_are_shown_with_what_they_changed(gone: tuple[Run, User]) -> None:
+    """A reader of several took the new anchor for one that only it builds on: "This checkpoint does not verify"."""
+    run, reader = gone
+    for seq in range(93, 102):
+        text = text_of(page_of(run, reader, f"?at={seq}"))
+        assert f"Difference to {seq - 1}" in text
+        assert "does not verify" not in text
+
+
+def test_a_reader_of_several_reads_over_the_gap_whatever_comes_first(gone: tuple[Run, User]) -> None:
+    run, _ = gone
+    keep(run, keep_last=5)
+    pruned()
+    left = seqs(run)
+    states = {seq: store.load_checkpoint(at(run, seq)).state for seq in left}
+    for order in (left, left[::-1], [*left[2:], *left[:2]]):
+        with store.reading():
+            store.expect([at(run, order[0]), at(run, order[-1])])
+            assert {seq: store.load_checkpoint(at(run, seq)).state for seq in order} == states
+
+
+def test_the_api_says_by_which_policy_it_went(gone: tuple[Run, User]) -> None:
+    run, reader = gone
+    response = signed_in(reader).get(f"/api/runs/{run.pk}/checkpoints/40")
+    told = json.loads(response.content)
+    assert (response.status_code, told["status"]) == (410, 410)
+    assert f"under the retention policy {run.plan.agent} (version 1)" in told["detail"]
+
+
+def test_nobody_goes_back_to_what_is_gone(gone: tuple[Run, User]) -> None:
+    run, _ = gone
+    with pytest.raises(RewindRefused, match=r"Checkpoint 40 of .* was removed on .* under the retention policy"):
+        rewind.rewind(run, to=40, by=ann(run.team))
+    assert seqs(run)[-1] == 101
+
+
+def test_two_that_are_left_are_compared_over_the_gap() -> None:
+    run = of_a_team(ended(100))
+    keep(run, keep_last=10, keep_decisions=True)
+    pruned()
+    reader = bob(run.team)
+    response = signed_in(reader).get(f"/runs/{run.pk}/comparisons/?a=1&b=95")
+    assert response.status_code == 200
+
+
+def test_a_closed_gate_whose_state_is_gone_says_so() -> None:
+    team = make_team()
+    reviewer = bob(team)
+    run = sent_back(team, by=reviewer).fresh()
+    Run.objects.filter(pk=run.pk).update(status="failed")
+    gate = Gate.objects.filter(run=run, status="decided").order_by("pk").first()
+    assert gate
+    keep(run, keep_last=1)
+    Hold.objects.filter(run=run).update(freed_at="2026-01-01T00:00Z")
+    pruned()
+    assert not Checkpoint.objects.filter(pk=gate.checkpoint).exists()
+    client: Client = signed_in(reviewer)
+    response = client.get(f"/gates/{gate.pk}/")
+    assert response.status_code == 410
+    assert "was removed on" in response.content.decode()
+    assert client.get(f"/api/gates/{gate.pk}").status_code == 200
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+
+
+def test_an_open_gate_can_be_decided_though_the_states_to_send_it_back_to_are_gone() -> None:
+    """A run that had ended, was pruned and then rewound asked anew, and its gate answered that it had been removed."""
+    team = make_team()
+    reviewer = bob(team)
+    gate = sent_back(team, by=ann(team)).ask()
+    run, status = gate.run, gate.run.status
+    Run.objects.filter(pk=run.pk).update(status="failed")
+    keep(run, keep_last=1)
+    Hold.objects.filter(run=run).exclude(checkpoint=gate.checkpoint).update(freed_at="2026-01-01T00:00Z")
+    pruned()
+    Run.objects.filter(pk=run.pk).update(status=status)
+    assert run.gaps.exists()
+    client: Client = signed_in(reviewer)
+    response = client.get(f"/gates/{gate.pk}/")
+    assert response.status_code == 200
+    assert 'name="back_to" value="propose"' in response.content.decode()
+    assert client.get(f"/api/gates/{gate.pk}").status_code == 200

@@ -1,0 +1,312 @@
+"""Two at once: pruners, and a pruner with a writer, a rewind, a fork, a hold; and a pruner that is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.db import connection, transaction
+
+from checkpoints import crash_points, store
+from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
+from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, Run
+from checkpoints.retention import chunks, delete_batch, prunes, reading, rules
+from checkpoints.retention.errors import AlreadyPruning
+from checkpoints.runs import holds
+from checkpoints.store import Header
+from checkpoints.store.gaps import Why
+from tests.factories.stored_runs import REWIND
+from tests.harness.waiting import until
+
+from .pruned_runs import at, elsewhere, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
+
+ROOT = Path(__file__).parents[3]
+
+
+def while_removing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> list[Any]:
+    """Have `do` begin while a prune has removed rows and not committed; what came of it, once the prune is done."""
+    came: list[Any] = []
+    threads: list[threading.Thread] = []
+
+    def act() -> None:
+        try:
+            came.append(do())
+        except Exception as error:  # noqa: BLE001 - what came of it is what is asked
+            came.append(error)
+
+    def point(name: str, step: str = "", value: Any = None) -> None:
+        if name == "prune_removed" and not threads:
+            threads.append(elsewhere(act))
+            threads[0].join(0.3)
+            assert not came, "it waits for the prune"
+
+    monkeypatch.setattr(crash_points, "point", point)
+    pruned()
+    threads[0].join()
+    return came
+
+
+def test_a_writer_of_the_run_that_is_pruned_waits_for_moments_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, claim, head = grown(100)
+    keep(run, keep_last=10)
+    [saved] = while_removing(monkeypatch, lambda: more(head, claim, 1))
+    assert saved.seq == 101
+    assert store.load(run).state == saved.state
+    assert verify_run(run) == []
+
+
+@pytest.mark.parametrize("seq", [7, None])
+def test_a_legal_hold_comes_first_or_is_told_that_it_came_too_late(
+    monkeypatch: pytest.MonkeyPatch, seq: int | None
+) -> None:
+    run = ended(60)
+    keep(run, keep_last=10)
+    [came] = while_removing(monkeypatch, lambda: holds.hold(run, seq, "x", by=SYSTEM))
+    assert isinstance(came, CheckpointRemoved if seq else Hold)
+    assert seqs(run)[0] == 52
+
+
+def test_a_rewind_to_what_is_being_removed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, claim, _ = grown(60)
+    target = store.load_checkpoint(at(run, 7))
+    keep(run, keep_last=10)
+    [came] = while_removing(monkeypatch, lambda: store.move_head(target, {}, claim=claim, header=REWIND))
+    assert isinstance(came, NoSuchCheckpoint)
+    assert verify_run(run) == []
+
+
+def test_a_fork_from_what_is_being_removed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ended(60)
+    id = at(run, 7)
+    keep(run, keep_last=10)
+    [came] = while_removing(monkeypatch, lambda: store.fork(id, by=SYSTEM))
+    assert isinstance(came, NoSuchCheckpoint)
+    assert Run.objects.filter(lineage=run.pk).count() == 1
+
+
+def test_a_hold_or_a_move_after_the_look_is_seen_under_the_lock() -> None:
+    """What was prepared is not removed where somebody held, rewound or revived the run meanwhile."""
+    for change in (
+        lambda run, claim: holds.hold(run, 7, "x", by=SYSTEM),
+        lambda run, claim: holds.hold(run, None, "x", by=SYSTEM),
+        lambda run, claim: store.move_head(store.load_checkpoint(at(run, 55)), {}, claim=claim, header=REWIND),
+        lambda run, claim: store.fork(at(run, 7), by=SYSTEM),
+    ):
+        run, claim, _ = grown(60)
+        history = reading.history_of(run.pk)
+        portion = delete_batch.prepared(run.pk, run.pk, history, list(range(2, 40)))
+        change(run, claim)
+        with pytest.raises(delete_batch.Moved), transaction.atomic():
+            delete_batch.remove(portion, why=Why("x", 1, SYSTEM, history.places[0].at))
+        assert 7 in seqs(run)
+
+
+def test_two_pruners_of_one_order_remove_everything_once() -> None:
+    runs = [ended(80) for _ in range(4)]
+    for run in runs:
+        keep(run, keep_last=10)
+    prune = ordered()
+    ready = threading.Barrier(2)
+
+    def both() -> None:
+        ready.wait()
+        mine = Prune.objects.get(pk=prune.pk)
+        while not prunes.apply(mine):
+            pass
+
+    for thread in [elsewhere(both), elsewhere(both)]:
+        thread.join()
+    prune.refresh_from_db()
+    assert (prune.status, prune.removed) == (Prune.Status.DONE, 4 * 71)
+    for run in runs:
+        assert verify_run(run) == []
+        assert sum(gap.last_seq - gap.first_seq + 1 for gap in run.gaps.all()) == 71
+
+
+def test_a_second_order_waits_until_the_first_is_done() -> None:
+    run = ended(60)
+    keep(run, keep_last=10)
+    one, two = looked(), looked()
+    prunes.order(one, seen=bytes(one.digest), by=SYSTEM)
+    with pytest.raises(AlreadyPruning):
+        prunes.order(two, seen=bytes(two.digest), by=SYSTEM)
+    assert prunes.apply(one)
+    prunes.order(two, seen=bytes(two.digest), by=SYSTEM)
+    assert prunes.apply(two)
+    two.refresh_from_db()
+    assert two.removed == 0
+
+
+@pytest.mark.parametrize("point", crash_points.OF_PRUNES)
+@pytest.mark.parametrize("hit", [1, 2])
+def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
+    runs = [ended(150) for _ in range(3)]
+    for run in runs:
+        keep(run, keep_last=10)
+    states = {run.pk: store.load(run).state for run in runs}
+    command = [sys.executable, "manage.py", "prune", "--json"]
+    killed = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"HOLDPOINT_CRASH": f"{point}:kill:{hit}"}, capture_output=True, check=False
+    )
+    assert killed.returncode == -9, killed.stderr.decode()[-2000:]
+    for run in runs:
+        assert verify_run(run) == []
+        assert store.load(run).state == states[run.pk]
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    assert not Prune.objects.under_way().exists()
+    for run in runs:
+        assert seqs(run) == list(range(142, 152))
+        assert verify_run(run) == []
+        assert store.load(run).state == states[run.pk]
+        marks = chunks.Marks(run.pk)
+        marks.read([run.pk])
+        left = set(map(bytes, Chunk.objects.filter(lineage=run.pk).values_list("digest", flat=True)))
+        assert left == marks.named, "chunks that nothing names were left behind"
+
+
+def test_a_writer_that_comes_to_a_chunk_being_freed_writes_it_anew() -> None:
+    """The chunk is there and named by nothing; a save that needs it must find it or write it."""
+    run, claim, head = grown(3, long=False)
+    big = {"doc": "z" * 5000}
+    head = store.save(head, big, claim=claim, header=header(4))
+    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
+    head = more(head, claim, 70, long=False)
+    keep(run, keep_last=3)
+    prune = ordered()
+    saved: list[store.Snapshot] = []
+
+    def point(name: str, step: str = "", value: Any = None) -> None:
+        if name == "prune_chunks" and not saved:
+            thread = elsewhere(lambda: saved.append(store.save(head, big, claim=claim, header=header(99))))
+            thread.join(0.3)
+            threads.append(thread)
+
+    threads: list[threading.Thread] = []
+    with mock.patch.object(crash_points, "point", point):
+        assert prunes.apply(prune)
+    threads[0].join()
+    assert store.load(run).state["doc"] == big["doc"]
+    assert verify_run(run) == []
+
+
+def test_what_a_writer_saves_between_the_look_for_chunks_and_the_lock_keeps_its_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, claim, head = grown(3, long=False)
+    big = {"doc": "z" * 5000}
+    head = store.save(head, big, claim=claim, header=header(4))
+    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
+    head = more(head, claim, 70, long=False)
+    keep(run, keep_last=3)
+    prune = ordered()
+    real, calls = chunks._runs, list[str]()
+
+    def runs(sql: str, lineage: int) -> list[int]:
+        if "FOR NO KEY UPDATE" in sql and not calls:
+            calls.append(sql)
+            store.save(head, big, claim=claim, header=header(99))
+        return real(sql, lineage)
+
+    monkeypatch.setattr(chunks, "_runs", runs)
+    assert prunes.apply(prune)
+    assert calls
+    assert store.load(run).state["doc"] == big["doc"]
+    assert verify_run(run) == []
+
+
+def test_a_run_that_does_not_verify_is_left_as_it_is() -> None:
+    run = ended(60)
+    keep(run, keep_last=10)
+    Checkpoint.objects.filter(run=run, seq=7).update(step="forged")
+    pruned()
+    assert len(seqs(run)) == 61
+    assert not Gap.objects.filter(run=run).exists()
+    with pytest.raises(NotVerified):
+        delete_batch.prepared(run.pk, run.pk, reading.history_of(run.pk), [7])
+
+
+def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> None:
+    run = ended(60)
+    keep(run, keep_last=5)
+    prune = ordered()
+    target = store.load_checkpoint(at(run, 59))
+    Run.objects.filter(pk=run.pk).update(status="queued", wake_at=None)
+    claim = take(run)
+    store.move_head(target, {}, claim=claim, header=Header("rewind", "one", "one"))
+    assert prunes.apply(prune)
+    assert verify_run(run) == []
+    kept = rules.decide(reading.history_of(run.pk), rules.Rules(last=5), prune.at).going
+    assert set(seqs(run)) >= {59, *range(58, 63)}
+    assert kept is not None
+
+
+def test_a_fork_that_lands_while_the_lock_for_chunks_is_waited_for_keeps_its_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, claim, head = grown(3, long=False)
+    big = {"doc": "z" * 5000}
+    head = store.save(head, big, claim=claim, header=header(4))
+    head = store.save(head, {"doc": "small"}, claim=claim, header=header(5))
+    head = more(head, claim, 70, long=False)
+    keep(run, keep_last=3)
+    prune = ordered()
+    real, forks, threads = chunks._runs, list[Run](), list[threading.Thread]()
+    begun = threading.Event()
+
+    def fork() -> None:
+        with transaction.atomic():
+            made = store.fork(head.id, by=SYSTEM, writes=big)
+            begun.set()
+            until(lambda: waits_for_a_lock("FOR NO KEY UPDATE"), what="the pruner waits")
+        forks.append(made)
+
+    def runs(sql: str, lineage: int) -> list[int]:
+        if "FOR NO KEY UPDATE" in sql and not threads:
+            threads.append(elsewhere(fork))
+            begun.wait(10)
+        return real(sql, lineage)
+
+    monkeypatch.setattr(chunks, "_runs", runs)
+    assert prunes.apply(prune)
+    threads[0].join()
+    assert store.load(forks[0]).state["doc"] == big["doc"]
+    assert verify_run(forks[0]) == []
+
+
+def waits_for_a_lock(words: str) -> bool:
+    """Whether a statement with these words waits for a lock now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees who waited when it first looked
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", [f"%{words}%"]
+        )
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("change", [{"keep_last": 150}, {"keep_last": 10, "enabled": False}])
+def test_a_policy_that_is_changed_or_switched_off_ends_the_prune_that_follows_it(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """What was ordered was removed to its end by the version before: nobody could stop it."""
+    monkeypatch.setattr(prunes, "PORTION", 40)
+    run = ended(200)
+    keep(run, keep_last=10)
+    prune = ordered()
+    monkeypatch.setattr(
+        crash_points, "point", lambda name, *_: keep(run, **change) if name == "prune_removed" else None
+    )
+    assert prunes.apply(prune)
+    left = len(seqs(run))
+    assert 100 < left < 200, "the portion that was under way alone"
+    assert prune.kept_after_all == left - 10
+    assert verify_run(run) == []

@@ -1,0 +1,159 @@
+"""Artifacts that nothing names go; what is named, young or kept again stays, whenever the pruner dies."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.files.storage import storages
+
+from agents.models import Memo
+from checkpoints import crash_points, store
+from checkpoints.layout import payloads
+from checkpoints.retention import strays
+from checkpoints.values import artifacts
+from checkpoints.values.canonical_json import canonical
+from tests.factories import unique
+from tests.harness.sent_statements import sent
+
+from .pruned_runs import begin, header, keep, more, pruned
+
+HOUR = timedelta(hours=1)
+
+
+def kept(words: str) -> artifacts.Reference:
+    return artifacts.keep(words.encode() + os.urandom(8))
+
+
+def place(reference: artifacts.Reference) -> Path:
+    digest = reference[artifacts.MARK]
+    return Path(storages["artifacts"].path(f"{digest[:2]}/{digest}"))
+
+
+def aged(reference: artifacts.Reference, hours: float = 2) -> None:
+    then = time.time() - hours * 3600
+    os.utime(place(reference), (then, then))
+
+
+def test_what_no_state_names_any_more_goes_and_what_one_names_stays() -> None:
+    run, claim, head = begin(messages=[], n=0, doc="")
+    lost, named, young = kept("lost"), kept("named"), kept("young")
+    head = store.save(head, {"file": lost}, claim=claim, header=header(2))
+    head = store.save(head, {"file": named}, claim=claim, header=header(3))
+    head = more(head, claim, 20)
+    aged(lost)
+    aged(named)
+    assert strays.remove(grace=HOUR) == 0, "an old checkpoint names it still"
+    keep(run, keep_last=5)
+    pruned()
+    assert strays.remove(grace=HOUR) > 0
+    assert [place(each).exists() for each in (lost, named, young)] == [False, True, True]
+    assert artifacts.read(store.load(run).state["file"])
+
+
+def test_what_a_prune_moves_to_a_later_row_while_files_are_looked_for_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All was read in one statement, which a large table's bound on statements ends; each slice sees its own moment."""
+    mark = unique("mark")
+    run, claim, head = begin(messages=[], n=0, doc=mark)
+    named = kept("named once, at the beginning")
+    head = store.save(head, {"file": named}, claim=claim, header=header(2))
+    more(head, claim, 30)
+    keep(run, keep_last=5)
+    aged(named)
+    monkeypatch.setattr(strays, "AT_ONCE", 1)
+    unpack = payloads.unpack
+    prunes: list[int] = []
+
+    def unpacking(codec: int, data: bytes) -> bytes:
+        content = unpack(codec, data)
+        if not prunes and mark.encode() in content:  # the row before the one that names it
+            prunes.append(run.pk)
+            pruned()  # which writes a later row anew, with all that stands
+        return content
+
+    monkeypatch.setattr(payloads, "unpack", unpacking)
+    with sent() as statements:
+        strays.remove(grace=HOUR)
+    assert place(named).exists()
+    assert prunes
+    monkeypatch.undo()
+    reading = [each for each in statements if each.lstrip().startswith("SELECT run_id, seq, codec")]
+    assert len(reading) > 1
+    assert all("LIMIT" in each for each in reading)
+
+
+def test_what_only_a_memo_names_stays() -> None:
+    run, _, head = begin(n=0)
+    named = kept("named by a memo")
+    Memo.objects.create(
+        run=run, base=head.id, step="one", name="x", digest=b"d", result=canonical({"made": named}), token=1
+    )
+    aged(named)
+    strays.remove(grace=HOUR)
+    assert place(named).exists()
+
+
+def test_what_is_kept_again_is_young_again() -> None:
+    content = os.urandom(20)
+    first = artifacts.keep(content)
+    aged(first)
+    artifacts.keep(content)
+    strays.remove(grace=HOUR)
+    assert place(first).exists()
+
+
+def test_what_is_kept_again_while_it_is_being_removed_comes_back() -> None:
+    content = os.urandom(20)
+    first = artifacts.keep(content)
+    aged(first)
+    rename = Path.rename
+
+    def renamed(path: Path, to: Path) -> Any:
+        if strays.ASIDE in str(to):
+            artifacts.keep(content)  # after it was looked at, before it is put aside
+        return rename(path, to)
+
+    with mock.patch.object(Path, "rename", renamed):
+        strays.remove(grace=HOUR)
+    assert artifacts.read(first) == content
+
+
+def test_a_pruner_that_dies_after_putting_files_aside_loses_none_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, claim, head = begin(n=0)
+    named, lost = kept("named"), kept("lost")
+    aged(named)
+    aged(lost)
+
+    def die(name: str, step: str = "", value: Any = None) -> None:
+        if name == "artifact_aside":
+            raise crash_points.Crashed
+
+    monkeypatch.setattr(crash_points, "point", die)
+    for _ in range(8):  # other tests' files come first
+        with pytest.raises(crash_points.Crashed):
+            strays.remove(grace=HOUR)
+        if not place(named).exists():
+            break
+    monkeypatch.undo()
+    artifacts_there = [place(each).exists() for each in (named, lost)]
+    assert not all(artifacts_there)
+    store.save(head, {"file": named}, claim=claim, header=header(2))
+    strays.remove(grace=HOUR)
+    assert place(named).exists()
+    assert not place(lost).exists()
+
+
+def test_the_memos_of_a_removed_checkpoint_go_with_it_and_the_others_stay() -> None:
+    run, claim, head = begin(messages=[], n=0, doc="")
+    head = more(head, claim, 30)
+    bases = {each.seq: each.id for each in run.checkpoints.all()}
+    for seq in (5, 31):
+        Memo.objects.create(run=run, base=bases[seq], step="one", name="x", digest=b"d", result=b"1", token=1)
+    keep(run, keep_last=5)
+    pruned()
+    assert list(Memo.objects.filter(run=run).values_list("base", flat=True)) == [bases[31]]

@@ -1,0 +1,109 @@
+"""Plans are data: stored once, read back as they were, and asked for their steps by name."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import pytest
+
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Hold
+from checkpoints.runs import plans
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values.canonical_json import decode
+from tests.factories.stored_runs import make_run
+
+
+def make_spec() -> PlanSpec:
+    steps = (
+        StepSpec("propose", reads=("ticket",), writes=("proposal",), code_hash="ab", timeout=2.5, retry=3),
+        StepSpec("review", kind="gate", allows=("pay",), edits=("proposal",), on_reject="propose", policy="refunds"),
+        StepSpec("pay", kind="effect", guarded=True, undo="cancel_payment"),
+    )
+    return PlanSpec(f"robo-{secrets.token_hex(6)}", "1", "Pays.", {"type": "object"}, steps)
+
+
+def test_a_plan_is_stored_once_and_read_back_as_it_was() -> None:
+    spec = make_spec()
+    plan = plans.keep(spec)
+    assert plans.keep(spec).pk == plan.pk
+    assert plans.spec_of(plan) == spec
+
+
+def test_other_code_under_one_version_is_another_row() -> None:
+    spec = make_spec()
+    changed = replace(spec, steps=(replace(spec.steps[0], code_hash="cd"), *spec.steps[1:]))
+    assert plans.keep(spec).pk != plans.keep(changed).pk
+
+
+def test_steps_follow_each_other_by_name() -> None:
+    spec = make_spec()
+    assert spec.step("pay").undo == "cancel_payment"
+    assert [spec.next_after(step.name) for step in spec.steps] == ["review", "pay", ""]
+    with pytest.raises(KeyError):
+        spec.step("nope")
+
+
+def test_a_step_may_name_the_one_that_comes_after_it() -> None:
+    spec = make_spec()
+    round_trip = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], then="propose")))
+    assert round_trip.next_after("pay") == "propose"
+    assert round_trip.reachable("pay") == {"propose", "review", "pay"}
+    assert plans.spec_of(plans.keep(round_trip)) == round_trip
+    assert all("then" not in step for step in spec.to_json()["steps"])  # a plan that is stored already stays the same
+
+
+def test_a_step_with_words_of_a_later_version_is_still_read() -> None:
+    assert StepSpec.from_json({"name": "one", "reads": ["a"], "later": 1}) == StepSpec("one", reads=("a",))
+
+
+def test_freeing_a_hold_leaves_what_holds_another_run() -> None:
+    runs = [make_run(), make_run()]
+    for run in runs:
+        Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:9", reason="Open", by=SYSTEM)
+    assert Hold.objects.free(run=runs[0].pk, subject="gate:9", by=SYSTEM) == 1
+    assert list(Hold.objects.standing().filter(run__in=runs).values_list("run", flat=True)) == [runs[1].pk]
+
+
+def test_a_hold_is_made_once_for_one_subject_and_may_be_made_again_after_it_was_freed() -> None:
+    run = make_run()
+    for _ in range(2):
+        Hold.objects.make(run=run, checkpoint=run.head, kind="gate", subject="gate:1", reason="Open", by=SYSTEM)
+    assert Hold.objects.standing().filter(run=run).count() == 1
+    assert Hold.objects.free(run=run.pk, subject="gate:1", by=SYSTEM) == 1
+    Hold.objects.make(run=run, checkpoint=None, kind="gate", subject="gate:1", reason="Again", by=SYSTEM)
+    assert Hold.objects.filter(run=run).count() == 2
+
+
+def test_a_step_is_called_by_its_title_or_by_its_name_in_words() -> None:
+    spec = PlanSpec("robo", "1", steps=(StepSpec("ask_facts"), StepSpec("pay", title="Pay the refund")))
+    assert [step.title for step in spec.steps] == ["Ask facts", "Pay the refund"]
+    assert [spec.title_of(name) for name in ("pay", "no_step_of_it")] == ["Pay the refund", "No step of it"]
+
+
+def test_a_plan_that_was_stored_without_titles_is_read_and_found() -> None:
+    spec = make_spec()
+    assert all("title" not in step for step in spec.to_json()["steps"])
+    assert [step.title for step in plans.spec_of(plans.keep(spec)).steps] == ["Propose", "Review", "Pay"]
+
+
+def test_another_title_is_the_same_plan_by_its_newest_title() -> None:
+    """Naming a step for people stopped every run of the version that was under way."""
+    spec = make_spec()
+    first = plans.keep(spec)
+    titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Pay the refund")))
+    assert plans.keep(titled).pk == first.pk
+    first.refresh_from_db()
+    assert plans.spec_of(first) == titled
+
+
+def test_another_title_of_an_agent_elsewhere_is_another_row() -> None:
+    """Its row is shared by teams: whoever sends the same plan must not give their steps other titles."""
+    spec = make_spec()
+    first = plans.keep(spec, external=True)
+    titled = replace(spec, steps=(*spec.steps[:2], replace(spec.steps[2], title="Send a card")))
+    assert plans.keep(titled, external=True).pk != first.pk
+    first.refresh_from_db()
+    assert PlanSpec.from_json(decode(bytes(first.body))) == spec
+    assert [step.title for step in plans.spec_of(first).steps] == [step.name for step in spec.steps], "ours"

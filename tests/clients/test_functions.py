@@ -1,0 +1,267 @@
+"""`@hp.requires_approval`: the function runs with what people left of its arguments, in its own types."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+from holdpoint import AsyncHoldpoint, Holdpoint, NotDone, Rejected
+from pydantic import BaseModel, Field
+
+from agents.models import Effect
+from agents.moves import rewind
+from approvals.errors import Invalid
+from approvals.models import Gate
+from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
+from tests.clients.world import World, ended
+from tests.factories import ann
+from tests.harness.waiting import PATIENCE
+
+
+class Account(BaseModel):
+    """Somebody's account; the bank has two kinds."""
+
+    iban: str = Field(pattern="^[A-Z]{2}[0-9]+$")
+    kind: Literal["giro", "savings"] = "giro"
+
+
+class Payment(BaseModel):
+    """What is paid, to whom, when."""
+
+    amount: Decimal
+    account: Account
+    due: date
+    cents: int
+
+
+PAYMENT = Payment(
+    amount=Decimal("120.10"), account=Account(iban="DE02"), due=date(2026, 3, 2), cents=12345678901234567890123
+)
+
+
+def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> None:
+    world = World(web)
+    taken: list[Any] = []
+
+    def program(hp: Holdpoint) -> Payment:
+        @hp.requires_approval(title="Pay {payment.amount} on {payment.due}", risk="high", pinned=["payment"])
+        def pay(payment: Payment, note: str = "", *, key: str = "") -> Payment:
+            taken.extend([payment, note, key])
+            return payment
+
+        return pay(PAYMENT)
+
+    told = world.runs(program)
+    gate = world.gate()
+    card = gate.asked
+    assert (card.title, card.risk, card.actions[0].tool) == ("Pay 120.10 on 2026-03-02", "high", "pay")
+    asked = card.actions[0].arguments
+    assert asked == {
+        "payment": {"amount": "120.10", "account": {"iban": "DE02", "kind": "giro"}, "due": "2026-03-02",
+                    "cents": 12345678901234567890123},
+        "note": "",
+    }  # fmt: skip
+    payment = {**asked["payment"], "amount": "99.990", "account": {"iban": "FR76", "kind": "savings"}}
+    decide(gate, "edit", arguments={"pay": {"payment": payment, "note": "Split."}})
+    returned = told.result(PATIENCE)
+    wanted = PAYMENT.model_copy(update={"amount": Decimal("99.990"), "account": Account(iban="FR76", kind="savings")})
+    assert taken[:2] == [wanted, "Split."]
+    assert str(taken[0].amount) == "99.990"
+    assert returned == wanted
+    assert taken[2] == Effect.objects.get(run=gate.run_id).key
+    assert ended(gate.run_id)["pay_result"] == payment
+
+
+def test_what_does_not_fit_the_signature_can_not_be_decided(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+
+        @hp.requires_approval()
+        def pay(account: Account, amount: Decimal) -> None:
+            """Pay somebody."""
+
+        pay.defer(Account(iban="DE02"), Decimal("1.5"))
+        gate = world.gate()
+        assert gate.asked.title == "Pay somebody."
+        for wrong in ({"amount": "much"}, {"account": {"iban": "none", "kind": "giro"}}, {"more": 1}, {"amount": 1.5}):
+            with pytest.raises(Invalid):
+                decide(gate, "edit", arguments={"pay": {**gate.asked.actions[0].arguments, **wrong}})
+        with pytest.raises(TypeError, match="missing a required argument: 'account'"):
+            pay.defer()  # type: ignore[call-arg]
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_an_answer_in_its_place_is_returned_in_its_own_type(web: str) -> None:
+    world = World(web)
+
+    def program(hp: Holdpoint) -> Decimal:
+        @hp.requires_approval(respond=True)
+        def rate(currency: str) -> Decimal:
+            raise AssertionError("it was answered for")
+
+        return rate("EUR")
+
+    told = world.runs(program)
+    world.decides("", verdicts={"rate": {"verdict": "respond", "response": "1.0850"}})
+    assert str(told.result(PATIENCE)) == "1.0850"
+
+
+def test_a_function_that_was_done_before_gives_what_it_gave(web: str) -> None:
+    world, done = World(web), []
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def pay(amount: Decimal) -> Decimal:
+            done.append(amount)
+            return amount * 2
+
+        gate = pay.defer(Decimal("1.50")).id
+        world.decides()
+        assert [pay.resume(gate), pay.resume(gate)] == [Decimal("3.00"), Decimal("3.00")]
+    assert done == [Decimal("1.50")]
+
+
+def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def pay(amount: Decimal) -> None:
+            raise OSError("the line was cut")
+
+        gate = pay.defer(Decimal(1)).id
+        world.decides()
+        with pytest.raises(OSError, match="the line was cut"):
+            pay.resume(gate)
+    question = world.gate("recovery")
+    assert question.asked.title.startswith("Did “pay” happen?")
+    assert question.asked.summary == "OSError: the line was cut"
+    assert Effect.objects.get(run=question.run_id).status == "unknown"
+
+
+def test_a_function_that_says_it_did_nothing_failed(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def pay(amount: Decimal) -> None:
+            raise NotDone("503 before anything was sent")
+
+        gate = pay.defer(Decimal(1)).id
+        world.decides()
+        with pytest.raises(NotDone):
+            pay.resume(gate)
+    row = Effect.objects.get(run__team=world.team)
+    assert (row.status, row.error) == ("failed", "503 before anything was sent")
+
+
+def test_what_people_send_back_is_undone_before_it_is_done_again(web: str) -> None:
+    world, bank = World(web), []
+
+    with world.client() as hp:
+
+        def cancel(amount: Decimal, result: str, key: str) -> None:
+            bank.append(("cancel", amount, result, key))
+
+        @hp.requires_approval(timeout=PATIENCE, undo=cancel)
+        def pay(amount: Decimal, *, key: str = "") -> str:
+            bank.append(("pay", amount, "", key))
+            return f"tx_{len(bank)}"
+
+        gate = pay.defer(Decimal("120.00"))
+        world.decides("edit", arguments={"pay": {"amount": "80.00"}})
+        assert pay.resume(gate.id) == "tx_1"
+        run = Run.objects.get(pk=gate.run)
+        rewind.rewind(run, to=1, by=ann(world.team))
+        told = world.runs(lambda _: pay.resume(gate.id))
+        again = world.gate()
+        assert (again.run_id, again.pk != gate.id) == (gate.run, True)
+        assert again.asked.actions[0].arguments == {"amount": "120.00"}
+        decide(again, "approve")
+        assert told.result(PATIENCE) == "tx_3"
+    assert [each[:3] for each in bank] == [
+        ("pay", Decimal("80.00"), ""), ("cancel", Decimal("80.00"), "tx_1"), ("pay", Decimal("120.00"), ""),
+    ]  # fmt: skip
+    assert len({each[3] for each in bank}) == 3
+    rows = Effect.objects.filter(run=gate.run).order_by("pk")
+    assert [(each.status, each.undoes_id is not None) for each in rows] == [
+        ("undone", False), ("done", True), ("done", False),
+    ]  # fmt: skip
+
+
+def test_a_coroutine_function_asks_too(web: str) -> None:
+    world = World(web)
+
+    async def program(hp: AsyncHoldpoint) -> list[str]:
+        @hp.requires_approval(title="Pay {amount}", respond=True)
+        async def pay(amount: Decimal, *, key: str = "") -> str:
+            return f"{amount!r}"
+
+        return [await pay(Decimal("1.10")), await pay.resume((await pay.defer(Decimal(2))).id)]
+
+    told = world.awaits(program)
+    world.decides("edit", arguments={"pay": {"amount": "1.00"}})  # and what is asked then is another gate
+    world.decides("", verdicts={"pay": {"verdict": "respond", "response": "in cash"}})
+    assert told.result(PATIENCE) == ["Decimal('1.00')", "in cash"]
+
+
+def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
+    world = World(web)
+
+    async def program(hp: AsyncHoldpoint) -> None:
+        @hp.requires_approval()
+        async def pay(amount: Decimal) -> None:
+            raise AssertionError("it was refused")
+
+        await pay(Decimal(1))
+
+    told = world.awaits(program)
+    world.decides("reject", comment="No.")
+    with pytest.raises(Rejected):
+        told.result(PATIENCE)
+
+
+def test_a_method_asks_about_its_arguments_and_not_about_its_object(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+
+        class Bank:
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            @hp.requires_approval
+            def pay(self, amount: Decimal) -> str:
+                """Pay somebody."""
+                return f"{self.name} paid {amount}"
+
+        bank = Bank("DSK")
+        gate = bank.pay.defer(Decimal("1.5")).id
+        world.decides()
+        assert Gate.objects.get(pk=gate).asked.actions[0].arguments == {"amount": "1.5"}
+        assert bank.pay.resume(gate) == "DSK paid 1.5"
+
+
+def test_a_function_that_is_awaited_is_not_taken_for_one_that_was_called() -> None:
+    """Its coroutine was reported as the result of what had never run."""
+
+    async def pay(amount: int) -> int:
+        return amount
+
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match="take an AsyncHoldpoint"):
+        hp.requires_approval(title="Pay")(pay)
+
+
+def test_what_a_decorator_names_wrongly_is_said_where_it_stands() -> None:
+    def pay(amount: int) -> int:
+        return amount
+
+    def cancel(receipt: str) -> None: ...
+
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp:
+        with pytest.raises(ValueError, match=r"names \{amout\}; pay takes amount"):
+            hp.requires_approval(title="Pay {amout}")(pay)
+        with pytest.raises(TypeError, match="not with receipt"):
+            hp.requires_approval(undo=cancel)(pay)

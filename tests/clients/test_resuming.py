@@ -1,0 +1,175 @@
+"""A program dies: another process goes on by the gate's number, and nothing happens twice."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from holdpoint import AlreadyDone, StillOpen, Unknown
+
+from agents.models import Effect
+from tests.agents.remote.outside_program import decide
+from tests.clients.test_approving import wires
+from tests.clients.world import WIRE, World, ended
+from tests.conftest import Starter
+from tests.factories import ann
+from tests.harness.services import Service
+from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import signed_in
+from tests.harness.waiting import PATIENCE, until
+
+CLIENT = ROOT / "clients" / "python"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new virtual environment that has the client and nothing of the server."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(CLIENT, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-q", str(folder / "source")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10 * PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return python
+
+
+def test_a_script_elsewhere_is_killed_while_it_waits_and_goes_on_with_the_edit(
+    web: str, elsewhere: Path, start_service: Starter
+) -> None:
+    world, script = World(web), str(CLIENT / "examples" / "approve.py")
+    first = start_service("script", [str(elsewhere), script], world.env)
+    number = int(first.says(r"gate \d+").split()[1])
+    first.kill()
+    gate = world.decides("edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}}, comment="A tenth less.")
+    assert gate.pk == number
+    second = start_service("script", [str(elsewhere), script, str(number)], world.env)
+    second.says(r"done; amount is now '100\.00'")
+    row = Effect.objects.get(run=gate.run_id)
+    assert f"wiring 100.00 under {row.key[:8]}" in second.log
+    assert ended(gate.run_id)["wire_result"] == {"id": "tx_1"}
+    person = signed_in(ann(world.team))
+    told = words(person, f"/runs/{gate.run_id}/")
+    for word in ("Pay invoice 7", "approved with an edit", "Ann Okafor: A tenth less.", "completed",
+                 "tx_1", row.key[:8]):  # fmt: skip
+        assert word in told, f"{word} is not in {told}"
+    assert {"120.00", "100.00"} <= set(words(person, f"/runs/{gate.run_id}/checkpoints/2/").split())
+
+
+def words(person: Client, address: str) -> str:
+    """What a page says."""
+    return " ".join(re.sub(r"<[^>]+>", " ", person.get(address).content.decode()).split())
+
+
+def begun(world: World, start_service: Starter, *, idempotent: bool) -> tuple[int, Service]:
+    """A gate that was allowed, and a process that has begun what it allowed."""
+    with world.client() as hp:
+        gate = hp.approve.defer("wire", WIRE, idempotent=idempotent).id
+    world.decides()
+    env = world.env | {"PYTHONPATH": str(CLIENT / "src")}
+    process = start_service("dying", [sys.executable, "-m", "tests.clients.dying_program", str(gate)], env)
+    process.says(r"begun \w+ 1")
+    return gate, process
+
+
+def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, start_service: Starter) -> None:
+    world = World(web)
+    gate, process = begun(world, start_service, idempotent=True)
+    process.kill()
+    with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
+        assert call.attempts == 2
+        assert f"begun {call.key} 1" in process.log
+        call.done({"id": "tx_2"})
+        run = call.run
+    assert ended(run)["wire_result"] == {"id": "tx_2"}
+    assert Effect.objects.filter(run=run).count() == 1
+
+
+def asked(world: World, gate: int) -> Unknown:
+    """Resume until people are asked what became of it."""
+
+    def look() -> Unknown | None:
+        with world.client() as hp:
+            try:
+                with hp.resume(gate, timeout=0):
+                    raise AssertionError("it was begun once more")
+            except Unknown as unknown:
+                return unknown
+            except StillOpen:  # the dead one's lease
+                return None
+
+    found = until(look, what="people are asked what became of it")
+    assert found is not None
+    return found
+
+
+def test_what_may_not_be_sent_twice_is_asked_about(web: str, start_service: Starter) -> None:
+    world = World(web)
+    gate, process = begun(world, start_service, idempotent=False)
+    process.kill()
+    unknown = asked(world, gate)
+    assert "Did “wire” happen?" in str(unknown)
+    told = world.runs(lambda hp: hp.resume(gate).__enter__())
+    question = world.gate("recovery")
+    assert question.pk == unknown.gate
+    decide(question, "answer", answer={"choice": "happened", "value": {"wire_result": {"id": "tx_seen"}}})
+    with pytest.raises(AlreadyDone) as done:
+        told.result(PATIENCE)
+    assert done.value.result == {"id": "tx_seen"}
+    assert Effect.objects.get(run=done.value.run).attempts == 1
+
+
+def test_what_did_not_happen_is_done_after_people_said_so(web: str, start_service: Starter) -> None:
+    world = World(web)
+    gate, process = begun(world, start_service, idempotent=False)
+    process.kill()
+    asked(world, gate)
+    decide(world.gate("recovery"), "answer", answer={"choice": "not_happened"})
+    with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
+        assert f"begun {call.key} 1" not in process.log
+        call.done({"id": "tx_3"})
+        run = call.run
+    assert ended(run)["wire_result"] == {"id": "tx_3"}
+
+
+def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str, start_service: Starter) -> None:
+    world = World(web)
+    gate, sleeper = begun(world, start_service, idempotent=True)
+    sleeper.pause()
+    with world.client() as hp, hp.resume(gate, timeout=PATIENCE) as call:
+        sleeper.resume()
+        sleeper.says(r"lost This claim token is stale: \S+ has claimed the run")
+        sleeper.says(r"StaleToken Whoever has token [0-9]+ has begun this effect since")
+        call.done({"id": "tx_4"})
+        run = call.run
+    assert ended(run)["wire_result"] == {"id": "tx_4"}
+
+
+def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_service: Starter) -> None:
+    world = World(web)
+    gate, sleeper = begun(world, start_service, idempotent=False)
+    sleeper.pause()
+    asked(world, gate)
+    sleeper.resume()
+    sleeper.says(r"(?m)^reported")
+    with world.client() as hp, pytest.raises(AlreadyDone) as done, hp.resume(gate, timeout=PATIENCE):
+        pass
+    assert done.value.result == {"id": "tx_late"}
+
+
+def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str) -> None:
+    world = World(web)
+    with world.client() as hp, pytest.raises(StillOpen):
+        wires(hp, key="invoice-7", timeout=0.0)
+    gate = world.decides()
+    with world.client() as hp:
+        assert wires(hp, key="invoice-7", timeout=0.0)["run"] == gate.run_id
+        with pytest.raises(AlreadyDone) as done:
+            wires(hp, key="invoice-7", timeout=0.0)
+    assert done.value.result == {"id": "tx_1"}

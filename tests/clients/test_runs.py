@@ -1,0 +1,197 @@
+"""An agent with a plan of its own works with the client: from its start to its end, called and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from holdpoint import (
+    Action,
+    AsyncHoldpoint,
+    Card,
+    Holdpoint,
+    HoldpointError,
+    NotClaimable,
+    OutOfTurn,
+    RunEnded,
+    StaleToken,
+    Step,
+    Write,
+)
+from holdpoint import Run as HeldRun
+
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+from checkpoints.store import claims
+from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS
+from tests.clients.world import WIRE, World, ended
+from tests.harness import horizon
+from tests.harness.waiting import PATIENCE, until
+
+PLAN = [Step(**each) for each in STEPS]
+CARD = Card(title="Wire 120.00", risk="high", actions=[Action(**ACTION)])
+INPUT: dict[str, Any] = {"invoice": {"number": 7}, "log": ["a", "b"]}
+
+
+def pays(hp: Holdpoint, agent: str) -> int:
+    """Take a run from its start to its end."""
+    hp.register("1", PLAN, agent=agent, state=SCHEMA)
+    run = hp.start(INPUT, agent=agent, title="Invoice 7")
+    assert run.claim().next.step == "draft"
+    assert run.state["invoice"] == {"number": 7}
+    turn = run.save("draft", set={"payment": WIRE})
+    assert (turn.next.kind, turn.next.step) == ("gate", "review")
+    assert run.ask("review", CARD).status == "waiting"
+    outcome = run.wait()
+    assert outcome.edits == {"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}
+    assert run.claim().next.kind == "effect"
+    effect = run.begin("wire")
+    assert run.state["payment"] == {"to": "ACME", "amount": "100.00"}
+    assert run.done(effect, {"receipt": {"key": effect.key}}).next.step == "report"
+    assert run.save("report", set={"summary": "Paid."}, next_step="").status == "completed"
+    assert [each.step for each in run.checkpoints().items] == ["report", "wire", "review", "draft", "input"]
+    assert run.checkpoint(2).state["payment"] == WIRE
+    assert run.diff(2, 3)[-1] == {"op": "replace", "path": "/payment/amount", "value": "100.00"}
+    assert (run.read().status, run.gate()) == ("completed", None)
+    return run.id
+
+
+async def pays_awaited(hp: AsyncHoldpoint, agent: str) -> int:
+    """The same, awaited."""
+    await hp.register("1", PLAN, agent=agent, state=SCHEMA)
+    run = await hp.start(INPUT, agent=agent, title="Invoice 7")
+    await run.claim()
+    await run.save("draft", set={"payment": WIRE})
+    await run.ask("review", CARD)
+    assert (await run.wait()).edits == {"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}
+    await run.claim()
+    effect = await run.begin("wire")
+    await run.done(effect, {"receipt": {"key": effect.key}})
+    await run.save("report", set={"summary": "Paid."}, next_step="")
+    return run.id
+
+
+@pytest.mark.parametrize("way", ["called", "awaited"])
+def test_a_run_goes_from_its_start_to_its_end(web: str, way: str) -> None:
+    world = World(web)
+    told = (
+        world.runs(lambda hp: pays(hp, world.agent))
+        if way == "called"
+        else world.awaits(lambda hp: pays_awaited(hp, world.agent))
+    )
+    world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
+    state = ended(told.result(PATIENCE))
+    assert (state["summary"], state["payment"]["amount"]) == ("Paid.", "100.00")
+
+
+LOGS: list[dict[str, Any]] = [{"name": "write", "writes": ["log", "summary"], "jumps": ["write"], "ends": True}]
+
+
+def logging(hp: Holdpoint, world: World) -> HeldRun:
+    """A run that writes a list."""
+    hp.register("logs", [Step(**each) for each in LOGS], agent=world.agent, state=SCHEMA)
+    run = hp.start(INPUT, agent=world.agent)
+    run.claim()
+    return run
+
+
+def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        run = logging(hp, world)
+        run.save("write", append={"log": ["c", "d"]}, next_step="write")
+        run.save("write", splice={"log": (1, 2, ["B"])}, set={"summary": "s"}, next_step="write")
+        state = run.checkpoint(3).state
+        assert (state["log"], state["summary"]) == (["a", "B", "d"], "s")
+        run.save_state("write", {**state, "log": ["z"]}, next_step="write")
+        assert run.checkpoint(4).state["log"] == ["z"]
+        several = [Write(step="write", append={"log": [each]}, next_step="write") for each in ("y", "x")]
+        assert run.save_all(several).seq == 6
+        assert [run.checkpoint(seq).state["log"] for seq in (5, 6)] == [["z", "y"], ["z", "y", "x"]]
+        with pytest.raises(OutOfTurn):
+            run.save("draft", set={"summary": "s"})
+        assert run.end().status == "completed"
+        with pytest.raises(RunEnded):
+            run.claim()
+
+
+def test_a_run_is_let_go_of_and_fails_for_a_reason(web: str) -> None:
+    world = World(web)
+    with world.client(lease=60) as hp:
+        run = logging(hp, world)
+        with pytest.raises(NotClaimable, match="has the run"):
+            hp.run(run.id).claim()
+        assert run.release().status == "queued"
+        other = hp.run(run.id)
+        with pytest.raises(HoldpointError, match="Claim run"):
+            other.release()
+        other.claim()
+        with pytest.raises(StaleToken):
+            run.save("write", next_step="write")
+        assert other.fail("write", "no disk").status == "waiting"
+        gate = other.gate()
+        assert gate is not None
+        assert gate.kind == "recovery"
+        assert gate.card["summary"].endswith("no disk")
+
+
+@pytest.mark.parametrize("way", ["called", "awaited"])
+def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(web: str, way: str) -> None:
+    world, claimed, stop = World(web), threading.Event(), threading.Event()
+    lost: list[HoldpointError] = []
+
+    def called(hp: Holdpoint) -> int:
+        run = logging(hp, world)
+        run.release()
+        run.claim(lease=1, on_lost=lost.append)
+        claimed.set()
+        assert stop.wait(PATIENCE)
+        with pytest.raises(StaleToken, match="has claimed the run"):
+            run.check()
+        return run.id
+
+    async def awaited(hp: AsyncHoldpoint) -> int:
+        with world.client() as once:
+            made = logging(once, world)
+            made.release()
+        run = hp.run(made.id)
+        async with asyncio.timeout(PATIENCE):
+            await run.claim(lease=1, on_lost=lost.append)
+            claimed.set()
+            await asyncio.to_thread(stop.wait, PATIENCE)
+        with pytest.raises(StaleToken, match="has claimed the run"):
+            run.check()
+        return run.id
+
+    told = world.runs(called) if way == "called" else world.awaits(awaited)
+    assert claimed.wait(PATIENCE)
+    row = Run.objects.get(team=world.team)
+    first = row.lease_until
+    assert first is not None
+    until(lambda: beaten(row, first), what="the lease is begun anew, twice")
+    Run.objects.filter(pk=row.pk).update(lease_until=row.created_at)
+    assert claims.claim(row.pk, plan_ids=[row.plan_id], worker="box:2", lease=60, by=SYSTEM)
+    until(lambda: lost, what="the heartbeats tell that the run is lost")
+    stop.set()
+    assert told.result(PATIENCE) == row.pk
+    assert [type(each) for each in lost] == [StaleToken]
+
+
+def beaten(row: Run, first: Any) -> bool:
+    """Whether the run is held for longer than one lease from the first."""
+    row.refresh_from_db()
+    return row.lease_until is not None and (row.lease_until - first).total_seconds() > 1.0
+
+
+def test_events_are_read_after_a_cursor(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        since = hp.events("now").next
+        gate = hp.approve.defer("wire", WIRE, title="Pay")
+        horizon.reached()
+        kinds = [(each.kind, each.subject) for each in hp.events(since).items]
+        assert ("gate.opened", f"gate:{gate.id}") in kinds
+        assert hp.outcome(gate.id).open
+        assert hp.gate(gate.id).actions == ["wire"]

@@ -1,0 +1,90 @@
+"""A program with the client: its token, what it does, and people who decide meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.contrib.auth.models import Group, User
+from holdpoint import AsyncHoldpoint, Holdpoint
+
+from approvals.models import Gate
+from checkpoints.models import Run
+from checkpoints.store import load
+from tests.agents.remote.outside_program import decide
+from tests.factories import MEMBER, make_team, make_user, unique
+from tests.factories.tokens import make_token
+from tests.harness.waiting import until
+
+T = TypeVar("T")
+WIRE = {"to": "ACME", "amount": "120.00"}
+POOL = ThreadPoolExecutor(4, thread_name_prefix="program")
+
+
+@dataclass
+class World:
+    """One agent's token, and the team that decides about it."""
+
+    url: str
+    agent: str = field(default_factory=lambda: unique("teller"))
+    team: Group = field(default_factory=lambda: make_team(may=MEMBER))
+    owner: User = field(init=False)
+    token: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.owner = make_user("Olga Owner", self.team)
+        _, self.token = make_token(self.owner, team=self.team, agent=self.agent)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What a process of this program is started with."""
+        return {"HOLDPOINT_URL": self.url, "HOLDPOINT_TOKEN": self.token}
+
+    def client(self, **more: Any) -> Holdpoint:
+        """A client with short leases, so that no test waits for a long one."""
+        return Holdpoint(self.url, self.token, **{"lease": 1.0, **more})
+
+    def awaited(self, **more: Any) -> AsyncHoldpoint:
+        """The same, awaited."""
+        return AsyncHoldpoint(self.url, self.token, **{"lease": 1.0, **more})
+
+    def runs(self, program: Callable[[Holdpoint], T], **more: Any) -> Future[T]:
+        """Run a program beside the test."""
+
+        def do() -> T:
+            with self.client(**more) as hp:
+                return program(hp)
+
+        return POOL.submit(do)
+
+    def awaits(self, program: Callable[[AsyncHoldpoint], Coroutine[Any, Any, T]], **more: Any) -> Future[T]:
+        """The same in an event loop of its own."""
+
+        async def do() -> T:
+            async with self.awaited(**more) as hp:
+                return await program(hp)
+
+        return POOL.submit(lambda: asyncio.run(do()))
+
+    def gate(self, kind: str = "review") -> Gate:
+        """The gate that the program opens."""
+        asking = Gate.objects.open().filter(team=self.team, kind=kind)
+        found = until(lambda: asking.order_by("-pk").first(), what=f"a {kind} gate opens")
+        assert found is not None
+        return found
+
+    def decides(self, verdict: str = "approve", *, kind: str = "review", **said: Any) -> Gate:
+        """A person decides what the program asks."""
+        gate = self.gate(kind)
+        decide(gate, verdict, **said)
+        return gate
+
+
+def ended(run: int) -> dict[str, Any]:
+    """The state of a run that has ended well."""
+    row = Run.objects.select_related("plan").get(pk=run)
+    assert row.status == "completed", (row.status, row.reason)
+    return load(row).state

@@ -1,0 +1,136 @@
+"""Requests that no browser sends are refused in words: none is an error of the server's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+from tests.conftest import session_of
+from tests.factories import make_user, unique
+from tests.harness.services import Service, free_port, wait_for_http, web_command
+from tests.harness.signed_in_clients import confirmed, signed_in
+
+ODD_ORIGINS = ["http://[", "http://[::1", "http://a:b", "http://a:99999999", "//", "http://\xff", "null", "a" * 9000]
+
+
+def addresses(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
+    """Every address, with its parameters still in it."""
+    found: list[str] = []
+    for each in patterns:
+        path = prefix + str(each.pattern)
+        found += addresses(each.url_patterns, path) if isinstance(each, URLResolver) else [path]
+    return found
+
+
+def everywhere() -> list[str]:
+    """Every address with 1, and with a NUL in the place of each text."""
+    found = []
+    for path in addresses(get_resolver().url_patterns):
+        plain = re.sub(r"\(\?P<\w+>[^)]*\)|[\^$\\]|\.\*", "", path)
+        found.append("/" + re.sub(r"<int:\w+>", "1", re.sub(r"<(?:str:|path:|slug:)?\w+>", "\0", plain)))
+    return found
+
+
+def test_a_nul_in_a_path_or_a_query_is_refused_everywhere() -> None:
+    """PostgreSQL takes none in a text: whatever looked for one in it answered 500."""
+    client = confirmed(make_user("Root", superuser=True, password="the phrase of the root"))
+    client.raise_request_exception = False
+    for path in everywhere():
+        for address in (quote(path), f"{quote(path.replace(chr(0), 'x'))}?q=%00&a%00=1&next=/%00"):
+            for ask in (client.get, client.post):
+                status = ask(address).status_code
+                assert status < 500 or (address, status) == ("/readyz", 503), address
+                assert status in (400, 404, 422) or "%00" not in address, address
+
+
+@pytest.mark.parametrize("address", ["/?q=a%00", "/api/runs?status=%00", "/api/agents/a%00b"])
+def test_it_is_refused_in_words(address: str) -> None:
+    answer = Client().get(address)
+    assert answer.status_code == {"/?q=a%00": 400, "/api/runs?status=%00": 422}.get(address, 404)
+    if address.startswith("/api/"):
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert json.loads(answer.content)["status"] == answer.status_code
+    else:
+        assert b"Nothing was changed." in answer.content
+
+
+@pytest.mark.parametrize("origin", ODD_ORIGINS)
+def test_an_origin_that_is_none_is_refused(web: str, origin: str) -> None:
+    person = User.objects.create_user(unique("origin"), password="a long enough phrase")
+    cookies = {"sessionid": session_of(person), "csrftoken": "a" * 32}
+    form = {"csrfmiddlewaretoken": "a" * 32}
+    sent = {b"Origin": origin.encode("latin-1")}
+    assert httpx.post(f"{web}/accounts/logout/", data=form, cookies=cookies, headers=sent).status_code in (
+        400,
+        403,
+        431,
+    )
+    for address in ("/", "/api/runs", "/accounts/login/"):
+        assert httpx.get(f"{web}{address}", cookies=cookies, headers=sent).status_code in (200, 302, 400, 431)
+
+
+@pytest.mark.parametrize("origin", [each for each in ODD_ORIGINS if each.isascii() and len(each) < 99])
+def test_a_socket_from_an_origin_that_is_none_is_refused(web: str, origin: str) -> None:
+    """One that cannot be read was an error of the server's, and a traceback in its log."""
+    headers = {"Cookie": f"sessionid={session_of(User.objects.create_user(unique('origin')))}"}
+    with pytest.raises(InvalidStatus) as refused:
+        connect(web.replace("http", "ws", 1) + "/ws/", origin=Origin(origin), additional_headers=headers)
+    assert refused.value.response.status_code in (403, 431)
+
+
+@pytest.mark.parametrize(
+    ("next", "leads"),
+    [
+        ("/audit/", "/audit/"),
+        ("http://localhost:8000/audit/", "http://localhost:8000/audit/"),
+        ("http://localhost:9999/audit/", "/"),
+        ("http://127.0.0.1/", "/"),
+        ("//localhost:9999/", "/"),
+        ("https://evil.example/", "/"),
+        ("javascript:alert(1)", "/"),
+    ],
+)
+def test_whoever_signed_in_is_led_on_within_this_origin(next: str, leads: str) -> None:
+    """Another port of the same host was one too, where somebody else may listen."""
+    person = make_user("Pat", password="a long enough phrase")
+    form = {"login": person.username, "password": "a long enough phrase", "next": next}
+    answer = Client(HTTP_HOST="localhost:8000").post("/accounts/login/", form)
+    assert (answer.status_code, answer.headers["Location"]) == (302, leads)
+    again = signed_in(person).post(f"/accounts/logout/?next={quote(next)}", HTTP_HOST="localhost:8000")
+    assert again.headers["Location"] == (leads if leads != "/" else "/accounts/login/")
+
+
+@pytest.mark.parametrize(("proxies", "believed"), [("", False), ("127.0.0.1", True)], ids=["none", "named"])
+def test_who_a_request_is_from_is_believed_of_a_proxy_that_is_named(
+    start_web: Callable[..., tuple[Service, str]], proxies: str, believed: bool
+) -> None:
+    """Whoever spoke from this machine said which address they were, and wrong tokens were counted for that one."""
+    _, base = start_web({"FORWARDED_ALLOW_IPS": proxies, "HOLDPOINT_API_FAILURES": "2"})
+    statuses = []
+    for number in range(6):
+        sent = {"Authorization": "Bearer hp_no", "X-Forwarded-For": f"203.0.113.{number}"}
+        statuses.append(httpx.get(f"{base}/api/runs", headers=sent).status_code)
+    assert (429 not in statuses) is believed, statuses
+
+
+def test_where_no_proxy_is_named_this_machine_is_none_either(start_service: Callable[..., Service]) -> None:
+    """uvicorn believes 127.0.0.1 where the variable is not set at all."""
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    unset = ["env", "-u", "FORWARDED_ALLOW_IPS", *web_command(port)]
+    service = start_service("web", unset, {"HOLDPOINT_ORIGINS": base, "HOLDPOINT_API_FAILURES": "2"})
+    wait_for_http(service, f"{base}/healthz")
+    sent = {"Authorization": "Bearer hp_no"}
+    asked = [httpx.get(f"{base}/api/runs", headers=sent | {"X-Forwarded-For": f"203.0.113.{n}"}) for n in range(6)]
+    assert asked[-1].status_code == 429

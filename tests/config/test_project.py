@@ -1,0 +1,186 @@
+"""The layers, the migrations, the documents and the services agree with the code."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from django.core.management import get_commands
+
+from config.local.alone import needs_nothing
+from tests.config.test_settings import described
+from tests.harness.services import run
+from tests.harness.session import ROOT
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper", "sandbox"}
+OURS = SERVICES - {"postgres", "redis"}
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+
+
+def test_imports_point_one_way() -> None:
+    done = run(str(Path(sys.executable).parent / "lint-imports"))
+    assert done.returncode == 0, done.stdout
+
+
+def test_migrations_are_in_step_with_the_models() -> None:
+    done = run(sys.executable, "-W", "ignore", "manage.py", "makemigrations", "--check", "--dry-run")
+    assert done.returncode == 0, done.stdout
+
+
+def test_continuous_integration_runs_the_checks_and_then_every_test() -> None:
+    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
+    assert commands == ["make check", "make test"]
+
+
+def test_the_check_of_the_migrations_asks_no_server() -> None:
+    """It asked the one of DATABASE_URL, whichever that was, and warned where none answered."""
+    recipe = run("make", "-n", "check", f"PY={sys.executable}").stdout.splitlines()
+    [command] = [line for line in recipe if "makemigrations" in line]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.setblocking(False)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        watched = re.sub(r"@/check", f"@{address}/check", command).replace("127.0.0.1:1/", f"{address}/")
+        done = run("bash", "-c", watched)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "No changes detected\n", "")
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_what_an_installation_of_the_client_may_leave_behind_is_neither_kept_nor_checked() -> None:
+    """After `pip install ./clients/python` the types of a second copy under build/ were checked, and refused."""
+    left = [f"clients/python/{name}" for name in ("build/lib/holdpoint/client.py", "dist/x.whl", "src/x.egg-info/PKG")]
+    assert run("git", "check-ignore", *left).stdout.split() == left
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert any(re.search(each, left[0]) for each in project["tool"]["mypy"]["exclude"])
+    client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text())
+    assert client["build-system"]["build-backend"] == "flit_core.buildapi"  # which builds in a folder of its own
+
+
+def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_beside_it() -> None:
+    ours = re.search(r"(?m)^OURS := (.+)$", (ROOT / "Makefile").read_text())
+    assert ours is not None
+    kept = run("git", "ls-files", "*.py").stdout.split()
+    assert {path.split("/")[0] for path in kept} == set(ours[1].split())
+
+
+def test_every_command_of_the_readme_and_the_operations_page_exists() -> None:
+    for document in ("README.md", "docs/operations.md", "docs/agents.md"):
+        text = (ROOT / document).read_text()
+        assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
+        assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+            assert (ROOT / document).parent.joinpath(link).exists(), f"{document} links to {link}"
+
+
+def test_help_lists_every_command() -> None:
+    assert {
+        line.split()[0] for line in run("make", "--no-print-directory", "help").stdout.splitlines()
+    } == targets() - {"browser"}
+
+
+def test_the_python_that_is_asked_for_is_the_oldest_that_installs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = re.search(r"OLDEST = \((\d+), (\d+)\)", (ROOT / "config" / "local" / "install.py").read_text())
+    assert oldest is not None
+    assert project["requires-python"] == f">={oldest[1]}.{oldest[2]}"
+
+
+def test_compose_has_every_service_and_each_is_checked() -> None:
+    assert set(COMPOSE["services"]) == SERVICES
+    for name in SERVICES - {"migrate"}:
+        assert COMPOSE["services"][name]["healthcheck"]["test"], name
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_services_command_is_one_that_the_code_has(name: str) -> None:
+    command = COMPOSE["services"][name]["command"]
+    assert command[0] == "python"
+    if command[1] == "manage.py":
+        assert command[2] in get_commands()
+    else:
+        assert command[1] == "-m"
+        probe = f"import importlib.util as u, sys; sys.exit(u.find_spec({command[2]!r}) is None)"
+        assert run(sys.executable, "-c", probe).returncode == 0
+    asks = ["CMD", "python", "-IS", "config/probe.py"]
+    assert COMPOSE["services"][name].get("healthcheck", {}).get("test", asks)[:4] == asks
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_service_runs_as_an_ordinary_user_with_settings_that_exist(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert set(service["environment"]) <= described()
+    assert service.get("env_file", []) in (".env", [])
+    assert service["cap_drop"] == ["ALL"]
+    assert not service.get("privileged")
+    assert "user" not in service  # the image's own
+
+
+def test_compose_takes_every_secret_from_the_environment() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert set(re.findall(r"\$\{([A-Z_]+)", text)) <= described()
+    for secret in ("HOLDPOINT_SEAL_KEY", "DATABASE_URL", "DATABASE_OWNER_URL", "POSTGRES_PASSWORD"):
+        assert f"${{{secret}:?}}" in text, f"{secret} must have no default"
+
+
+def test_only_the_migration_knows_the_owner() -> None:
+    knowing = {name for name in OURS if COMPOSE["services"][name]["environment"].get("DATABASE_OWNER_URL")}
+    assert knowing == {"migrate"}
+
+
+def test_the_image_runs_the_web_service_as_an_ordinary_user() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert re.search(r"(?m)^USER holdpoint$", text)
+    for folder in re.findall(r"(?m)^COPY (\w+) \1$", text):
+        assert (ROOT / folder).is_dir()
+        assert f"!{folder}\n" in (ROOT / ".dockerignore").read_text()
+
+
+def test_the_databases_first_start_makes_both_roles() -> None:
+    """Runs the script's own reading of the URLs, with a psql that shows what it was given."""
+    script = ROOT / "config" / "docker" / "roles.sh"
+    shown = 'psql() { printf "%s\\n" "$@"; cat; }; export -f psql; bash "$0"'
+    urls = {
+        "DATABASE_OWNER_URL": "postgres://boss:k1@postgres:5432/hp?sslmode=disable",
+        "DATABASE_URL": "postgres://app:k2@postgres/hp",
+    }
+    done = run("bash", "-c", shown, str(script), env=urls)
+    assert done.returncode == 0, done.stderr
+    assert {"owner=boss", "owner_password=k1", "app=app", "app_password=k2", "database=hp"} <= set(
+        done.stdout.splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "alone"),
+    [
+        ("audit verify", False),
+        ("audit verify --since 3 --json", False),
+        ("audit verify --anchors seals.jsonl", False),
+        ("audit verify audit.jsonl", True),
+        ("audit verify --anchors seals.jsonl audit.jsonl", True),
+        ("audit export", False),
+        ("--help", True),
+    ],
+)
+def test_a_command_reaches_the_database_unless_it_needs_none(command: str, alone: bool) -> None:
+    """`audit verify` without a file is about the database, and was sent nowhere."""
+    assert needs_nothing(command.split()) == alone
+
+
+def test_every_test_that_the_security_page_names_is_there() -> None:
+    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text())
+    assert len(named) > 50
+    for path, test in named:
+        text = (ROOT / "tests" / path).read_text()
+        assert not test or f"def {test}(" in text, (path, test)

@@ -1,0 +1,159 @@
+"""Every prepared statement reads its tables by an index, also when it is planned once for whatever it is given.
+
+PostgreSQL plans a statement that is repeated anew five times, and then keeps one plan for all parameters. The look for
+new events was planned as a scan of the whole table then, by every web process, for ever.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from approvals.gates import reading
+from approvals.live import page_frame
+from checkpoints.access.permissions import Person
+from checkpoints.access.token_scope import EVERYTHING
+from checkpoints.store import save_statements
+from tests.harness.postgresql_clusters import migrated_copy, serving
+from tests.harness.session import DATABASE, Session
+
+# How many rows each table has that grows with what is done; in proportion to each other as in a real deployment.
+ROWS = {
+    "checkpoints_event": 60_000, "checkpoints_eventtext": 10_000, "checkpoints_checkpoint": 40_000,
+    "checkpoints_chunk": 10_000, "checkpoints_run": 10_000, "checkpoints_hold": 10_000, "checkpoints_seal": 10_000,
+    "checkpoints_gap": 10_000, "approvals_gate": 10_000, "approvals_proposal": 10_000, "approvals_decision": 10_000,
+    "approvals_outcome": 10_000, "approvals_grant": 10_000, "approvals_looking": 10_000, "agents_effect": 20_000,
+    "agents_token": 10_000, "agents_client": 10_000, "agents_spoken": 10_000, "agents_answer": 10_000,
+}  # fmt: skip
+# A value for row n, by the column's name where that says how many alike there are, else by its type.
+BY_NAME = {
+    "status": "(ARRAY['completed', 'completed', 'completed', 'cancelled', 'waiting'])[1 + n % 5]",
+    "kind": "CASE n % 10 WHEN 0 THEN 'gate.opened' WHEN 1 THEN 'run.started' ELSE 'checkpoint.saved' END",
+    "run_id": "n / 4", "seq": "n % 4", "lineage": "n / 4", "team_id": "n % 20", "policy_id": "n % 40",
+    "plan_id": "n % 10", "user_id": "n % 200", "subject": "'gate:' || n", "attempts": "n % 3",
+    "previous": "decode(md5(n::text), 'hex')",
+}  # fmt: skip
+BY_TYPE = {
+    "bigint": "n", "integer": "n", "smallint": "n % 100", "boolean": "n % 2 = 0", "uuid": "md5(n::text)::uuid",
+    "bytea": "decode(md5(n::text), 'hex')", "character varying": "'x' || n", "text": "'x' || n", "jsonb": "'{}'",
+    "timestamp with time zone": "now() - n * interval '1 second'", "double precision": "n", "numeric": "n",
+    "interval": "interval '1 hour'", "inet": "'127.0.0.1'",
+}  # fmt: skip
+COLUMNS = """
+SELECT attname, format_type(atttypid, NULL), format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+    AND (attnotnull OR attname = ANY(%s)) AND attname != 'xid'
+"""
+UNBOUND = """
+SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
+WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
+"""
+HOLE = re.compile(r"\{[0-9a-z]+\}")
+BEGINNINGS = ("checkpoints.models.run_status.STEP", "checkpoints.models.run_status.STOP")
+WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
+
+
+def modules() -> Iterator[ModuleType]:
+    for name in ("agents", "approvals", "checkpoints"):
+        app = importlib.import_module(name)
+        for found in pkgutil.walk_packages(app.__path__, f"{name}."):
+            if not {"migrations", "examples", "management"} & set(found.name.split(".")):
+                yield importlib.import_module(found.name)
+
+
+def prepared() -> dict[str, str]:
+    """The statements with numbered parameters, by where they stand."""
+    found: dict[str, str] = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            texts = list(value) if isinstance(value, Mapping) else [value]
+            for number, text in enumerate(texts):
+                if isinstance(text, str) and "$1" in text and WHOLE.match(text) and not HOLE.search(text):
+                    found[f"{module.__name__}.{name}" + (f"[{number}]" if number else "")] = text
+    for beginning in BEGINNINGS:
+        del found[beginning]
+    for stops, chunks, notes in product((False, True), repeat=3):
+        found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
+    reader = Person(1, True, False, EVERYTHING)
+    found["frames"], found["gates"] = page_frame._statement(reader).sql, reading._beside(reader).sql
+    return found
+
+
+@pytest.fixture(scope="module")
+def large(servers: Session) -> Iterator[psycopg.Connection[Any]]:
+    """A database with many rows, which break every rule but the types."""
+    with tempfile.TemporaryDirectory(prefix="hpq-", dir="/tmp", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        folder.chmod(0o711)  # the server's account passes through
+        with (
+            serving(migrated_copy(servers, folder / "data"), folder / "s") as server,
+            psycopg.connect(server.url(DATABASE), autocommit=True) as connection,
+        ):
+            for (statement,) in connection.execute(UNBOUND).fetchall():
+                connection.execute(statement)
+            for table, rows in ROWS.items():
+                fill(connection, table, rows)
+            connection.execute("VACUUM ANALYZE")
+            connection.execute("SET random_page_cost = 1.1")
+            yield connection
+
+
+def fill(connection: psycopg.Connection[Any], table: str, rows: int) -> None:
+    columns = connection.execute(COLUMNS, [table, list(BY_NAME)]).fetchall()
+    values = [f"CAST({valued(name, kind)} AS {narrowed})" for name, kind, narrowed in columns]
+    names = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in columns)
+    said = sql.SQL(
+        "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM generate_series(1, {}) AS n ON CONFLICT DO NOTHING"
+    )
+    connection.execute(said.format(sql.Identifier(table), names, sql.SQL(", ".join(values)), sql.Literal(rows)))
+
+
+def valued(name: str, kind: str) -> str:
+    if name in BY_NAME and kind != "smallint":
+        return BY_NAME[name]
+    return "'{}'" if kind.endswith("[]") else BY_TYPE[kind]
+
+
+def scanned(plan: dict[str, Any]) -> Iterator[str]:
+    """The large tables that a plan reads from their beginning to their end."""
+    if plan["Node Type"] == "Seq Scan" and plan["Relation Name"] in ROWS:
+        yield plan["Relation Name"]
+    for part in plan.get("Plans", ()):
+        yield from scanned(part)
+
+
+def plan_of(connection: psycopg.Connection[Any], statement: str) -> dict[str, Any]:
+    with psycopg.RawCursor(connection) as cursor:
+        cursor.execute(b"EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + statement.encode())
+        [[found]] = cursor.fetchall()
+    plan: dict[str, Any] = (found if isinstance(found, list) else json.loads(found))[0]["Plan"]
+    return plan
+
+
+@pytest.mark.parametrize("where", sorted(prepared()))
+def test_a_repeated_statement_scans_no_table(large: psycopg.Connection[Any], where: str) -> None:
+    plan = plan_of(large, prepared()[where])
+    assert not list(scanned(plan)), json.dumps(plan, indent=1)
+
+
+def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
+    statement = "SELECT EXISTS (SELECT FROM checkpoints_event WHERE (xid, id) > ($1, $2))"
+    assert list(scanned(plan_of(large, statement))) == ["checkpoints_event"]
+
+
+def test_the_statements_are_found() -> None:
+    assert {"checkpoints.events.cursor._AFTER", "checkpoints.models.run_status.CLAIM", "agents.tokens._FIND"} <= set(
+        prepared()
+    )

@@ -1,0 +1,248 @@
+"""`make run` on the real thing: what it starts, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from config.local.reviving import SETTLED, Revival
+from tests.config.started_stack import COMMAND, Stack, environment
+from tests.harness.services import free_port, run
+from tests.harness.session import DATABASE, ROOT, Session
+from tests.harness.waiting import PATIENCE, until
+
+Start = Callable[..., Stack]
+MAILS = ROOT / "agents" / "examples" / "refunds" / "mails"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return start(home=None, seeded=False, **environment) -> Stack that is up; all are gone at the end."""
+    stacks: list[Stack] = []
+
+    def starting(**options: object) -> Stack:
+        stacks.append(Stack(tmp_path / f"stack-{len(stacks)}", **options))  # type: ignore[arg-type]
+        stacks[-1].wait()
+        return stacks[-1]
+
+    yield starting
+    for stack in stacks:
+        if stack.service.alive:
+            stack.interrupt()
+        stack.service.kill()
+
+
+def refused(home: Path, *, command: str = "run", port: int = 0, **more: str) -> str:
+    """Return the sentence with which the stack refuses to start."""
+    variables = environment(home, port or free_port(), **more)
+    done = run(sys.executable, "-m", "config.local", command, env=variables)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip()
+
+
+def inbox_of(stack: Stack, username: str) -> str:
+    """Sign in as a person would, with the password that was printed; return the page that follows."""
+    password = re.search(r"the password of each is (\S+)", stack.service.log)
+    assert password is not None
+    with httpx.Client(base_url=stack.base, follow_redirects=True, timeout=PATIENCE) as client:
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/accounts/login/").text)
+        assert token is not None
+        form = {"csrfmiddlewaretoken": token[1], "login": username, "password": password[1]}
+        answer = client.post("/accounts/login/", data=form, headers={"Referer": stack.base})
+    assert answer.status_code == 200
+    assert answer.url.path == "/", answer.text
+    return answer.text
+
+
+def test_a_stack_seeds_an_inbox_revives_its_parts_and_recovers_and_leaves_nothing_behind(
+    start: Start, tmp_path: Path
+) -> None:
+    """One stack's life, from its first start to its reset: each start takes a minute of a processor."""
+    # The home's path is too long for a unix socket's, which must not matter.
+    stack = start(home=tmp_path / ("long" * 20) / ("path" * 20), seeded=True)
+    seeds_an_inbox_and_gets_ready(stack)
+    is_the_only_one_on_its_home(stack)
+    starts_a_part_that_dies_again_and_leaves_the_others(stack)
+    takes_everything_with_it_when_the_supervisor_is_killed(stack)
+    again = start(home=stack.home)
+    assert again.get("/healthz").status_code == 200
+    ends_by_ctrl_c_and_leaves_nothing_behind(again)
+    is_wiped_by_a_reset(again)
+
+
+def seeds_an_inbox_and_gets_ready(stack: Stack) -> None:
+    assert stack.get("/healthz").json() == {"status": "ok"}
+    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
+    assert len(set(re.findall(r'href="(/gates/\d+/)', inbox_of(stack, "ann")))) >= 10
+    names = {line.split("|")[0].strip() for line in stack.service.log.splitlines()}
+    assert {"holdpoint", "web", "worker", "sweeper", "sandbox"} <= names
+
+
+def run_one_mail(stack: Stack) -> subprocess.CompletedProcess[str]:
+    """Start a run from another terminal."""
+    mail = str(MAILS / "12-one-sheet-creased.eml")
+    command = ("manage.py", "run_agent", "refunds", "--input", mail, "--wait")
+    return run(sys.executable, *command, env=environment(stack.home, stack.port, PORT=""))
+
+
+def is_the_only_one_on_its_home(stack: Stack) -> None:
+    asked = run_one_mail(stack)
+    assert re.search(rf"asks: http://localhost:{stack.port}/gates/\d+/", asked.stdout), asked.stdout + asked.stderr
+    assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
+    assert "already running" in refused(stack.home, command="reset")
+    assert stack.get("/healthz").status_code == 200
+
+
+def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
+    """Everything else was stopped with it."""
+    web = stack.child("-m config.web")
+    stack.service.says(r"worker +\| .* ready")
+    words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
+    for name, command in (words | {"worker": "manage.py worker", "sweeper": "manage.py sweeper"}).items():
+        stack.child(command).kill()
+        stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
+        until(partial(stack.children, command), what=f"another {name}")
+    until(lambda: len(re.findall(r"worker +\| .* ready", stack.service.log)) == 2, what="another worker is ready")
+    until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
+    assert web.is_running()
+
+
+def takes_everything_with_it_when_the_supervisor_is_killed(stack: Stack) -> None:
+    stack.child("/postgres -D").kill()
+    stack.service.process.kill()
+    stack.service.process.wait()
+    until(lambda: not stack.processes(), what="the rest of the stack to die")
+    # What a machine that was switched off leaves: a lock that names a process which now is another.
+    lock = stack.home / "postgres" / "postmaster.pid"
+    lines = lock.read_text().splitlines()
+    lock.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+
+
+def ends_by_ctrl_c_and_leaves_nothing_behind(stack: Stack) -> None:
+    assert stack.interrupt() == 0
+    assert stack.processes() == []
+    assert stack.sockets() == []
+    assert run_one_mail(stack).stderr == (
+        f"No stack runs on {stack.home} (HOLDPOINT_HOME), and DATABASE_URL names no database. Start one with "
+        "`make run`, or set HOLDPOINT_HOME to the folder of the one that runs.\n"
+    )
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", stack.port))
+
+
+def is_wiped_by_a_reset(stack: Stack) -> None:
+    wiped = run(sys.executable, "-m", "config.local", "reset", env=environment(stack.home, stack.port))
+    assert wiped.returncode == 0, wiped.stderr
+    assert not stack.home.exists()
+
+
+def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minute() -> None:
+    revival, now, pauses = Revival(), 1000.0, []
+    for _ in range(7):
+        pauses.append(revival.ended(now))
+        now += pauses[-1]
+        revival.started(now)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert revival.ended(now + SETTLED) == 1
+
+
+def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path) -> None:
+    """The reason stood in the process's own log alone, above what the other processes said since."""
+    home = tmp_path / "home"
+    (home / "sandbox").mkdir(parents=True)
+    (home / "sandbox" / "ledger.jsonl").write_text("no ledger\n")
+    stack = Stack(tmp_path / "one", home=home)
+    assert stack.service.process.wait(60) == 1
+    end = stack.service.log.partition("The sandbox process ended with exit code 1; everything else is stopped.")
+    assert "It said last:" in end[2], stack.service.log
+    assert "The payment sandbox cannot start on 127.0.0.1" in end[2]
+    assert stack.processes() == []
+
+
+def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(start: Start, servers: Session) -> None:
+    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE outside")
+    url = servers.postgres.url("outside")
+    stack = start(DATABASE_URL=url, REDIS_URL=servers.redis.url)
+    assert not (stack.home / "postgres").exists()
+    with psycopg.connect(url) as connection:
+        owner = connection.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'checkpoints_run'").fetchone()
+        users = connection.execute(
+            "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'postgres'"
+        ).fetchall()
+    assert owner == ("postgres",)
+    assert users == [("outside_app",)]
+    assert stack.interrupt() == 0
+
+
+def test_a_busy_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        sentence = refused(tmp_path / "home", port=port)
+    assert sentence == f"Port {port} is taken: stop what listens there, or set PORT to another one."
+    assert not (tmp_path / "home" / "postgres").exists()
+
+
+def test_an_unreachable_postgresql_is_one_sentence(tmp_path: Path) -> None:
+    sentence = refused(tmp_path, DATABASE_URL=f"postgres://nobody@127.0.0.1:{free_port()}/nothing")
+    assert sentence.startswith("The PostgreSQL that DATABASE_URL names does not let this in: ")
+    assert "\n" not in sentence
+
+
+def test_an_unreachable_redis_is_one_sentence_and_starts_no_postgresql(tmp_path: Path) -> None:
+    sentence = refused(tmp_path, REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+    assert sentence.startswith("The Redis that REDIS_URL names does not answer: ")
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_a_role_that_may_not_make_another_is_told_what_to_set(tmp_path: Path, servers: Session) -> None:
+    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE plain LOGIN")
+    url = servers.postgres.url(DATABASE, "plain")
+    sentence = refused(tmp_path, DATABASE_URL=url)
+    assert "set DATABASE_OWNER_URL to the role that owns the tables" in sentence
+
+
+def test_junk_in_the_settings_is_said_before_anything_starts(tmp_path: Path) -> None:
+    sentence = refused(tmp_path, HOLDPOINT_LEASE="soon", HOLDPOINT_LEESE="10")
+    assert sentence.splitlines() == [
+        "HOLDPOINT_LEASE is 'soon'; write a number from 0.1 to 3600.",
+        "HOLDPOINT_LEESE is no setting; is HOLDPOINT_LEASE meant?",
+    ]
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_a_reset_deletes_no_folder_that_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    assert "is not a folder of Holdpoint's" in refused(tmp_path, command="reset")
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_sigterm_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
+    stack = Stack(tmp_path)
+    until(lambda: (stack.home / "postgres" / "PG_VERSION").exists())
+    stack.service.process.send_signal(signal.SIGTERM)
+    assert stack.service.process.wait(PATIENCE) == 0, stack.service.log
+    assert stack.processes() == []
+    assert stack.sockets() == []
+
+
+def test_the_command_is_what_make_run_calls() -> None:
+    recipe = run("make", "-n", "run", "VENV=/venv").stdout
+    assert f"/venv/bin/python {' '.join(COMMAND[1:])}" in recipe
+    assert (ROOT / "config" / "local" / "__main__.py").exists()

@@ -1,0 +1,131 @@
+"""kill -9, an exception and a lost connection at every named point, first and second hit, over runs with rewinds.
+
+By default each point is crashed in each way, at its first hit or at its second; `make test-long` runs what is left out.
+`SWEEP_SEED=7 pytest -n2 tests/crash_sweep` runs it with other amounts, mails and flows.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from subprocess import PIPE
+from unittest import mock
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import override_settings
+
+from agents.definition import registry
+from agents.ringing import doorbell
+from approvals.policy import pacing
+from checkpoints import crash_points
+from checkpoints.audit import database, sealer, verify_runs
+from tests.agents.examples.refunds.conftest import World, start_sandbox  # noqa: F401 - a fixture
+from tests.factories import ann, make_team
+from tests.harness.session import ROOT
+
+from .covering import covering, pairs
+from .crashed_run import Case
+from .outside_world import Outside
+from .people_flows import FLOWS, Flow
+
+AGENTS = "agents.examples.refunds,tests.crash_sweep.validated_refunds"
+SEED = int(os.environ.get("SWEEP_SEED", "1"))
+ACTIONS = ("kill", "raise", "fail", "cut")  # `raise` passes every handler, `fail` is an exception like any other
+HITS = (1, 2)
+CASES = list(product(crash_points.POINTS, ACTIONS, HITS))
+COVERING = covering(CASES)
+
+
+@pytest.fixture(scope="module")
+def outside(start_sandbox: Callable[..., World], tmp_path_factory: pytest.TempPathFactory) -> Outside:  # noqa: F811
+    return Outside(start_sandbox(), tmp_path_factory.mktemp("home") / "mail")
+
+
+@pytest.fixture(scope="module")
+def user() -> User:
+    return ann(make_team())
+
+
+@pytest.fixture(scope="module")
+def hand(outside: Outside) -> Iterator[subprocess.Popen[str]]:
+    """The warm process; see .hand."""
+    wishes = {
+        "HOLDPOINT_AGENTS": AGENTS,
+        "SANDBOX_URL": outside.world.url,
+        "HOLDPOINT_HOME": str(outside.mails.parent),
+        "HOLDPOINT_LOG_LEVEL": "ERROR",
+    }
+    command = [sys.executable, "-m", "tests.crash_sweep.forked_turns"]
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | wishes, text=True, stdin=PIPE, stdout=PIPE) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(10)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_in_the_hand(outside: Outside) -> Iterator[None]:
+    """This process takes turns too, once the crash has happened."""
+    mail = {"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend", "EMAIL_FILE_PATH": str(outside.mails)}
+    world = {"HOLDPOINT_AGENTS": AGENTS.split(","), "SANDBOX_URL": outside.world.url}
+    registry.forget()
+    doors = mock.patch.object(doorbell, "ring", return_value=False)
+    with override_settings(**mail, **world), doors, pacing.unpaced():
+        yield
+    registry.forget()
+
+
+@pytest.fixture(scope="module")
+def reached(
+    hand: subprocess.Popen[str], outside: Outside, user: User, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Flow, Counter[str]]:
+    """How often each flow, undisturbed, passes each point."""
+    found = {}
+    for flow in FLOWS:
+        case = Case(hand, outside, user, tmp_path_factory.mktemp("hits"))
+        flow(case, random.Random(SEED))
+        found[flow] = case.passed
+    return found
+
+
+def test_each_pair_of_point_action_and_hit_is_tried_by_default() -> None:
+    assert pairs(COVERING) == pairs(CASES)
+    assert len(COVERING) == len(CASES) / 2
+
+
+@pytest.mark.parametrize(
+    ("point", "action", "hit"),
+    [pytest.param(*case, marks=[] if case in COVERING else pytest.mark.long) for case in CASES],
+)
+def test_whatever_crashes_one_refund_stands_for_each_approval(
+    point: str,
+    action: str,
+    hit: int,
+    hand: subprocess.Popen[str],
+    outside: Outside,
+    user: User,
+    reached: dict[Flow, Counter[str]],
+    tmp_path: Path,
+) -> None:
+    flows = [flow for flow in FLOWS if reached[flow][point] >= hit]
+    assert flows, f"no flow reaches {point} {hit} times"
+    rng = random.Random(f"{SEED} {point} {action} {hit}")
+    case = Case(hand, outside, user, tmp_path, f"{point}:{action}:{hit}")
+    flow = rng.choice(flows)
+    flow(case, rng)
+    assert not case.armed, f"{flow.__name__} never reached {point} {hit} times"
+    assert verify_runs.verify_run(case.run) == []
+
+
+@pytest.mark.parametrize("those", ["of each pair", pytest.param("left out", marks=pytest.mark.long)])
+def test_the_audit_verifies_after_all_of_that(those: str) -> None:
+    while sealer.seal_once() is not None:
+        pass
+    assert list(database.verify()) == []

@@ -1,0 +1,22 @@
+"""The tests' own agents, registered in this process and in the workers it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+AGENTS = "tests.factories.sample_agents"
+
+
+@pytest.fixture(autouse=True)
+def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know the sample agents and no others, here and in processes started from here."""
+    from agents.definition import registry  # Django is set up only after this file is read
+
+    settings.HOLDPOINT_AGENTS = [AGENTS]
+    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
+    registry.forget()
+    yield
+    registry.forget()
