@@ -38,6 +38,7 @@ LABEL = re.compile(r"[A-Z][^\W\d_]+")
 NOT_READ = re.compile(
     r"[\s(]*(SELECT|UPDATE|INSERT|DELETE|WITH|CREATE|ALTER|LOCK|SET|FROM|WHERE|AND|OR|ORDER|GROUP|JOIN|LEFT|COPY)\b"
     r"|[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)+)+$|\s*(\{\})?<[a-z]|(attachment|default-src|text/)"
+    r"|(\{\}, )?[a-z_]+ (=|IN) |\w+(, \w+_\w+)+$|\{\}, \{\}, \w+ = "
 )
 REASON = re.compile(r"# not translated: \S")
 
