@@ -16,7 +16,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.token import State
+from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
 from checkpoints.admin.base import ALL, ReadOnlyAdmin, of_run, shown, since
@@ -61,7 +61,7 @@ class Stands(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the states of a token."""
-        return [(str(each.value), str(each.label)) for each in State]
+        return [(str(each.value), str(each.label)) for each in TokenState]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the tokens in the chosen state."""
@@ -100,7 +100,7 @@ class TokenAdmin(ReadOnlyAdmin):
     @admin.display(description=_("State"))
     def stands(self, token: Any) -> str:
         """Say whether the token opens anything."""
-        return str(State(token.state).label)
+        return str(TokenState(token.state).label)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
         """Return the tokens, each with its state."""

@@ -30,7 +30,7 @@ class AgentsConfig(AppConfig):
         effects = Effect.objects.all()
         of_run = effects.order_by("pk").values_list("pk", flat=True)
         covered_rows.register(
-            covered_rows.Cover(
+            covered_rows.CoveredTable(
                 "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
             )
         )

@@ -18,11 +18,11 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.models.token import FOR_AGENTS, Scope, Token, digest_of
+from agents.models.token import FOR_AGENTS, Token, TokenScope, digest_of
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from checkpoints.access.permissions import own_teams, teams_where
-from checkpoints.access.token_scope import Bounds
+from checkpoints.access.token_scope import TokenBounds
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
@@ -98,7 +98,7 @@ def of(sent: str) -> Token | None:
     *columns, unused = found[0]
     token = Token(**dict(zip(_COLUMNS, columns, strict=False)))
     owner: Any = User(**dict(zip(_OWNER, columns[len(_COLUMNS) :], strict=True)))
-    owner.bounds = Bounds(token.team_id, token.agent)
+    owner.bounds = TokenBounds(token.team_id, token.agent)
     token.user = owner
     if unused:
         stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=Now() - SEEN)
@@ -111,7 +111,7 @@ def check(
     policy: str = "",
 ) -> None:  # fmt: skip
     """Check what `issue` is asked for before it makes one. Raises TokenRefused."""
-    known = [str(scope) for scope in Scope]
+    known = [str(scope) for scope in TokenScope]
     strange = sorted(set(scopes) - set(known))
     if strange:
         unknown = _("There are no scopes %(strange)s. A token needs scopes out of %(known)s.")

@@ -78,14 +78,14 @@ def resident() -> float:
 
 def seed(runs: int, url: str) -> tuple[int, str]:
     """Write one run through the store and copy it; the first copy's id, and the agent's name."""
-    from checkpoints.layout.rows import Row
+    from checkpoints.layout.rows import CheckpointRow
     from checkpoints.models import Run
     from checkpoints.postgresql.sql import run_sql
 
     run = template()
-    columns = ", ".join(Row._fields)
+    columns = ", ".join(CheckpointRow._fields)
     rows = [
-        Row._make(row)
+        CheckpointRow._make(row)
         for row in run_sql(f"SELECT {columns} FROM checkpoints_checkpoint WHERE run_id = $1 ORDER BY seq", [run.pk])
     ]
     chunks = run_sql("SELECT digest, codec, payload FROM checkpoints_chunk WHERE lineage = $1", [run.pk])
@@ -135,7 +135,7 @@ def copies(run: Any, count: int) -> None:
 def copy_run(connection: Connection[Any], number: int, rows: list[Any], chunks: list[Any]) -> None:
     """The template's rows as those of run `number`, their chain made anew, with one of them named."""
     from checkpoints.layout import payloads
-    from checkpoints.layout.rows import Row, new_id
+    from checkpoints.layout.rows import CheckpointRow, new_id
 
     made, parent = [], None
     for row in rows:
@@ -147,7 +147,9 @@ def copy_run(connection: Connection[Any], number: int, rows: list[Any], chunks: 
         made.append(parent)
     assert parent is not None
     with connection.cursor() as cursor:
-        with cursor.copy(f"COPY checkpoints_checkpoint ({', '.join(Row._fields)}) FROM STDIN (FORMAT BINARY)") as copy:
+        with cursor.copy(
+            f"COPY checkpoints_checkpoint ({', '.join(CheckpointRow._fields)}) FROM STDIN (FORMAT BINARY)"
+        ) as copy:
             copy.set_types(TYPES)
             for each in made:
                 copy.write_row(each)

@@ -26,8 +26,8 @@ from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
-from config.bodies import Bounded, Told, Under  # noqa: E402
-from config.pages import Pages  # noqa: E402
+from config.bodies import BoundedBodies, PrefixRoute, TooMuchSent  # noqa: E402
+from config.pages import PagesHandler  # noqa: E402
 from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
 from config.wire import LEAVE  # noqa: E402
 
@@ -58,21 +58,21 @@ class FullOrigins(OriginValidator):
         await application(scope, receive, send)
 
 
-def in_a_problem(scope: Scope) -> Told:
+def in_a_problem(scope: Scope) -> TooMuchSent:
     """Tell a program, in a problem document, that the body is too large."""
-    return Told(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
+    return TooMuchSent(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
 
 
-waiting = Waiting(Pages())
+waiting = Waiting(PagesHandler())
 served = StaticFiles(waiting, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 application = ProtocolTypeRouter(
     {
-        "http": Under(
+        "http": PrefixRoute(
             "/api/",
-            Bounded(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
-            outside=Bounded(served, most=FORMS),
+            BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
+            outside=BoundedBodies(served, most=FORMS),
         ),
         # Not channels' AuthMiddleware: the socket itself asks whose session it is, at its start and again and again.
         "websocket": FullOrigins(

@@ -13,22 +13,22 @@ from config.static import Receive, Scope, Send
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Told(NamedTuple):
+class TooMuchSent(NamedTuple):
     """The answer to somebody who sends too much."""
 
     media_type: str
     body: bytes
 
 
-def in_words(scope: Scope) -> Told:
+def in_words(scope: Scope) -> TooMuchSent:
     """Tell a person, whose browser shows it, that the body is too large."""
-    return Told("text/plain; charset=utf-8", b"This request is too large.\n")
+    return TooMuchSent("text/plain; charset=utf-8", b"This request is too large.\n")
 
 
-class Bounded:
+class BoundedBodies:
     """An ASGI application that takes bodies of at most `most` bytes; a longer one is answered with 413."""
 
-    def __init__(self, application: Application, *, most: int, told: Callable[[Scope], Told] = in_words) -> None:
+    def __init__(self, application: Application, *, most: int, told: Callable[[Scope], TooMuchSent] = in_words) -> None:
         self.application, self.most, self.told = application, most, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +54,7 @@ class Bounded:
             await refuse(send, self.told(scope))
 
 
-class Under:
+class PrefixRoute:
     """An ASGI application that hands what lies under `prefix` to one application, and all else to another."""
 
     def __init__(self, prefix: str, inside: Application, *, outside: Application) -> None:
@@ -71,7 +71,7 @@ def announced(scope: Scope) -> int:
     return int(said) if said.isdigit() and len(said) < 20 else 0
 
 
-async def refuse(send: Send, told: Told) -> None:
+async def refuse(send: Send, told: TooMuchSent) -> None:
     """Answer 413 and close: what is still on its way is not read."""
     headers = [
         (b"content-type", told.media_type.encode()),

@@ -22,7 +22,7 @@ YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
 
-class Environment:
+class EnvironmentReader:
     """Reads one mapping of variables."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:

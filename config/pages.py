@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 KEPT = 32  # idle threads
 
 
-class Pages(ASGIHandler):
+class PagesHandler(ASGIHandler):
     """Django's handler, which calls its middleware as under WSGI."""
 
     def __init__(self) -> None:

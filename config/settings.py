@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from config import csp, examples, logging
-from config.environment import Environment
+from config.environment import EnvironmentReader
 from config.schedule import scheduled
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = Environment(os.environ)
+env = EnvironmentReader(os.environ)
 
 # Who and where
 DEBUG = env.boolean("HOLDPOINT_DEBUG", False)

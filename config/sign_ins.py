@@ -29,7 +29,7 @@ SINGLE = 200  # failed sign-ins of a minute that are recorded by account and add
 MANY = "many addresses"
 
 
-class Minute:
+class MinuteCounter:
     """How often each key was counted in the current minute."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Minute:
         return self.counts[what]
 
 
-minute = Minute()
+minute = MinuteCounter()
 
 
 class PasswordTold:

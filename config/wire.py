@@ -28,7 +28,7 @@ class _TooLarge(Exception):
     """Ends the parsing of a head."""
 
 
-class Bounded(HttpToolsProtocol):
+class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with bounds."""
 
     _late: TimerHandle | None = None  # closes the connection

@@ -15,7 +15,7 @@ from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.protocol.paging import NEXT, Paging, next_of
 from agents.api.protocol.problems import problem
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Attempt, Delivery
 from approvals.webhooks import outbox
@@ -23,7 +23,7 @@ from checkpoints import actors
 
 from .webhooks import WebhookId, webhook_or_404
 
-router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))
+router = Router(tags=["webhooks"], auth=needs(TokenScope.HOOKS))
 DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
 
 

@@ -14,7 +14,7 @@ from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import Gone, reader_of, run_or_404
 from agents.remote import lost_programs
 from approvals.live.access import Access, access_as, access_of
@@ -27,7 +27,7 @@ from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
 
-router = Router(tags=["events"], auth=needs(Scope.READ))
+router = Router(tags=["events"], auth=needs(TokenScope.READ))
 SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
 NOW = "now"
 SET_BACK = (

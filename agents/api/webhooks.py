@@ -17,7 +17,7 @@ from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.protocol.paging import NEXT, Paging, next_of
 from agents.api.protocol.problems import Fault, problem
 from agents.api.runs.moves import Order
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
@@ -27,7 +27,7 @@ from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
-router = Router(tags=["webhooks"], auth=needs(Scope.HOOKS))
+router = Router(tags=["webhooks"], auth=needs(TokenScope.HOOKS))
 WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", example=3)]
 
 

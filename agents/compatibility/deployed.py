@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agents.definition import registry
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.remote import plans as outside
 
 
-def of(plan_id: int) -> Registered | None:
+def of(plan_id: int) -> RegisteredAgent | None:
     """Return the agent version of a plan's row; None where it was deployed once and is not here any more."""
     return registry.plans().get(plan_id) or outside.registered(plan_id)

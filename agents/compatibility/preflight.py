@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.agent import Agent
-from agents.definition.registered import Registered
-from agents.definition.upcast import Way, natural
+from agents.definition.registered import RegisteredAgent
+from agents.definition.upcast import UpcastPath, natural
 from agents.errors import ConfigRefused
 from agents.models import Client
 from agents.remote.lost_programs import MISSED
 from agents.runner import version_upgrade
 from approvals.gates import preflight_facts
-from approvals.preflight.facts import Code, Environment, Library, Program, Takeover, Unknown
+from approvals.preflight.facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, Takeover, UnknownCode
 from approvals.presentation.drawing.times import lasting
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan, Run
@@ -35,7 +35,7 @@ def register() -> None:
     preflight_facts.register(code_of)
 
 
-def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> Code | Unknown:
+def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> AgentCode | UnknownCode:
     """Return what this process knows of the code with which the run would go on at one of these steps of the plan."""
     name, version = plan.agent, plan.version
     if plan.external:
@@ -43,14 +43,14 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
     known = registry.agents()
     versions = [each for (agent, _), each in known.items() if agent == name]
     if not versions:
-        return Unknown(_unknown(name))
+        return UnknownCode(_unknown(name))
     mine = known.get((name, version))
     if mine is not None and mine.digest == bytes(plan.digest):
         faults, doubts = _fits(mine.agent, snapshot)
         now = _environment(run, mine.agent)
-        return Code(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
+        return AgentCode(agent=name, version=version, deployed=True, faults=faults, doubts=doubts, environment=now)
     if mine is not None:
-        return Code(agent=name, version=version, changed=True)
+        return AgentCode(agent=name, version=version, changed=True)
     return _gone(run, plan, snapshot, max(versions, key=lambda each: natural(each.spec.version)), steps)
 
 
@@ -63,30 +63,34 @@ def _unknown(name: str) -> str:
     return told % {"agent": name}
 
 
-def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> Code | Unknown:
+def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:
     """Return what is known of an external agent: its state, and whether its program was heard of lately."""
     known = deployed.of(plan.pk)
     if known is None:
-        return Unknown(_("An external program registered %(plan)s, but its plan no longer exists.") % {"plan": plan})
+        return UnknownCode(
+            _("An external program registered %(plan)s, but its plan no longer exists.") % {"plan": plan}
+        )
     faults, doubts = _fits(known.agent, snapshot)
     program = program_of(run)
-    return Code(agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program)
+    return AgentCode(
+        agent=plan.agent, version=plan.version, deployed=True, faults=faults, doubts=doubts, program=program
+    )
 
 
-def program_of(run: Run) -> Program:
+def program_of(run: Run) -> RemoteProgram:
     """Return the external program that works on the run, and when it was last heard of."""
     client = Client.objects.filter(run=run).first()
     if client is None:
-        return Program(missed=True, heard=_("since the run began"))
+        return RemoteProgram(missed=True, heard=_("since the run began"))
     silent = timezone.now() - client.heard_at
-    return Program(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
+    return RemoteProgram(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
 
 
-def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, steps: Iterable[str]) -> Code:
+def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: RegisteredAgent, steps: Iterable[str]) -> AgentCode:
     """Say, where the plan's version is not here, what the newest lacks and whether one takes the run."""
     names = [step.name for step in spec_of(plan).steps]
     way = registry.way_of(plan)
-    return Code(
+    return AgentCode(
         agent=plan.agent,
         version=plan.version,
         newest=newest.spec.version,
@@ -96,7 +100,9 @@ def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: Registered, s
     )
 
 
-def _takeover(run: Run, names: Iterable[str], snapshot: Snapshot | None, way: Way, steps: Iterable[str]) -> Takeover:
+def _takeover(
+    run: Run, names: Iterable[str], snapshot: Snapshot | None, way: UpcastPath, steps: Iterable[str]
+) -> Takeover:
     return Takeover(
         version=way.to.spec.version,
         upcasters=tuple(each.name for each in way.upcasters),
@@ -135,7 +141,7 @@ def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:
     return found
 
 
-def _environment(run: Run, agent: type[Agent]) -> Environment:
+def _environment(run: Run, agent: type[Agent]) -> EnvironmentFacts:
     """Compare the run's environment as recorded with the one that it would have now."""
     was = environment.recorded(run)
     before = was.get("libraries", {})
@@ -145,10 +151,10 @@ def _environment(run: Run, agent: type[Agent]) -> Environment:
     try:
         config = environment.config_for(run, agent)
     except ConfigRefused as error:
-        return Environment(configured=True, fault=str(error), libraries=libraries)
+        return EnvironmentFacts(configured=True, fault=str(error), libraries=libraries)
     if config is None:
-        return Environment(libraries=libraries)
+        return EnvironmentFacts(libraries=libraries)
     now, then = config.model_dump(mode="json", by_alias=False), was.get("config", {})
     changed = [name for name in {**then, **now} if name not in then or name not in now or then[name] != now[name]]
     recorded = "config" in was
-    return Environment(configured=True, recorded=recorded, changed=tuple(changed), libraries=libraries)
+    return EnvironmentFacts(configured=True, recorded=recorded, changed=tuple(changed), libraries=libraries)

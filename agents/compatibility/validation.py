@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from agents.definition import fields
 from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import OBSERVED, takes_observed
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from approvals.cards.card import Card
 from approvals.decisions import validators
-from approvals.decisions.validators import Fault, State
+from approvals.decisions.validators import State, StateFault
 from checkpoints.models import Plan
 
 from . import deployed
@@ -24,7 +24,7 @@ def register() -> None:
     validators.register(check, normalise, redraw)
 
 
-def check(plan: Plan, state: State) -> list[Fault] | None:
+def check(plan: Plan, state: State) -> list[StateFault] | None:
     """List every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
     known = _known(plan.pk)
     if known is None:
@@ -32,7 +32,7 @@ def check(plan: Plan, state: State) -> list[Fault] | None:
     try:
         fields.normalised(known.agent.State, state)
     except ValidationError as error:
-        return [Fault(pointer=each["pointer"], message=each["message"]) for each in fields.errors_of(error)]
+        return [StateFault(pointer=each["pointer"], message=each["message"]) for each in fields.errors_of(error)]
     return []
 
 
@@ -63,5 +63,5 @@ def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> 
     return card if isinstance(card, Card) else None
 
 
-def _known(plan_id: int) -> Registered | None:
+def _known(plan_id: int) -> RegisteredAgent | None:
     return deployed.of(plan_id)

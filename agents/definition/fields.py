@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, core_schema
 
 from agents.errors import FieldError
 from approvals.schema import redact
-from approvals.schema.redact import Veil
+from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Splice
@@ -119,7 +119,7 @@ def whole(state: BaseModel) -> dict[str, Any]:
     return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
 
 
-def veil(state: type[BaseModel]) -> Veil:
+def veil(state: type[BaseModel]) -> Redaction:
     """Return which places of the state are secret; found once for each class."""
     return _derived(state, "veil", lambda: redact.veil(schema_of(state)))
 

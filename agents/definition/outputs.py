@@ -24,7 +24,7 @@ APPENDED, SPLICED, GOTO, PLAN = "+", "~", ">", "@"
 
 
 @dataclass(frozen=True)
-class Output:
+class StepOutput:
     """Writes by field, and the next step: None for the plan's own, empty for done.
 
     `plan` is the id of the plan in whose words it is, where it was kept with one.
@@ -35,7 +35,7 @@ class Output:
     plan: int | None = None
 
 
-def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> Output:
+def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> StepOutput:
     """Check an output. Raises OutputRefused for what the plan does not declare, ValueRefused for a misfitting value."""
     goto = None
     if isinstance(returned, Jump):
@@ -56,20 +56,20 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
     for name in written:
         if name not in spec.writes:
             raise OutputRefused(f"{spec.name} returned {name!r}, which its plan does not say that it writes.")
-    return Output({name: fields.dumped(agent.State, name, value) for name, value in written.items()}, goto)
+    return StepOutput({name: fields.dumped(agent.State, name, value) for name, value in written.items()}, goto)
 
 
-def told(agent: type[Agent], spec: StepSpec, value: Any) -> Output:
+def told(agent: type[Agent], spec: StepSpec, value: Any) -> StepOutput:
     """Return the output that a person gave for a step, as an object of its fields. Raises ValueRefused."""
     if not isinstance(value, Mapping):
         raise ValueRefused("", "the result has to be an object of the step's fields")
     for name in value:
         if name not in spec.writes:
             raise ValueRefused(pointer(name), f"{spec.name} writes {', '.join(spec.writes) or 'nothing'}")
-    return Output({name: fields.dumped(agent.State, name, each) for name, each in value.items()})
+    return StepOutput({name: fields.dumped(agent.State, name, each) for name, each in value.items()})
 
 
-def packed(output: Output) -> dict[str, Any]:
+def packed(output: StepOutput) -> dict[str, Any]:
     """Return the output as one JSON object."""
     data: dict[str, Any] = {}
     for name, value in output.writes.items():
@@ -82,7 +82,7 @@ def packed(output: Output) -> dict[str, Any]:
     return data if output.goto is None else data | {GOTO: output.goto}
 
 
-def unpacked(data: Mapping[str, Any]) -> Output:
+def unpacked(data: Mapping[str, Any]) -> StepOutput:
     """Reverse `packed`."""
     writes: dict[str, Any] = {}
     for name, value in data.items():
@@ -92,4 +92,4 @@ def unpacked(data: Mapping[str, Any]) -> Output:
             writes[name[:-1]] = Splice(*value)
         elif name not in (GOTO, PLAN):
             writes[name] = value
-    return Output(writes, data.get(GOTO), data.get(PLAN))
+    return StepOutput(writes, data.get(GOTO), data.get(PLAN))

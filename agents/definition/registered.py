@@ -12,7 +12,7 @@ from .agent import Agent
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredAgent:
     """One agent version: its class and its plan."""
 
     agent: type[Agent]

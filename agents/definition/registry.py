@@ -22,29 +22,29 @@ from checkpoints.runs import plans as stored_plans
 from . import code_changes, environment, modules, upcast
 from .agent import Agent
 from .plan_builder import plan_of
-from .registered import Registered, queue_of
-from .upcast import Versioned, Way, natural
+from .registered import RegisteredAgent, queue_of
+from .upcast import UpcastPath, VersionedPlan, natural
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredAgents:
     """Every agent version that can be used, by (name, version), and a sentence for each thing that cannot."""
 
-    agents: dict[tuple[str, str], Registered]
+    agents: dict[tuple[str, str], RegisteredAgent]
     faults: tuple[str, ...] = ()
 
 
 _reading = threading.RLock()
-_only: Declared | None = None
-_known: Declared | None = None
+_only: DeclaredAgents | None = None
+_known: DeclaredAgents | None = None
 
 
-def declared() -> Declared:
+def declared() -> DeclaredAgents:
     """Return what the modules declare; or what this process was told to know instead."""
     return _only or _known or _read()
 
 
-def _read() -> Declared:
+def _read() -> DeclaredAgents:
     """Read the modules once, in the first thread that asks; the others wait.
 
     A web process's first requests come at once, and before Python 3.11.8 `ast.parse` may fail where two threads
@@ -56,16 +56,16 @@ def _read() -> Declared:
     return known
 
 
-def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> Declared:
+def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> DeclaredAgents:
     """Return these classes, each by its plan. Of two with one name and version neither is used: they would take each
     other's runs.
     """
-    found: dict[tuple[str, str], Registered] = {}
+    found: dict[tuple[str, str], RegisteredAgent] = {}
     wrong, twice = list(faults), set()
     for agent in dict.fromkeys(classes):
         where = (agent.name, agent.version)
         try:
-            known = Registered(agent, plan_of(agent))
+            known = RegisteredAgent(agent, plan_of(agent))
             environment.check(agent, known.spec)
             upcast.check(agent, known.spec)
         except Exception as error:  # noqa: BLE001 - a State may raise anything while its schema is made
@@ -79,10 +79,10 @@ def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> De
                 "raise one's version."
             )
         found.setdefault(where, known)
-    return Declared({where: known for where, known in found.items() if where not in twice}, tuple(wrong))
+    return DeclaredAgents({where: known for where, known in found.items() if where not in twice}, tuple(wrong))
 
 
-def agents() -> dict[tuple[str, str], Registered]:
+def agents() -> dict[tuple[str, str], RegisteredAgent]:
     """Return every agent version that can be used here, by (name, version)."""
     return declared().agents
 
@@ -103,7 +103,7 @@ def changed() -> list[str]:
     return [code_changes.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
-def named(name: str, version: str = "") -> Registered:
+def named(name: str, version: str = "") -> RegisteredAgent:
     """Return the agent of that name, in its newest version unless one is given. Raises UnknownAgent."""
     versions = [key for key in agents() if key[0] == name and version in ("", key[1])]
     if not versions:
@@ -114,12 +114,12 @@ def named(name: str, version: str = "") -> Registered:
     return agents()[max(versions, key=lambda key: natural(key[1]))]
 
 
-def way_of(plan: Versioned) -> Way | None:
+def way_of(plan: VersionedPlan) -> UpcastPath | None:
     """Say how runs of a plan whose version is not known here go on in one that is; None where they do not."""
     return upcast.way(plan, agents())
 
 
-def queue_for(plan: Versioned) -> str:
+def queue_for(plan: VersionedPlan) -> str:
     """Return the queue on which to ring for a run of this plan: that of the version that takes its runs.
 
     "" for an external agent.
@@ -140,7 +140,7 @@ def queues() -> list[str]:
     return sorted(each.queue for each in agents().values())
 
 
-def register(each: Registered) -> Plan:
+def register(each: RegisteredAgent) -> Plan:
     """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version.
 
     While agents are being written (HOLDPOINT_DEVELOPMENT) the changed code is taken all the same.
@@ -152,14 +152,14 @@ def register(each: Registered) -> Plan:
 
 
 @dataclass
-class Stored:
+class StoredPlans:
     """The plans that this process serves, by their row's id, and the versions that wait for runs of other code."""
 
-    plans: dict[int, Registered] = field(default_factory=dict)
-    waiting: list[Registered] = field(default_factory=list)
+    plans: dict[int, RegisteredAgent] = field(default_factory=dict)
+    waiting: list[RegisteredAgent] = field(default_factory=list)
     looking: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def look(self) -> dict[int, Registered]:
+    def look(self) -> dict[int, RegisteredAgent]:
         """Store the versions that no longer wait: the runs of other code have ended, or were cancelled.
 
         One thread looks at a time, and what another may be reading is not changed in its place: else the one that
@@ -179,11 +179,11 @@ class Stored:
 
 
 @cache
-def _stored() -> Stored:
-    return Stored(waiting=list(agents().values()))
+def _stored() -> StoredPlans:
+    return StoredPlans(waiting=list(agents().values()))
 
 
-def plans() -> dict[int, Registered]:
+def plans() -> dict[int, RegisteredAgent]:
     """Return the plans whose runs this process may claim, by plan id; stored on first use.
 
     A version whose code changed under runs is left out, and looked at again on each call.
@@ -192,7 +192,7 @@ def plans() -> dict[int, Registered]:
     return known.look() if known.waiting else known.plans
 
 
-def stored(known: Registered) -> Registered | None:
+def stored(known: RegisteredAgent) -> RegisteredAgent | None:
     """Return the same version with its plan's row; None where its code changed under runs, so that it takes none."""
     return next((each for each in plans().values() if each.agent is known.agent), None)
 
@@ -204,7 +204,7 @@ def forget() -> None:
     _stored.cache_clear()
 
 
-def know_only(only: Declared | None) -> None:
+def know_only(only: DeclaredAgents | None) -> None:
     """Know these agents and no others: no module is read, and runs of their plans alone are claimed. None: all."""
     global _only
     _only = only
@@ -212,7 +212,7 @@ def know_only(only: Declared | None) -> None:
 
 
 @contextmanager
-def knowing(only: Declared) -> Iterator[None]:
+def knowing(only: DeclaredAgents) -> Iterator[None]:
     """Know these agents and no others, for a while."""
     before = _only
     know_only(only)

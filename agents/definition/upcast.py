@@ -26,10 +26,10 @@ from checkpoints.values.json_pointer import pointer
 from . import fields
 from .agent import Agent
 from .options import MARK, Upcast
-from .registered import Registered
+from .registered import RegisteredAgent
 
 
-class Versioned(Protocol):
+class VersionedPlan(Protocol):
     """A plan or its row."""
 
     @property
@@ -50,11 +50,11 @@ class Upcaster:
 
 
 @dataclass(frozen=True)
-class Way:
+class UpcastPath:
     """How a run of version `since` goes on in `to`: through these upcasters, in this order."""
 
     since: str
-    to: Registered
+    to: RegisteredAgent
     upcasters: tuple[Upcaster, ...]
 
     def step(self, name: str) -> str:
@@ -78,7 +78,7 @@ def missing(plan: PlanSpec, names: Iterable[str], *, called: Callable[[str], str
     return [name for name in names if called(name) not in known]
 
 
-def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
+def way(plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
     """Return how runs of this plan go on; None where its version is known, or no upcasters lead to one that is."""
     if (plan.agent, plan.version) in known:
         return None
@@ -86,12 +86,12 @@ def way(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | N
     return found[max(found, key=natural)] if found else None
 
 
-def way_to(version: str, plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> Way | None:
+def way_to(version: str, plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
     """Say how a state of this plan becomes one of that version, wherever its runs stay; None where there is no way."""
     return _ways(plan, known).get(version)
 
 
-def apply(way: Way, state: Mapping[str, Any]) -> dict[str, Any]:
+def apply(way: UpcastPath, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return an old version's state as one of the new, in normal form; `state` stays as it is. Raises UpcastFailed."""
     values: Any = decode(canonical(dict(state)))
     for upcaster in way.upcasters:
@@ -145,13 +145,13 @@ def _said(method: Any) -> Upcast | None:
     return said if isinstance(said, Upcast) else None
 
 
-def _ways(plan: Versioned, known: Mapping[tuple[str, str], Registered]) -> dict[str, Way]:
+def _ways(plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> dict[str, UpcastPath]:
     """Return the way to every other registered version that upcasters lead to."""
     mine = {version: each for (name, version), each in known.items() if name == plan.agent}
     steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
     chains = _chains(plan.version, list(steps.values()))
     return {
-        version: Way(plan.version, mine[version], tuple(chain))
+        version: UpcastPath(plan.version, mine[version], tuple(chain))
         for version, chain in chains.items()
         if version in mine and chain
     }
@@ -170,7 +170,7 @@ def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:
     return found
 
 
-def _fitted(to: Registered, values: dict[str, Any]) -> dict[str, Any]:
+def _fitted(to: RegisteredAgent, values: dict[str, Any]) -> dict[str, Any]:
     """Return the state as the new version saves it. What its State does not know was forgotten by an upcaster."""
     state = to.agent.State
     errors = [

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from checkpoints.runs.plans import PlanSpec
 
-from .record import Execution
-from .walk import Aim, Turn
+from .record import DrilledExecution
+from .walk import Aim, WorkerTurn
 
 BEFORE, UNSAVED, SAVED = MOMENTS = ("before it", "before its save", "after its save")
 POINTS = {
@@ -23,7 +23,7 @@ POINTS = {
 }
 
 
-class Target(NamedTuple):
+class DrillStep(NamedTuple):
     """One step of the undisturbed run, and what it is: step, effect, or a gate that passed, asks, or was decided."""
 
     step: str
@@ -31,7 +31,7 @@ class Target(NamedTuple):
     aims: tuple[Aim, Aim, Aim]
 
 
-def targets(plan: PlanSpec, turns: Sequence[Turn], executions: Sequence[Execution]) -> list[Target]:
+def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[DrilledExecution]) -> list[DrillStep]:
     """List every execution of the undisturbed run, on whatever branch, in order."""
     found = []
     for turn in turns:
@@ -46,6 +46,6 @@ def targets(plan: PlanSpec, turns: Sequence[Turn], executions: Sequence[Executio
     return found
 
 
-def _target(turn: Turn, step: str, what: str, hit: int) -> Target:
+def _target(turn: WorkerTurn, step: str, what: str, hit: int) -> DrillStep:
     first, second, third = (Aim(turn.before, turn.answered, f"{point}@{step}:kill:{hit}") for point in POINTS[what])
-    return Target(step, what, (first, second, third))
+    return DrillStep(step, what, (first, second, third))

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 from agents.ringing import doorbell
 from approvals.errors import DecisionRefused
@@ -30,14 +30,14 @@ EXPECTED = (AgentError, DecisionRefused, PlanChanged, ValueRefused)
 
 
 @dataclass(frozen=True)
-class Ended(Generic[Result]):
+class ProcessEnd(Generic[Result]):
     """The end of a process: its exit status (minus the signal's number) and what its work returned."""
 
     code: int
     result: Result | None
 
 
-def done_in_child(known: Registered, work: Callable[[], Result], *, witness: Witness | None = None) -> Result:
+def done_in_child(known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None = None) -> Result:
     """Return what `work` returned in a process of its own. Raises AgentError where it failed or its process died."""
     ended = run_in_child(known, work, witness=witness)
     if ended.result is None:
@@ -45,7 +45,9 @@ def done_in_child(known: Registered, work: Callable[[], Result], *, witness: Wit
     return ended.result
 
 
-def run_in_child(known: Registered, work: Callable[[], Result], *, witness: Witness | None = None) -> Ended[Result]:
+def run_in_child(
+    known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None = None
+) -> ProcessEnd[Result]:
     """Do `work` in a process of its own. Raises AgentError with what it said where it failed."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -60,7 +62,7 @@ def run_in_child(known: Registered, work: Callable[[], Result], *, witness: Witn
     error, result = pickle.loads(data) if data else ("", None)  # noqa: S301 - this process's own words
     if error:
         raise AgentError(error)
-    return Ended(code, result)
+    return ProcessEnd(code, result)
 
 
 def _answer(writer: int, work: Callable[[], Any]) -> int:
@@ -75,7 +77,7 @@ def _answer(writer: int, work: Callable[[], Any]) -> int:
     return 1 if said[0] else 0
 
 
-def _become_a_worker(known: Registered, witness: Witness | None) -> None:
+def _become_a_worker(known: RegisteredAgent, witness: Witness | None) -> None:
     """Run one step a turn, so that each is a worker's first; ring no bells, since nobody else may take these runs."""
     logging.disable(logging.CRITICAL)
     settings.HOLDPOINT_TIME_SLICE = 0.0

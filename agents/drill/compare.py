@@ -14,7 +14,7 @@ from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import patch
 from checkpoints.values.json_pointer import covers
 
-from .record import Execution, Performed, Record
+from .record import DrilledEffect, DrilledExecution, DrillRecord
 
 WIDEST = 40  # characters of a value that is shown
 
@@ -26,12 +26,12 @@ class Difference(NamedTuple):
     words: str
 
 
-def natural(first: Record, second: Record) -> list[str]:
+def natural(first: DrillRecord, second: DrillRecord) -> list[str]:
     """List the places at which two undisturbed runs' states differ."""
     return [row["pointer"] for row in patch.changes(first.state, second.state)]
 
 
-def unsteady(plan: PlanSpec, first: Record, second: Record) -> list[Difference]:
+def unsteady(plan: PlanSpec, first: DrillRecord, second: DrillRecord) -> list[Difference]:
     """List plain steps that gave another output on the same input, though nobody disturbed them; and another path."""
     if _way(first) != _way(second):
         return [Difference(_parting(first, second), "two undisturbed runs took different ways")]
@@ -45,7 +45,9 @@ def unsteady(plan: PlanSpec, first: Record, second: Record) -> list[Difference]:
     return list(found.values())
 
 
-def differences(undisturbed: Record, disturbed: Record, plan: PlanSpec, *, allowed: Sequence[str]) -> list[Difference]:
+def differences(
+    undisturbed: DrillRecord, disturbed: DrillRecord, plan: PlanSpec, *, allowed: Sequence[str]
+) -> list[Difference]:
     """List what a killed run's end has other than the undisturbed one's; `allowed` are the natural places."""
     found = [Difference("", f"does not verify: {problem}") for problem in disturbed.problems]
     if disturbed.status != undisturbed.status:
@@ -70,7 +72,9 @@ def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
     return [Difference(step, words)] if changed else []
 
 
-def _ledger(undisturbed: Record, disturbed: Record, plan: PlanSpec, allowed: Sequence[str]) -> list[Difference]:
+def _ledger(
+    undisturbed: DrillRecord, disturbed: DrillRecord, plan: PlanSpec, allowed: Sequence[str]
+) -> list[Difference]:
     """List effects that were done more often, less often or with another end."""
     unlike = {place.split("/")[1] for place in allowed if place}
     before, after = (_counted(each.effects, plan, unlike) for each in (undisturbed, disturbed))
@@ -82,12 +86,12 @@ def _ledger(undisturbed: Record, disturbed: Record, plan: PlanSpec, allowed: Seq
     return found
 
 
-def _counted(rows: Sequence[Performed], plan: PlanSpec, unlike: set[str]) -> Counter[tuple[str, str, str]]:
+def _counted(rows: Sequence[DrilledEffect], plan: PlanSpec, unlike: set[str]) -> Counter[tuple[str, str, str]]:
     """Count each (step, input, status); an input that differs by nature counts as the same."""
     return Counter((row.step, "" if unlike & set(plan.step(row.step).reads) else row.input, row.status) for row in rows)
 
 
-def _culprit(undisturbed: Record, disturbed: Record, rows: Sequence[dict[str, Any]]) -> str:
+def _culprit(undisturbed: DrillRecord, disturbed: DrillRecord, rows: Sequence[dict[str, Any]]) -> str:
     """Return the first step that wrote something else on the same input; "" where there is none."""
     fields = {row["pointer"].split("/")[1] for row in rows if row["pointer"]}
     for one, other in _aligned(undisturbed, disturbed):
@@ -96,7 +100,7 @@ def _culprit(undisturbed: Record, disturbed: Record, rows: Sequence[dict[str, An
     return ""
 
 
-def _aligned(first: Record, second: Record) -> list[tuple[Execution, Execution]]:
+def _aligned(first: DrillRecord, second: DrillRecord) -> list[tuple[DrilledExecution, DrilledExecution]]:
     """Pair the executions of both paths, as long as they are of the same steps."""
     pairs = []
     for one, other in zip(first.path, second.path, strict=False):
@@ -106,7 +110,7 @@ def _aligned(first: Record, second: Record) -> list[tuple[Execution, Execution]]
     return pairs
 
 
-def _rows(one: Execution, other: Execution) -> list[dict[str, Any]]:
+def _rows(one: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]]:
     """List what the same step wrote otherwise on the same input, over equal values before; none where those differ."""
     if one.input != other.input:
         return []
@@ -118,11 +122,11 @@ def _rows(one: Execution, other: Execution) -> list[dict[str, Any]]:
     )
 
 
-def _way(record: Record) -> list[str]:
+def _way(record: DrillRecord) -> list[str]:
     return [each.step for each in record.path]
 
 
-def _parting(first: Record, second: Record) -> str:
+def _parting(first: DrillRecord, second: DrillRecord) -> str:
     """Return the step after which two ways part."""
     together = _aligned(first, second)
     return together[-1][0].step if together else ""

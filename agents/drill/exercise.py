@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 
 from . import aims, compare, record, walk
-from .aims import MOMENTS, UNSAVED, Target
+from .aims import MOMENTS, UNSAVED, DrillStep
 from .answers import Answers
 from .children import done_in_child, run_in_child
 from .compare import Difference
-from .record import Record
+from .record import DrillRecord
 from .tidying import Fates, tidy
 from .walk import Aim, Walked
 from .witness import Seen, Witness
@@ -30,7 +30,7 @@ SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"
 class Kill:
     """The result of one kill."""
 
-    target: Target
+    target: DrillStep
     moment: str
     run: int
     word: str  # one of the four above
@@ -41,17 +41,17 @@ class Kill:
 class Undisturbed:
     """The undisturbed end: whom to kill, at which places two such runs differ, and what should not differ there."""
 
-    record: Record
-    targets: list[Target]
+    record: DrillRecord
+    targets: list[DrillStep]
     natural: list[str]
     unsteady: list[Difference]
 
 
-class Ending(NamedTuple):
+class DrillEnding(NamedTuple):
     """The report of a process that took a run to its end: the way, the end, and what became of it afterwards."""
 
     walked: Walked
-    record: Record
+    record: DrillRecord
     fates: Fates
     problem: str
 
@@ -60,7 +60,7 @@ class Ending(NamedTuple):
 class Exercise:
     """`scratch` is a folder for what witnesses write."""
 
-    drilled: Registered
+    drilled: RegisteredAgent
     input: dict[str, Any]
     team: int
     answers: Answers
@@ -89,10 +89,10 @@ class Exercise:
             for moment, aim in zip(MOMENTS, target.aims, strict=True):
                 yield self._killed(undisturbed, target, moment, aim)
 
-    def _undisturbed(self) -> tuple[Record, list[walk.Turn]]:
+    def _undisturbed(self) -> tuple[DrillRecord, list[walk.WorkerTurn]]:
         key = self._next_key()
 
-        def work() -> Ending:
+        def work() -> DrillEnding:
             run = self._begin("undisturbed", key)
             return self._ending(run, walk.walk(run, self.answers))
 
@@ -102,7 +102,7 @@ class Exercise:
             raise AgentError(f"Undisturbed, the run {end.record.run} does not come to its end: {why}")
         return end.record, end.walked.turns
 
-    def _killed(self, undisturbed: Undisturbed, target: Target, moment: str, aim: Aim) -> Kill:
+    def _killed(self, undisturbed: Undisturbed, target: DrillStep, moment: str, aim: Aim) -> Kill:
         key = self._next_key()
         dying, recovering = (Witness(self.drilled, self.scratch / f"{key}-{number}") for number in (1, 2))
 
@@ -110,7 +110,7 @@ class Exercise:
             run = self._begin(f"{target.step}, killed {moment}", key)
             return walk.walk(run, self.answers, aim=aim)
 
-        def recovered() -> Ending:
+        def recovered() -> DrillEnding:
             run = walk.begun(key)
             return self._ending(run, walk.walk(run, self.answers, seen=dying.seen()))
 
@@ -129,7 +129,7 @@ class Exercise:
         return Kill(target, moment, end.record.run, word, tuple(differences))
 
     @staticmethod
-    def _sent_again(step: str, before: Seen, after: Seen, found: Record) -> list[Difference]:
+    def _sent_again(step: str, before: Seen, after: Seen, found: DrillRecord) -> list[Difference]:
         again = any(row.step == step and row.attempts > 1 for row in found.effects)
         if not (again and before.get(step) and after.get(step)):
             return []
@@ -142,13 +142,13 @@ class Exercise:
     def _begin(self, label: str, key: str) -> int:
         return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)
 
-    def _ending(self, run: int, walked: Walked) -> Ending:
+    def _ending(self, run: int, walked: Walked) -> DrillEnding:
         """Read how the run ended, and undo what it did."""
         found = record.of(run, self.drilled)
         fates, problem = tidy(run, self.answers)
-        return Ending(walked, found, fates, problem)
+        return DrillEnding(walked, found, fates, problem)
 
-    def _recorded(self, end: Ending) -> Ending:
+    def _recorded(self, end: DrillEnding) -> DrillEnding:
         self.fates += end.fates
         self.left += [end.problem] if end.problem else []
         return end

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.models import Effect
 from approvals.models import Gate
 from checkpoints import store
@@ -20,7 +20,7 @@ Digests = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Execution:
+class DrilledExecution:
     """One checkpoint that an execution left. `before` and `after`: digests of the fields that it may write."""
 
     seq: int
@@ -34,7 +34,7 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class Performed:
+class DrilledEffect:
     """One effect row."""
 
     step: str
@@ -45,41 +45,42 @@ class Performed:
 
 
 @dataclass(frozen=True)
-class Record:
+class DrillRecord:
     """A run's end."""
 
     run: int
     status: str
     reason: str
     state: dict[str, Any]
-    executions: tuple[Execution, ...]  # on all branches
-    effects: tuple[Performed, ...]
+    executions: tuple[DrilledExecution, ...]  # on all branches
+    effects: tuple[DrilledEffect, ...]
     problems: tuple[str, ...]  # what `verify` found
 
     @property
-    def path(self) -> list[Execution]:
+    def path(self) -> list[DrilledExecution]:
         """Return the executions from the first to the head."""
         return [each for each in self.executions if each.standing]
 
 
-def of(run_id: int, known: Registered) -> Record:
+def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
     """Read a run's end from the database."""
     run = Run.objects.get(pk=run_id)
     rows = Effect.objects.filter(run=run).order_by("pk")
-    return Record(
+    return DrillRecord(
         run=run.pk,
         status=run.status,
         reason=run.reason,
         state=store.load(run).state,
         executions=tuple(_executions(run, known)),
         effects=tuple(
-            Performed(row.step, bytes(row.input_digest).hex(), row.occurrence, row.status, row.attempts) for row in rows
+            DrilledEffect(row.step, bytes(row.input_digest).hex(), row.occurrence, row.status, row.attempts)
+            for row in rows
         ),
         problems=tuple(str(problem) for problem in verify_runs.verify_run(run)),
     )
 
 
-def _executions(run: Run, known: Registered) -> Iterator[Execution]:
+def _executions(run: Run, known: RegisteredAgent) -> Iterator[DrilledExecution]:
     gates = set(Gate.objects.filter(run=run, kind=Gate.Kind.REVIEW).values_list("checkpoint", flat=True))
     path = {each.id for each in executions.path(cast(UUID, run.head))}
     there = Checkpoint.objects.filter(run=run).values("pk")
@@ -88,7 +89,7 @@ def _executions(run: Run, known: Registered) -> Iterator[Execution]:
         before, after = store.load_checkpoint(cast(UUID, row.parent)), store.load_checkpoint(row.id)
         writes = known.spec.step(row.step).writes
         changed = [name for name in after.state if before.fields.get(name) != after.fields.get(name)]
-        yield Execution(
+        yield DrilledExecution(
             seq=row.seq,
             step=row.step,
             input=bytes(row.input_digest or b"").hex(),

@@ -8,7 +8,7 @@ from typing import cast
 from agents.definition import fields, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.plan_builder import plan_of
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.effects.http import trusted
 
 MARK = "-drill"
@@ -16,15 +16,15 @@ LATE = ("agents.moves.rewind", "agents.runner.engine", "httpcore", "psycopg_pool
 LONGEST = 40  # characters of a version
 
 
-def of(known: Registered) -> Registered:
+def of(known: RegisteredAgent) -> RegisteredAgent:
     """Return the agent as the drill runs it. Raises AgentError."""
     version = known.spec.version[: LONGEST - len(MARK)] + MARK
     body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
     agent = cast(type[Agent], AgentType(known.agent.__name__, (known.agent,), body))
-    return Registered(agent, plan_of(agent))
+    return RegisteredAgent(agent, plan_of(agent))
 
 
-def warm(known: Registered) -> None:
+def warm(known: RegisteredAgent) -> None:
     """Build and import in this process what its children would each build and import anew."""
     for name in LATE:
         import_module(name)
@@ -34,6 +34,6 @@ def warm(known: Registered) -> None:
         fields.item_adapter(known.agent.State, name)
 
 
-def know_only(drilled: Registered) -> None:
+def know_only(drilled: RegisteredAgent) -> None:
     """Forget every other agent: this process claims runs of this plan alone."""
-    registry.know_only(registry.Declared({(drilled.spec.agent, drilled.spec.version): drilled}))
+    registry.know_only(registry.DeclaredAgents({(drilled.spec.agent, drilled.spec.version): drilled}))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.runner import engine
 from agents.runs.start import checked, start_run
 from agents.text import one_line
@@ -27,7 +27,7 @@ MOST_TURNS = 2_000
 MOST_STANDSTILLS = 25  # turns in which nothing moved: a step that fails over and over
 
 
-class Turn(NamedTuple):
+class WorkerTurn(NamedTuple):
     """One worker's turn: the run's number before and after, whether it began with a gate's outcome and ended at one."""
 
     before: int
@@ -48,12 +48,12 @@ class Aim(NamedTuple):
 class Walked:
     """The observations made on the way."""
 
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[WorkerTurn] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # recovery gates
     stuck: str = ""
 
 
-def begin(drilled: Registered, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
+def begin(drilled: RegisteredAgent, input: dict[str, Any], *, team: int, label: str, key: str, config: Config) -> int:
     """Start a run of the drill's own and return its id. Raises AgentError."""
     title = one_line(f"Drill: {drilled.agent.title(checked(drilled.agent.State, input))} ({label})", 200)
     run = start_run(
@@ -96,7 +96,7 @@ def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | 
     return walked
 
 
-def _turn(run: Run, answered: bool, aim: Aim | None) -> Turn:
+def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
     """Let a worker have the run: whoever had it is dead, and no backoff is waited for."""
     mine = Run.objects.filter(pk=run.pk)
     mine.filter(status=Run.Status.RUNNING).update(lease_until=Now())
@@ -106,7 +106,7 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> Turn:
     with pacing.unpaced():
         engine.advance(run.pk)
     after, status = Run.objects.values_list("seq", "status").get(pk=run.pk)
-    return Turn(run.seq, after, answered, status == Run.Status.WAITING)
+    return WorkerTurn(run.seq, after, answered, status == Run.Status.WAITING)
 
 
 def _told(seen: Seen | None, step: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.definition import outputs
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from checkpoints.values.canonical_json import canonical
 
 Seen = dict[str, list[Any]]
@@ -16,7 +16,7 @@ Seen = dict[str, list[Any]]
 class Witness:
     """Writes each effect's output to a file as it returns; a kill -9 loses nothing of what was written."""
 
-    def __init__(self, known: Registered, path: Path) -> None:
+    def __init__(self, known: RegisteredAgent, path: Path) -> None:
         self.known, self.path = known, path
 
     def __call__(self, point: str, step: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from agents.gates import opening, preconditions
 from agents.models import Effect
 from agents.session.allowing_gate import acting, changed_by_hand, last_outcome
 from agents.session.path import EXECUTED
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.binding import Approved
@@ -23,21 +23,21 @@ from checkpoints.runs.plans import StepSpec
 
 
 @dataclass(frozen=True)
-class Permit:
+class EffectPermit:
     """The grant that the effect's intent consumes; none for an effect that needs no permission."""
 
     grant: Grant | None
     action: str = ""  # the id of the action that is performed, where the effect performs several
 
 
-def permit(slice: Slice, spec: StepSpec) -> Permit:
+def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
     """Return the right to perform `spec` on the state at the head.
 
     Raises NotGranted with the reason, WorldChanged among it, and one of observing.FAILED where nobody could look
     whether a precondition still holds: that is a failed attempt of the step.
     """
     if not spec.guarded:
-        return Permit(None)
+        return EffectPermit(None)
     outcome = last_outcome(slice, spec)
     if outcome is None:
         raise NotGranted(f"No gate on this path has approved {quoted([spec.title])}.")
@@ -46,10 +46,10 @@ def permit(slice: Slice, spec: StepSpec) -> Permit:
         raise NotGranted(f"{_gate(slice, outcome)} did not approve {quoted([spec.title])}, or its permission was used.")
     approved = _binds(slice, spec, outcome)
     preconditions.check(slice, spec, approved)
-    return Permit(grant, acting(slice, spec))
+    return EffectPermit(grant, acting(slice, spec))
 
 
-def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
+def holds(slice: RunSession, spec: StepSpec, row: Effect) -> None:
     """Check that the grant which `row` consumed still permits the same effect. Raises NotGranted.
 
     The row may be of an abandoned branch, or of another version: an approval given there is for that one only.
@@ -62,7 +62,7 @@ def holds(slice: Slice, spec: StepSpec, row: Effect) -> None:
     _binds(slice, spec, outcome)
 
 
-def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
+def _binds(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
     """Return what was approved, where `spec` would do that now. Raises NotGranted, and NotVerified for a forged one."""
     changed = changed_by_hand(slice, spec, outcome)
     if changed:
@@ -80,12 +80,12 @@ def _binds(slice: Slice, spec: StepSpec, outcome: Outcome) -> Approved:
     return approved
 
 
-def _gate(slice: Slice, outcome: Outcome) -> str:
+def _gate(slice: RunSession, outcome: Outcome) -> str:
     """Return the gate's title for a sentence."""
     return quoted([slice.plan.title_of(outcome.gate.step)])
 
 
-def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
+def recheck(slice: RunSession, spec: StepSpec, row: Effect) -> None:
     """Look again before an effect that was provably not done is sent once more under its grant. Raises as `permit`.
 
     Not for an effect whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
@@ -94,7 +94,7 @@ def recheck(slice: Slice, spec: StepSpec, row: Effect) -> None:
         preconditions.check(slice, spec, row.grant.outcome.approved())
 
 
-def _available(slice: Slice, spec: StepSpec, outcome: Outcome) -> Grant | None:
+def _available(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | None:
     """Return a grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
 
     Where the effect performs several actions, take the grant of the one it is about to perform: that of another

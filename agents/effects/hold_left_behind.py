@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.models import Effect
 from agents.session import unsettled
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.engine_rules import effects
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
@@ -28,7 +28,7 @@ def drop_orders(run: Run) -> None:
     Effect.objects.filter(run=run, again=True).update(again=False)
 
 
-def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
+def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
     """Hold the state that each unsettled effect started from, which its undo reads; return them, oldest first."""
     rows = unsettled.of_run(run.pk, path)
     for row in rows:
@@ -39,12 +39,12 @@ def hold(run: Run, path: Path, *, by: Actor) -> list[Effect]:
     return rows
 
 
-def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: Path) -> Effect | None:
+def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: RunPath) -> Effect | None:
     """Return the effect that is redone where the run is sent back to `spec`, with this input at the end of `path`."""
     return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
 
 
-def gone(run: Run, path: Path) -> tuple[Effect, CheckpointHeader] | None:
+def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
     """Find the first effect of `path` that is or is being undone, and where it landed; None where none is."""
     kin = Run.objects.of_lineage(run.lineage or run.pk)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
@@ -60,7 +60,7 @@ def _taken_back(row: Effect) -> bool:
     return row.status == Effect.Status.UNDONE or row.going
 
 
-def take_up(run: Run, path: Path, *, by: Actor) -> None:
+def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
     """Adopt effects that were to be kept or done again, where the run goes back to a checkpoint after them."""
     for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
         changes = row.again or row.status == Effect.Status.KEPT
@@ -84,4 +84,4 @@ def stood_on(row: Effect) -> bool:
         return True
     forks = Run.objects.of_lineage(row.run.lineage or row.run_id).exclude(pk=row.run_id)
     starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)
-    return any(start and Path.to(start).holds(row.landings) for start in starts)
+    return any(start and RunPath.to(start).holds(row.landings) for start in starts)

@@ -19,7 +19,7 @@ from agents.gates import preconditions
 from agents.models import Effect
 from agents.session import allowing_gate, translate, unsettled
 from agents.session.performer import Returned
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
@@ -28,13 +28,13 @@ from checkpoints.runs.plans import StepSpec
 
 from . import authorize, classify, late_reports, readback, skip, takeover, undo_left_behind
 from .idempotency_key import key_of
-from .readback import Found
+from .readback import ReadBack
 
 Status = Effect.Status
 log = structlog.get_logger()
 
 
-def perform(slice: Slice, spec: StepSpec) -> bool:
+def perform(slice: RunSession, spec: StepSpec) -> bool:
     """Take the effect one step on from whatever its rows say; says whether the slice goes on.
 
     Raises NotVerified where the rows differ from what was recorded of the effect.
@@ -60,7 +60,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
     unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
     try:
         # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
-        permit = authorize.Permit(None) if unsent else authorize.permit(slice, spec)
+        permit = authorize.EffectPermit(None) if unsent else authorize.permit(slice, spec)
         if row is not None and unsent:
             authorize.recheck(slice, spec, row)
     except NotGranted as reason:
@@ -82,7 +82,7 @@ def perform(slice: Slice, spec: StepSpec) -> bool:
     return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
 
 
-def newest(slice: Slice, spec: StepSpec) -> Effect | None:
+def newest(slice: RunSession, spec: StepSpec) -> Effect | None:
     """Return the row of this effect with this input at this occurrence, in its latest generation."""
     digest = slice.input_digest(spec)
     rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name, undoes__isnull=True, input_digest=digest)
@@ -90,12 +90,12 @@ def newest(slice: Slice, spec: StepSpec) -> Effect | None:
     return mine.order_by("-generation").first()
 
 
-def _generation(slice: Slice, spec: StepSpec) -> int:
+def _generation(slice: RunSession, spec: StepSpec) -> int:
     row = newest(slice, spec)
     return 0 if row is None else row.generation + 1
 
 
-def intend(slice: Slice, spec: StepSpec, permit: authorize.Permit, generation: int) -> Effect:
+def intend(slice: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
     digest = slice.input_digest(spec)
     with transaction.atomic():
@@ -118,7 +118,7 @@ def intend(slice: Slice, spec: StepSpec, permit: authorize.Permit, generation: i
     return row
 
 
-def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None = None) -> bool:
+def adopt(slice: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutput | None = None) -> bool:
     """Write the recorded result of an effect that was done already on this input, and send nothing.
 
     Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
@@ -141,7 +141,7 @@ def adopt(slice: Slice, spec: StepSpec, row: Effect, told: outputs.Output | None
     return going
 
 
-def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
+def reopen(slice: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
     """Go back to the gate that can give the missing permission; nothing may run. Says whether the slice goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
     outcome = allowing_gate.last_outcome(slice, spec)
@@ -149,7 +149,7 @@ def reopen(slice: Slice, spec: StepSpec, reason: NotGranted) -> bool:
     return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
 
 
-def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Resume after an earlier worker, or an earlier attempt, left it open whether the effect happened.
 
     Ask the provider where it can tell. Send again what it does once per key, or says that it has not done, as long
@@ -158,9 +158,9 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     if row.status == Status.INTENDED:
         row.unknown("The worker was gone before the answer came.", by=slice.by)
     found = readback.read_back(slice, spec, row)
-    if found is Found.HAPPENED:
+    if found is ReadBack.HAPPENED:
         return adopt(slice, spec, row)
-    denied, lapsed = found is Found.NOT_HAPPENED, _lapsed(slice, spec, row)
+    denied, lapsed = found is ReadBack.NOT_HAPPENED, _lapsed(slice, spec, row)
     if denied and lapsed:
         with transaction.atomic():
             row.failed("The provider says that it did not happen.", by=slice.by)
@@ -182,7 +182,7 @@ def _resume(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     return _send(slice, spec, _again(slice, row), doubt=doubt)
 
 
-def _lapsed(slice: Slice, spec: StepSpec, row: Effect) -> str:
+def _lapsed(slice: RunSession, spec: StepSpec, row: Effect) -> str:
     """Say why the permission under which it was begun does not hold any more; empty where it does."""
     try:
         authorize.holds(slice, spec, row)
@@ -191,7 +191,7 @@ def _lapsed(slice: Slice, spec: StepSpec, row: Effect) -> str:
     return ""
 
 
-def _again(slice: Slice, row: Effect) -> Effect:
+def _again(slice: RunSession, row: Effect) -> Effect:
     """Intend the same key once more, under this claim's token. Raises Fenced."""
     with transaction.atomic():
         row.retried(token=slice.claim.token, by=slice.by)
@@ -200,7 +200,7 @@ def _again(slice: Slice, row: Effect) -> Effect:
     return row
 
 
-def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
+def _send(slice: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
     """Send the effect and record what came of it; says whether the slice goes on.
 
     `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
@@ -217,7 +217,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool
     return done(slice, spec, row, returned)
 
 
-def done(slice: Slice, spec: StepSpec, row: Effect, returned: Returned) -> bool:
+def done(slice: RunSession, spec: StepSpec, row: Effect, returned: Returned) -> bool:
     """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
@@ -236,7 +236,7 @@ def done(slice: Slice, spec: StepSpec, row: Effect, returned: Returned) -> bool:
 
 
 def not_done(
-    slice: Slice,
+    slice: RunSession,
     spec: StepSpec,
     row: Effect,
     end: classify.End,

@@ -14,7 +14,7 @@ from agents.definition import outputs
 from agents.errors import OutputRefused
 from agents.models import Effect
 from agents.session import translate
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.invoke import call_about
 from checkpoints.errors import Fenced, ValueRefused
@@ -23,7 +23,7 @@ from checkpoints.runs.plans import StepSpec
 log = structlog.get_logger()
 
 
-class Found(Enum):
+class ReadBack(Enum):
     """The provider's answer."""
 
     HAPPENED = "happened"
@@ -31,30 +31,30 @@ class Found(Enum):
     NOT_SAID = "not said"  # it could not be asked, or its no cannot be trusted yet
 
 
-def read_back(slice: Slice, spec: StepSpec, row: Effect) -> Found:
+def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
     """Ask by the effect's key. What happened is recorded as done, with its result. Raises Fenced.
 
     A no is believed at once where the effect is idempotent; else only after the effect's own timeout, since a
     request that is still under way is not known to the provider yet.
     """
     if not spec.readable:
-        return Found.NOT_SAID
+        return ReadBack.NOT_SAID
     try:
         state = translate.started_from(row, slice.run.plan)
         said = call_about(slice, spec.readable, spec.name, state, key=row.key)
         if said is None:
-            return Found.NOT_HAPPENED if spec.idempotent or _over(row, spec) else Found.NOT_SAID
+            return ReadBack.NOT_HAPPENED if spec.idempotent or _over(row, spec) else ReadBack.NOT_SAID
         output = outputs.checked(slice.agent, slice.plan, spec, said)
     except Fenced:
         raise
     except (*execute.RAISED, ValueRefused, OutputRefused) as error:
         log.warning("effect.not_read_back", step=spec.name, key=row.key, error=slice.clean(execute.said(error)))
-        return Found.NOT_SAID
+        return ReadBack.NOT_SAID
     with transaction.atomic():
         row.done(translate.packed(slice.snapshot, row, output), by=slice.by)
         slice.hold_token()
     log.info("effect.read_back", step=spec.name, key=row.key)
-    return Found.HAPPENED
+    return ReadBack.HAPPENED
 
 
 def _over(row: Effect, spec: StepSpec) -> bool:

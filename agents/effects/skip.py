@@ -10,17 +10,17 @@ import structlog
 
 from agents.definition import fields
 from agents.errors import StepFailed
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from approvals.cards import verdicts
-from approvals.cards.action import RESPOND, Action, Settled
+from approvals.cards.action import RESPOND, Action, SettledAction
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import StepSpec
 
 log = structlog.get_logger()
 
 
-def pass_by(slice: Slice, spec: StepSpec, action: Action, settled: Settled) -> bool:
+def pass_by(slice: RunSession, spec: StepSpec, action: Action, settled: SettledAction) -> bool:
     """Save that the effect is not performed, with the answer in its place; says whether the slice goes on."""
     log.info("effect.passed", step=spec.name, action=action.id, verdict=settled.verdict)
     try:
@@ -32,7 +32,7 @@ def pass_by(slice: Slice, spec: StepSpec, action: Action, settled: Settled) -> b
     return slice.save("skipped", spec, writes, next_step, counts=False, notes=[said_of(settled)])
 
 
-def said_of(settled: Settled) -> str:
+def said_of(settled: SettledAction) -> str:
     """Say why it did not run, for the run's page."""
     if settled.verdict == RESPOND:
         return f"{settled.by} answered instead, so it did not run."

@@ -10,8 +10,8 @@ from django.db import transaction
 from agents.definition import outputs
 from agents.models import Effect
 from agents.session import translate
-from agents.session.path import EXECUTED, Path
-from agents.session.run_session import Slice
+from agents.session.path import EXECUTED, RunPath
+from agents.session.run_session import RunSession
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects
@@ -24,7 +24,7 @@ from checkpoints.values.canonical_json import canonical
 from .idempotency_key import key_of
 
 
-def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
+def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
     """Return what another run of the lineage did instead of this execution, or may have; None if a person answered."""
     if slice.run.forked_from is None or _answered(slice, spec):
         return None
@@ -35,7 +35,7 @@ def origin_of(slice: Slice, spec: StepSpec) -> Effect | None:
     return same.exclude(status__in=effects.GONE).order_by("-pk").first()
 
 
-def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
+def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
     """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
 
     Where that result is gone by now, people are asked again.
@@ -51,7 +51,7 @@ def take(slice: Slice, spec: StepSpec, key: str, *, by: Actor) -> bool:
         return _taken(slice, spec, origin)
 
 
-def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
+def _taken(slice: RunSession, spec: StepSpec, origin: Effect) -> bool:
     digest = slice.input_digest(spec)
     output = translate.output_of(origin, slice.run.plan)
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
@@ -75,7 +75,7 @@ def _taken(slice: Slice, spec: StepSpec, origin: Effect) -> bool:
     return going
 
 
-def _answered(slice: Slice, spec: StepSpec) -> bool:
+def _answered(slice: RunSession, spec: StepSpec) -> bool:
     """Tell whether a person answered "do it again" since the step last ran."""
     asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__step=spec.name)
     found = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate")
@@ -83,7 +83,7 @@ def _answered(slice: Slice, spec: StepSpec) -> bool:
     return spec.name in done_by_fork(slice.path, {(checkpoint, spec.name) for checkpoint in said})
 
 
-def done_by_fork(path: Path, said: Collection[tuple[UUID | None, str]]) -> frozenset[str]:
+def done_by_fork(path: RunPath, said: Collection[tuple[UUID | None, str]]) -> frozenset[str]:
     """Return the effects of which a person said, since they last ran, that this fork does them itself.
 
     `said` are (checkpoint, step) of the questions answered so. An answer holds for one execution only.

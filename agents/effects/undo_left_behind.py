@@ -16,7 +16,7 @@ from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
 from agents.session import translate, unsettled
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
 from agents.steps.invoke import declared
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -30,14 +30,14 @@ from checkpoints.store import claims
 from checkpoints.values import digests
 
 from . import classify, hold_left_behind, late_reports, readback
-from .readback import Found
+from .readback import ReadBack
 
 Status = Effect.Status
 NOW = "now"  # Run.ending of a run that goes on once its effects are settled
 log = structlog.get_logger()
 
 
-def finish(slice: Slice) -> bool:
+def finish(slice: RunSession) -> bool:
     """Settle all that the run left behind, then end it as it was to end; says whether the slice goes on."""
     if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
         return False
@@ -53,7 +53,7 @@ def finish(slice: Slice) -> bool:
     return ending == NOW
 
 
-def settle(slice: Slice, rows: list[Effect]) -> bool:
+def settle(slice: RunSession, rows: list[Effect]) -> bool:
     """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
     for row in rows:
         crash_points.point("before_settle", row.step)
@@ -64,7 +64,7 @@ def settle(slice: Slice, rows: list[Effect]) -> bool:
     return True
 
 
-def _settled(slice: Slice, row: Effect) -> bool:
+def _settled(slice: RunSession, row: Effect) -> bool:
     spec = next((step for step in slice.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
     if row.status in effects.IN_DOUBT and not _known(slice, spec, row):
         return False
@@ -78,16 +78,16 @@ def _settled(slice: Slice, row: Effect) -> bool:
     return _undo(slice, spec, row)
 
 
-def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+def _known(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Find out what became of an effect in doubt; False where a person is asked, or the provider again later."""
     if row.status == Status.INTENDED:
         row.unknown("The run went elsewhere before the answer came.", by=slice.by)
     found = readback.read_back(slice, spec, row)
-    if found is Found.NOT_HAPPENED:
+    if found is ReadBack.NOT_HAPPENED:
         with transaction.atomic():
             row.failed("The provider says that it did not happen.", by=slice.by)
             slice.hold_token()
-    elif found is Found.NOT_SAID:
+    elif found is ReadBack.NOT_SAID:
         if spec.readable and slice.attempt <= spec.retry:
             with transaction.atomic():
                 execute.queue_again(slice.claim, execute.backoff(slice.attempt), "asks the provider again", by=slice.by)
@@ -97,7 +97,7 @@ def _known(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     return True
 
 
-def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
+def _undo(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Undo the effect, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
     row.verified()
     said = declared(slice, spec.undo)
@@ -116,7 +116,7 @@ def _undo(slice: Slice, spec: StepSpec, row: Effect) -> bool:
     return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
 
 
-def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
+def _intended(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
     """Return the undo's row, intended under this claim token; None where a fork came to depend on it. Raises Fenced."""
     crash_points.point("before_undo", spec.name)
     with transaction.atomic():
@@ -133,7 +133,7 @@ def _intended(slice: Slice, spec: StepSpec, row: Effect, undo: Effect | None) ->
     return undo
 
 
-def _row(slice: Slice, row: Effect) -> Effect:
+def _row(slice: RunSession, row: Effect) -> Effect:
     generation = row.undos.count()
     undo = Effect.objects.create(
         run=slice.run,
@@ -150,7 +150,7 @@ def _row(slice: Slice, row: Effect) -> Effect:
     return undo
 
 
-def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+def _send(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     """Send the undo and record what came of it; False where the slice is over."""
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
@@ -165,7 +165,7 @@ def _send(slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     return True
 
 
-def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
+def taken_back(slice: RunSession, row: Effect, undo: Effect) -> None:
     """Record that the effect was undone. Raises Fenced."""
     try:
         with transaction.atomic():
@@ -178,7 +178,7 @@ def taken_back(slice: Slice, row: Effect, undo: Effect) -> None:
         raise
 
 
-def answered(slice: Slice, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
+def answered(slice: RunSession, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
     """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
 
     What a late report has settled meanwhile is left as it is.
@@ -218,7 +218,7 @@ def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None
 
 
 def not_undone(
-    slice: Slice, spec: StepSpec, row: Effect, undo: Effect, end: classify.End, error: BaseException
+    slice: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify.End, error: BaseException
 ) -> bool:
     """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
     said = declared(slice, spec.undo)

@@ -12,7 +12,7 @@ from agents.definition.plan_builder import OBSERVED
 from agents.errors import OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session import allowing_gate
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from approvals.cards import binding
 from approvals.cards.action import Action
@@ -29,7 +29,7 @@ from checkpoints.store import claims
 from . import preconditions, reapproval, reopen
 
 
-def ask(slice: Slice, spec: StepSpec) -> bool:
+def ask(slice: RunSession, spec: StepSpec) -> bool:
     """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on.
 
     Raises AskedTooOften, which is no failed attempt.
@@ -61,13 +61,13 @@ def ask(slice: Slice, spec: StepSpec) -> bool:
     return False
 
 
-def at_head(slice: Slice) -> Gate | None:
+def at_head(slice: RunSession) -> Gate | None:
     """Return the gate of the head's checkpoint, with its outcome where it has one."""
     found = Gate.objects.select_related("outcome").filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
     return next(iter(found), None)
 
 
-def wait_for(slice: Slice, gate: Gate) -> bool:
+def wait_for(slice: RunSession, gate: Gate) -> bool:
     """Wait again for the gate at the head, which is still open. False where it was closed meanwhile.
 
     The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
@@ -80,7 +80,7 @@ def wait_for(slice: Slice, gate: Gate) -> bool:
     return True
 
 
-def _open(slice: Slice, spec: StepSpec, card: Card) -> None:
+def _open(slice: RunSession, spec: StepSpec, card: Card) -> None:
     slice.check()
     before = _asked_before(slice, spec) if slice.path.head.kind == "reopen" else None
     if before is not None:
@@ -117,26 +117,26 @@ def _asked(spec: StepSpec, card: Card) -> Card:
     return replace(card, actions=actions)
 
 
-def _may_pass(slice: Slice, spec: StepSpec) -> None:
+def _may_pass(slice: RunSession, spec: StepSpec) -> None:
     """Raise StepFailed where this gate was reopened for a permission: passing it would go round for ever."""
     if slice.path.head.kind == "reopen":
         needs = slice.path.head.step
         raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
 
 
-def _asked_before(slice: Slice, spec: StepSpec) -> Gate | None:
+def _asked_before(slice: RunSession, spec: StepSpec) -> Gate | None:
     """Return the gate at which people last decided on this path."""
     asked = Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
     return asked.select_related("outcome__proposal", "run__plan").order_by("-pk").first()
 
 
-def _failed(slice: Slice) -> str:
+def _failed(slice: RunSession) -> str:
     """Say why the effect failed for whose sake the gate is opened again; empty where it did not."""
     tried = Effect.objects.filter(run_id=slice.run.pk, step=slice.path.head.step, undoes=None).order_by("-pk").first()
     return tried.error if tried is not None and tried.status == Effect.Status.FAILED else ""
 
 
-def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:
+def _changed(slice: RunSession, gate: Gate, card: Card) -> dict[str, Any]:
     """Return what changed since this gate's last approval, where an effect was refused for it: in the run, and outside.
 
     The world is compared with what `card` observes now: it may have changed once more since the effect was refused.
@@ -146,7 +146,7 @@ def _changed(slice: Slice, gate: Gate, card: Card) -> dict[str, Any]:
     return {"gate": gate.pk, "changes": [*changes_since(slice, gate, effect), *world_rows]}
 
 
-def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
+def changes_since(slice: RunSession, gate: Gate, effect: str) -> list[binding.Row]:
     """List, as rows, what `gate` approved for `effect` and is different now."""
     approved = gate.outcome.approved()
     try:
@@ -161,7 +161,7 @@ def changes_since(slice: Slice, gate: Gate, effect: str) -> list[binding.Row]:
     return edit_state.hidden(rows, gate.standing().card, fields.veil(slice.agent.State))
 
 
-def world(slice: Slice, effect: StepSpec) -> dict[str, Any]:
+def world(slice: RunSession, effect: StepSpec) -> dict[str, Any]:
     """Return what approvals.cards.binding reads to say what would run now."""
     return {
         "effect": effect.name,

@@ -13,9 +13,9 @@ from typing import Any
 from agents.definition import feedback, fields
 from agents.definition.feedback import Words
 from agents.definition.plan_builder import DECISION
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.text import one_line
-from approvals.cards.action import RESPOND, Settled
+from approvals.cards.action import RESPOND, SettledAction
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from checkpoints.values import patch
@@ -27,7 +27,7 @@ SHORT = 200  # characters of a value in a sentence
 MOST = 50  # places of one action that are told one by one; all of them are in its arguments
 
 
-def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+def writes(slice: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     """Return what an approval writes into the state at the head."""
     state = patch.apply(outcome.state_patch, slice.snapshot.state)
     spec = slice.plan.step(gate.step)
@@ -36,7 +36,7 @@ def writes(slice: Slice, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     return edited(outcome, slice.snapshot.state) | words | told(slice, gate, outcome, state)
 
 
-def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
+def by_action(slice: RunSession, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
     """Yield what was said of each single action, in the card's order."""
     edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(slice.agent, field)
     asked, who = gate.asked, outcome.by_name or outcome.by
@@ -50,7 +50,7 @@ def by_action(slice: Slice, field: str, gate: Gate, outcome: Outcome) -> Iterato
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
 
 
-def _refusal(settled: Settled) -> str:
+def _refusal(settled: SettledAction) -> str:
     if settled.verdict != RESPOND:
         return settled.reason
     return settled.response if isinstance(settled.response, str) else canonical(settled.response).decode()
@@ -76,7 +76,7 @@ def hidden_answer(outcome: Outcome) -> Any:
     return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
-def told(slice: Slice, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+def told(slice: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
     """Return what the agent is told of the decision, where its state has a place for it."""
     if DECISION not in slice.agent.State.model_fields:
         return {}

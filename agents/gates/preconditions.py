@@ -24,7 +24,7 @@ from pydantic import SecretBytes, SecretStr
 from agents.definition import fields
 from agents.definition.plan_builder import takes_observed
 from agents.errors import ObservationFailed, Retry, StepFailed, WorldChanged
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.invoke import call_method
 from agents.text import one_line
@@ -45,7 +45,7 @@ FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
 log = structlog.get_logger()
 
 
-def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
+def first_looks(slice: RunSession, spec: StepSpec) -> dict[str, Any] | None:
     """Return what all observations of the gate give, by name, where its method wants to know before it draws its card.
 
     None where it does not. Raises what `look` raises.
@@ -53,7 +53,7 @@ def first_looks(slice: Slice, spec: StepSpec) -> dict[str, Any] | None:
     return {name: look(slice, name) for name in spec.observes} if takes_observed(slice.agent, spec) else None
 
 
-def with_observations(slice: Slice, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
+def with_observations(slice: RunSession, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
     """Return the card with what each precondition observes; nothing that is `known` already is observed again.
 
     Raises CardRefused for one that the gate does not name, and what `look` raises.
@@ -66,7 +66,7 @@ def with_observations(slice: Slice, spec: StepSpec, card: Card, known: Mapping[s
     return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
 
 
-def look(slice: Slice, name: str) -> Any:
+def look(slice: RunSession, name: str) -> Any:
     """Make one observation on the state at hand, under its own time limit.
 
     Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
@@ -82,7 +82,7 @@ def look(slice: Slice, name: str) -> Any:
     return decode(data)
 
 
-def _hidden(slice: Slice, value: Any) -> Any:
+def _hidden(slice: RunSession, value: Any) -> Any:
     """Return what was observed, with nothing in it that may not be shown: this is what is kept, compared and shown.
 
     A secret that the observation itself returns becomes a mark that tells the secrets of one run apart; marks of
@@ -103,7 +103,7 @@ def _marked(value: Any, run: int) -> Any:
     return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
+def check(slice: RunSession, spec: StepSpec, approved: Approved) -> None:
     """Look again at what guards this effect. Raises WorldChanged, Fenced, and what `look` raises."""
     fixed = approved.guarding(spec.name)
     if not fixed:
@@ -117,7 +117,7 @@ def check(slice: Slice, spec: StepSpec, approved: Approved) -> None:
         raise WorldChanged(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
 
 
-def changed_since(slice: Slice, approved: Approved, effect: str, card: Card) -> list[Row]:
+def changed_since(slice: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:
     """List how the world differs from what `effect` was approved for. `card` has what the gate observes now."""
     fixed = approved.guarding(effect)
     now = {each.observes: each.value for each in card.preconditions}
@@ -143,7 +143,7 @@ def _failure(name: str, error: BaseException) -> Exception:
     return StepFailed(words) if isinstance(error, execute.USELESS_TO_REPEAT) else ObservationFailed(words)
 
 
-def _tell(slice: Slice, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
+def _tell(slice: RunSession, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
     """Record that the effect was withheld, whatever becomes of this worker before the gate asks again."""
     log.warning("effect.withheld", step=spec.name, gate=approved.gate, preconditions=ids)
     data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}

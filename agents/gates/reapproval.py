@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.session import reuse
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.cards import binding
 from approvals.cards.card import Card, completed
 from approvals.engine_rules import gates
@@ -23,7 +23,7 @@ from . import outcome_writes
 NOT_COMPARED = ("checkpoint", "reopened")  # parts of a card that tell where the gate was opened, not what it asks
 
 
-def passed(slice: Slice, spec: StepSpec, card: Card | None, took: float) -> bool | None:
+def passed(slice: RunSession, spec: StepSpec, card: Card | None, took: float) -> bool | None:
     """Write what the gate's earlier outcome wrote; says whether the slice goes on, None where the gate has to ask."""
     head = slice.path.head
     if not slice.branched or head.kind == "reopen" or slice.path.forced(spec.name):
@@ -45,7 +45,7 @@ def stands(outcome: Outcome) -> bool:
     return gates.stands(outcome.kind, (getattr(grant, "effect_row", None) for grant in grants))
 
 
-def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:
+def _same(slice: RunSession, spec: StepSpec, card: Card) -> Gate | None:
     """Find the newest gate of this step that people closed, where it asked exactly this over the same input."""
     asked = _shown(_body(slice, spec, card))
     closed = Gate.objects.filter(run=slice.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
@@ -57,11 +57,11 @@ def _same(slice: Slice, spec: StepSpec, card: Card) -> Gate | None:
     return None
 
 
-def _body(slice: Slice, spec: StepSpec, card: Card) -> dict[str, Any]:
+def _body(slice: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
     whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
     policy = Policy.objects.named(spec.policy, team=slice.run.team)
     whole = drawing.drawn(whole, team=slice.run.team, policy=policy, plan=slice.plan)
-    target = binding.Target(
+    target = binding.ProposalTarget(
         run=slice.run.pk,
         agent=slice.plan.agent,
         version=slice.plan.version,

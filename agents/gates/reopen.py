@@ -12,7 +12,7 @@ from uuid import UUID
 
 from agents.models import Effect
 from agents.session.path import EXECUTED
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.cards.action import APPROVE, EDIT, Action, editable
 from approvals.cards.card import Card
 from approvals.models import Outcome
@@ -21,13 +21,13 @@ from checkpoints.values import json_pointer
 from checkpoints.values.patch import same
 
 
-def carried_over(slice: Slice, spec: StepSpec, card: Card, before: Outcome) -> Card:
+def carried_over(slice: RunSession, spec: StepSpec, card: Card, before: Outcome) -> Card:
     """Return the card with what `before` refused, and no way to refuse what was done since the gate first closed."""
     done = _done_since(slice, spec)
     return replace(card, actions=[_carried(slice, spec, action, before, done) for action in card.actions])
 
 
-def _carried(slice: Slice, spec: StepSpec, action: Action, before: Outcome, done: dict[UUID, str]) -> Action:
+def _carried(slice: RunSession, spec: StepSpec, action: Action, before: Outcome, done: dict[UUID, str]) -> Action:
     was, settled = before.proposal.card.action(action.id), before.refused(action.id)
     if was is not None and settled is not None and _as_it_was(slice, action, was):
         return replace(action, settled=settled, verdicts=[settled.verdict])
@@ -38,7 +38,7 @@ def _carried(slice: Slice, spec: StepSpec, action: Action, before: Outcome, done
     return replace(action, verdicts=[APPROVE, *[EDIT] * edits])
 
 
-def _as_it_was(slice: Slice, action: Action, was: Action) -> bool:
+def _as_it_was(slice: RunSession, action: Action, was: Action) -> bool:
     """Tell whether what was refused is what is asked about now."""
     state = slice.snapshot.state
     if (action.effect, action.pointer) != (was.effect, was.pointer):
@@ -48,7 +48,7 @@ def _as_it_was(slice: Slice, action: Action, was: Action) -> bool:
     )
 
 
-def _is_done(slice: Slice, action: Action, done: dict[UUID, str]) -> bool:
+def _is_done(slice: RunSession, action: Action, done: dict[UUID, str]) -> bool:
     performing = next((step for step in slice.plan.steps if step.name == action.effect), None)
     if performing is None or performing.name not in done.values():
         return False
@@ -57,7 +57,7 @@ def _is_done(slice: Slice, action: Action, done: dict[UUID, str]) -> bool:
     return Effect.objects.landed_for(action.id, step=performing.name, runs=slice.path.runs, at=list(done))
 
 
-def _done_since(slice: Slice, spec: StepSpec) -> dict[UUID, str]:
+def _done_since(slice: RunSession, spec: StepSpec) -> dict[UUID, str]:
     """Map checkpoint -> step of what was executed between the gate's closing and its first reopening."""
     found: dict[UUID, str] = {}
     places = slice.path.places

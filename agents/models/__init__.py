@@ -6,10 +6,19 @@ from .memo import Memo
 from .registration import Registration
 from .spoken import Spoken
 from .sweeper import SweeperPass
-from .token import Scope, Token
+from .token import Token, TokenScope
 from .worker import Worker
 
 __all__ = [
-    "Answer", "Client", "Effect", "Failure", "Memo", "Registration", "Scope", "Spoken", "SweeperPass", "Token",
+    "Answer",
+    "Client",
+    "Effect",
+    "Failure",
+    "Memo",
+    "Registration",
+    "Spoken",
+    "SweeperPass",
+    "Token",
+    "TokenScope",
     "Worker",
 ]  # fmt: skip

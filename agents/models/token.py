@@ -16,7 +16,7 @@ from checkpoints import actors
 from checkpoints.actors import Actor
 
 
-class Scope(models.TextChoices):
+class TokenScope(models.TextChoices):
     """What a token may be used for. It never opens what its owner may not do."""
 
     READ = "runs:read", _("Read runs, checkpoints, agents and events")
@@ -29,11 +29,11 @@ class Scope(models.TextChoices):
 
 
 # What an agent may be given: none of it decides, or moves a run as only people do.
-FOR_AGENTS = (Scope.READ, Scope.START, Scope.WORK, Scope.SEE)
-FOR_PEOPLE = (Scope.ORDER, Scope.DECIDE, Scope.HOOKS)
+FOR_AGENTS = (TokenScope.READ, TokenScope.START, TokenScope.WORK, TokenScope.SEE)
+FOR_PEOPLE = (TokenScope.ORDER, TokenScope.DECIDE, TokenScope.HOOKS)
 
 
-class State(models.TextChoices):
+class TokenState(models.TextChoices):
     """Whether it opens anything; it is not stored: time and its owner's account decide."""
 
     VALID = "valid", _("valid")
@@ -52,10 +52,10 @@ class TokenQuerySet(models.QuerySet["Token"]):
     def with_state(self) -> TokenQuerySet:
         """Return each with its `state`, by the database's clock."""
         state = Case(
-            When(revoked_at__isnull=False, then=Value(State.REVOKED)),
-            When(expires_at__lte=Now(), then=Value(State.EXPIRED)),
-            When(user__is_active=False, then=Value(State.SWITCHED_OFF)),
-            default=Value(State.VALID),
+            When(revoked_at__isnull=False, then=Value(TokenState.REVOKED)),
+            When(expires_at__lte=Now(), then=Value(TokenState.EXPIRED)),
+            When(user__is_active=False, then=Value(TokenState.SWITCHED_OFF)),
+            default=Value(TokenState.VALID),
             output_field=models.CharField(),
         )
         return self.annotate(state=state)
@@ -69,7 +69,7 @@ class Token(models.Model):
     team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     policy = models.CharField(max_length=60, default="", db_default="", blank=True)  # an agent's: its gates' only one
     name = models.CharField(max_length=100)  # what it is for
-    scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices))
+    scopes = ArrayField(models.CharField(max_length=20, choices=TokenScope.choices))
     digest = models.BinaryField(unique=True)  # SHA-256 of the token, which is random enough to need no salt
     hint = models.CharField(max_length=12)  # its first characters, to tell one from another
     created_at = models.DateTimeField(db_default=Now())
@@ -100,7 +100,7 @@ class Token(models.Model):
     @property
     def uses(self) -> list[str]:
         """Say what it may be used for, in words."""
-        return [str(scope.label) for scope in Scope if scope in self.scopes]
+        return [str(scope.label) for scope in TokenScope if scope in self.scopes]
 
     @property
     def subject(self) -> str:

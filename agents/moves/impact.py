@@ -18,10 +18,10 @@ from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
 from agents.effects import takeover
 from agents.session import manual_changes
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
-from approvals.impact.facts import ByHand, Execution, History, Target
+from approvals.impact.facts import ByHand, MoveTarget, RecordedExecution, RecordedHistory
 from approvals.impact.words import words_in
 from checkpoints import store
 from checkpoints.models import Checkpoint, Plan, Run
@@ -37,9 +37,9 @@ MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which so
 log = structlog.get_logger()
 
 
-def history_of(run: Run, plan: Plan | None = None) -> History:
+def history_of(run: Run, plan: Plan | None = None) -> RecordedHistory:
     """Return all that is recorded of the lineage, for a run that would go on under `plan`, its own unless given."""
-    return Reader(run, plan or run.plan).history()
+    return ImpactReader(run, plan or run.plan).history()
 
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
@@ -49,12 +49,12 @@ def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
 
 def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
     """Return `of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
-    read: dict[int, tuple[Reader, History]] = {}
+    read: dict[int, tuple[ImpactReader, RecordedHistory]] = {}
 
     def look(to: int) -> Impact:
         plan = _plan_at(run, to)
         if plan.pk not in read:
-            reader = Reader(run, plan)
+            reader = ImpactReader(run, plan)
             read[plan.pk] = (reader, reader.history())
         reader, history = read[plan.pk]
         return impact(history, reader.target(to, forced=True, feedback=feedback))
@@ -64,7 +64,7 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
 
 def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:
     """Return what editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
-    reader = Reader(run, _plan_at(run, at))
+    reader = ImpactReader(run, _plan_at(run, at))
     writes = request.edited(run, request.target_of(run, at), patch)
     return impact(reader.history(), reader.target(at, writes=writes, feedback=feedback))
 
@@ -74,12 +74,12 @@ def of_fork(
 ) -> Impact:
     """Return what a fork from checkpoint `at` would do. Raises RewindRefused."""
     wanted = request.wanted(run, at, patch, config, version)
-    reader = Reader(run, wanted.plan, config=wanted.environment.get("config", {}))
+    reader = ImpactReader(run, wanted.plan, config=wanted.environment.get("config", {}))
     target = reader.target(at, writes=wanted.writes, next_step=wanted.next_step)
     return impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
 
 
-class Reader:
+class ImpactReader:
     """Reads one lineage once, for as many impacts as are asked of it."""
 
     def __init__(self, run: Run, plan: Plan, *, config: Mapping[str, Any] | None = None) -> None:
@@ -89,11 +89,11 @@ class Reader:
         self.config = dict(recorded if config is None else config)
         self.lineage = Lineage(run, plan, self.config)
 
-    def history(self) -> History:
+    def history(self) -> RecordedHistory:
         """Return the whole lineage."""
         head = self.lineage.path(self.run.head)
         store.expect(self._returns(head))
-        return History(
+        return RecordedHistory(
             run=self.run.pk,
             plan=self.plan,
             executions=self.lineage.execution_facts,
@@ -123,7 +123,7 @@ class Reader:
         writes: Mapping[str, Any] | None = None,
         next_step: str | None = None,
         feedback: str = "",
-    ) -> Target:
+    ) -> MoveTarget:
         """Return the state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
         saved = request.target_of(self.run, seq)
         request.check_goes_on(saved)
@@ -139,7 +139,7 @@ class Reader:
         executed = self._on(path)
         words = frozenset({told} - {""} if feedback else ())
         ordered = ByHand(len(executed), frozenset(writes or ()) | words)
-        return Target(
+        return MoveTarget(
             run=self.run.pk,
             next_step=saved.next_step if next_step is None else next_step,
             path=executed,
@@ -159,35 +159,35 @@ class Reader:
             config=self.config,
         )
 
-    def _returns(self, head: Path) -> list[UUID]:
+    def _returns(self, head: RunPath) -> list[UUID]:
         """Return the states to which an open gate of the run may send it back."""
         asking = [gate for gate in self.lineage.gates if gate.open and gate.run == self.run.pk and not gate.recovery]
         steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
         return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
 
-    def _on(self, path: Path) -> list[Execution]:
+    def _on(self, path: RunPath) -> list[RecordedExecution]:
         return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
 
-    def _settled(self, path: Path) -> list[int]:
+    def _settled(self, path: RunPath) -> list[int]:
         settled = set(path.settled())
         return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
 
-    def _by_hand(self, path: Path) -> list[ByHand]:
+    def _by_hand(self, path: RunPath) -> list[ByHand]:
         """Return what people changed by hand on a path."""
         before = self._before(path)
         return [ByHand(before[each.place.id], each.fields) for each in manual_changes.on(path.places, self.plan)]
 
-    def _sent(self, path: Path) -> int:
+    def _sent(self, path: RunPath) -> int:
         """Count the executions before the newest place on the path to which somebody moved the run."""
         newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
         return self._before(path)[newest.id] if newest else 0
 
-    def _before(self, path: Path) -> dict[UUID, int]:
+    def _before(self, path: RunPath) -> dict[UUID, int]:
         """Count the executions before each place of a path."""
         known = accumulate((place.id in self.lineage.executions for place in path), initial=0)
         return {place.id: number for place, number in zip(path, known, strict=False)}
 
-    def _own(self, path: Path) -> frozenset[str]:
+    def _own(self, path: RunPath) -> frozenset[str]:
         """Return the effects of which a person said, since they last ran, that this fork does them itself."""
         mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
         said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}

@@ -15,12 +15,12 @@ from uuid import UUID
 from agents.errors import UpcastFailed
 from agents.models import Effect
 from agents.session import translate
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.cards import binding
 from approvals.consequences import past_gates
-from approvals.consequences.past_gates import Stood
+from approvals.consequences.past_gates import PastGate
 from approvals.engine_rules import effects
-from approvals.impact.facts import ABSENT, EffectFact, Execution, Fields, GateFact, GrantFact, Writes
+from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, RecordedExecution, Writes
 from approvals.impact.words import refusals
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
@@ -40,7 +40,7 @@ class Lineage:
         self._loaded: dict[UUID, Fields | None] = {}
 
     @cached_property
-    def execution_facts(self) -> list[Execution]:
+    def execution_facts(self) -> list[RecordedExecution]:
         """Return the executions by time."""
         return list(self.executions.values())
 
@@ -57,9 +57,9 @@ class Lineage:
         """Return everything that was saved, by run and number."""
         return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
 
-    def path(self, head: UUID | None) -> Path:
+    def path(self, head: UUID | None) -> RunPath:
         """Return the path from the root to a checkpoint."""
-        return Path.within(head, self.saved) if head else Path([])
+        return RunPath.within(head, self.saved) if head else RunPath([])
 
     @cached_property
     def records(self) -> list[CheckpointHeader]:
@@ -67,7 +67,7 @@ class Lineage:
         return [each for each in self.saved.values() if each.input_digest is not None]
 
     @cached_property
-    def executions(self) -> dict[UUID, Execution]:
+    def executions(self) -> dict[UUID, RecordedExecution]:
         ordered = sorted(self.records, key=lambda each: each.at)
         return {each.id: self._execution(each) for each in ordered if each.input_digest and each.code_hash}
 
@@ -104,7 +104,7 @@ class Lineage:
         }
 
     @cached_property
-    def gates(self) -> list[Stood]:
+    def gates(self) -> list[PastGate]:
         return past_gates.of_lineage(self.run.lineage or self.run.pk)
 
     @cached_property
@@ -118,12 +118,12 @@ class Lineage:
         return {row.grant_id: row.pk for row in self.rows if row.grant_id}
 
     @cached_property
-    def given(self) -> dict[int, tuple[Stood, str]]:
+    def given(self) -> dict[int, tuple[PastGate, str]]:
         """Map each grant to the gate that gave it, and the action that it is for."""
         return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
 
-    def _execution(self, record: CheckpointHeader) -> Execution:
-        return Execution(
+    def _execution(self, record: CheckpointHeader) -> RecordedExecution:
+        return RecordedExecution(
             id=record.id.hex,
             parent=record.parent.hex if record.parent else "",
             run=record.run_id,
@@ -181,7 +181,7 @@ class Lineage:
             reads=read,
         )
 
-    def _gate(self, gate: Stood) -> GateFact:
+    def _gate(self, gate: PastGate) -> GateFact:
         saved, at = self.outcomes.get(gate.checkpoint), self.saved.get(gate.checkpoint)
         return GateFact(
             id=gate.id,
@@ -204,13 +204,13 @@ class Lineage:
             actions=frozenset(action.id for action in gate.card.actions) if gate.recovery else frozenset(),
         )
 
-    def _about(self, gate: Stood) -> int:
+    def _about(self, gate: PastGate) -> int:
         """Return the effect that was left behind and that the gate asks about."""
         question = gate.card.question if gate.recovery else None
         key = question.get("effect") if question else None
         return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
 
-    def _read(self, gate: Stood) -> Fields | None:
+    def _read(self, gate: PastGate) -> Fields | None:
         """Return the digests of what the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
         spec = next((step for step in self.plan.steps if step.name == gate.step), None)
@@ -218,7 +218,7 @@ class Lineage:
             return None
         return {name: saved[name] for name in spec.reads if name in saved}
 
-    def _shown(self, gate: Stood) -> Fields | None:
+    def _shown(self, gate: PastGate) -> Fields | None:
         """Return the digests of the fields into which the gate's actions point, as they were when it asked."""
         saved = self._stood(gate)
         if saved is None:
@@ -226,7 +226,7 @@ class Lineage:
         names = {json_pointer.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
-    def _stood(self, gate: Stood) -> Fields | None:
+    def _stood(self, gate: PastGate) -> Fields | None:
         """Return the field digests of the state at which a gate was opened; None where it does not verify any more."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
@@ -234,7 +234,7 @@ class Lineage:
                 self._loaded[gate.checkpoint] = store.fields_of(gate.checkpoint)
         return self._loaded[gate.checkpoint]
 
-    def _asked_over(self, gate: Stood, saved: CheckpointHeader | None) -> bytes | None:
+    def _asked_over(self, gate: PastGate, saved: CheckpointHeader | None) -> bytes | None:
         """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
@@ -244,7 +244,7 @@ class Lineage:
         stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)
 
-    def _grants(self, gate: Stood, saved: CheckpointHeader | None) -> list[GrantFact]:
+    def _grants(self, gate: PastGate, saved: CheckpointHeader | None) -> list[GrantFact]:
         found = []
         for grant in gate.grants:
             covered = cache(partial(self._covered, gate, grant.effect, saved))
@@ -252,7 +252,7 @@ class Lineage:
             found.append(GrantFact(effect=grant.effect, action=grant.action, used_by=used_by, fields=covered))
         return found
 
-    def _covered(self, gate: Stood, effect: str, saved: CheckpointHeader | None) -> Fields | None:
+    def _covered(self, gate: PastGate, effect: str, saved: CheckpointHeader | None) -> Fields | None:
         """Return the digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from agents.compatibility import deployed, preflight
 from agents.definition import environment, fields, registry, upcast
 from agents.definition.environment import Environment
-from agents.definition.upcast import Way
+from agents.definition.upcast import UpcastPath
 from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.decisions import uploads
 from approvals.preflight import checks
-from approvals.preflight.facts import Code
+from approvals.preflight.facts import AgentCode
 from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
@@ -31,7 +31,7 @@ from checkpoints.values.patch import Op
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedFork:
     """The state, configuration and version with which a fork begins."""
 
     plan: Plan
@@ -67,14 +67,14 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
     A process that knows no version of it cannot tell, and leaves that to those that do.
     """
     code = preflight.code_of(run, plan, saved, [saved.next_step] if saved else [])
-    found = checks.version(code) if isinstance(code, Code) else None
+    found = checks.version(code) if isinstance(code, AgentCode) else None
     if found is not None and found.colour == checks.RED:
         raise RewindRefused(found.words)
 
 
 def check_stands(run: Run, target: Snapshot) -> None:
     """Raise RewindRefused where the checkpoint's state tells of an effect that was undone since."""
-    found = hold_left_behind.gone(run, Path.to(target.id))
+    found = hold_left_behind.gone(run, RunPath.to(target.id))
     if found is None:
         return
     row, place = found
@@ -106,7 +106,7 @@ def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
 
 
 def edited(
-    run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: Way | None = None
+    run: Run, target: Snapshot, operations: Sequence[Op], *, plan_id: int = 0, way: UpcastPath | None = None
 ) -> dict[str, Any]:
     """Return the fields that a JSON Patch changes, as they will be saved; checked by its own plan unless given another.
 
@@ -145,7 +145,7 @@ def edited(
 
 def wanted(
     run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
-) -> Wanted:
+) -> WantedFork:
     """Return what the fork would begin with, checked. Raises RewindRefused with every error."""
     target = target_of(run, at)
     check_goes_on(target)
@@ -160,7 +160,7 @@ def wanted(
         missing = _("%(plan)s has no step %(step)s, which the fork would run next.")
         raise RewindRefused(missing % {"plan": plan, "step": next_step})
     writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
-    return Wanted(plan, next_step, writes, _environment(run, plan, config))
+    return WantedFork(plan, next_step, writes, _environment(run, plan, config))
 
 
 def _version(recorded: Plan, version: str) -> Plan:

@@ -26,7 +26,7 @@ from agents.effects.undo_left_behind import NOW
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
 from agents.session import unsettled
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
@@ -59,7 +59,7 @@ class _DoneBefore(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class HeadMove:
     """A move of a run's head: its target, and what is written on the way."""
 
     kind: str  # "rewind" or "edit"
@@ -90,7 +90,7 @@ def rewind(
     target = target_of(run, to)
     check_goes_on(target)
     check_taken(run, plan_row_of(run, to), target)
-    move = Move(
+    move = HeadMove(
         kind="rewind",
         target=target,
         writes={},
@@ -118,7 +118,7 @@ def edit(
     check_goes_on(target)
     check_taken(run, plan_row_of(run, at), target)
     writes = edited(run, target, patch)
-    move = Move(
+    move = HeadMove(
         kind="edit",
         target=target,
         writes=writes,
@@ -146,7 +146,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
     def settle(claim: Claim) -> None:
         if _done_before(run, key, by):
             raise _DoneBefore
-        if not unsettled.of_run(run.pk, Path.to(_head(claim))):
+        if not unsettled.of_run(run.pk, RunPath.to(_head(claim))):
             raise RewindRefused(_("The run has left no effects behind that could be undone."))
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
@@ -191,7 +191,7 @@ def halted(run: Run, by: User) -> None:
         time.sleep(0.05)
 
 
-def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Impact]) -> Run:
+def _move(run: Run, move: HeadMove, by: User, seen: str, impact: Callable[[str], Impact]) -> Run:
     def go(claim: Claim) -> None:
         if _done_before(run, move.key, by):
             raise _DoneBefore
@@ -209,7 +209,7 @@ def _move(run: Run, move: Move, by: User, seen: str, impact: Callable[[str], Imp
     return _taken_once(run, by, go)
 
 
-def _check_shown(move: Move, seen: str, impact: Callable[[str], Impact]) -> None:
+def _check_shown(move: HeadMove, seen: str, impact: Callable[[str], Impact]) -> None:
     """Raise ImpactChanged where something else would be done than was shown.
 
     The page may have shown the impact without the words, or with some: it computes it anew a moment after they are
@@ -240,7 +240,7 @@ def _done_before(run: Run, key: str, by: User) -> bool:
     return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 
-def _order_again(run: Run, move: Move, by: User) -> None:
+def _order_again(run: Run, move: HeadMove, by: User) -> None:
     """Redo an effect, not adopt it, where the run is sent back to it. Raises NeedsConfirmation."""
     if move.kind != "rewind":
         return
@@ -248,7 +248,7 @@ def _order_again(run: Run, move: Move, by: User) -> None:
     step = plan.step(move.target.next_step)
     config = environment.recorded(run).get("config", {})
     digest = input_digest(step, move.target.fields, config)
-    row = hold_left_behind.sent_to(run.pk, step, digest, Path.to(move.target.id))
+    row = hold_left_behind.sent_to(run.pk, step, digest, RunPath.to(move.target.id))
     if row is None:
         return
     if row.irreversible and not move.confirm:
@@ -256,7 +256,7 @@ def _order_again(run: Run, move: Move, by: User) -> None:
     row.order_again(by=actors.of_user(by))
 
 
-def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
+def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
     actor, target = actors.of_user(by), move.target
     header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
     notes = (move.words,) if move.words else ()
@@ -268,7 +268,7 @@ def _save(run: Run, move: Move, claim: Claim, by: User) -> None:
     )
     for gate in Gate.objects.open().filter(run=run).order_by("pk"):
         closing.withdraw(gate, by=actor, reason=move.reason)
-    path = Path.to(saved.id)
+    path = RunPath.to(saved.id)
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})

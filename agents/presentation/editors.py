@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.errors import FieldError
 from approvals import forms
-from approvals.forms import MISSING, Closed, Field, Form, Group, Node, all_nodes
+from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
 from approvals.forms.summaries import summary
 from approvals.schema import redact
 from checkpoints.runs.plans import PlanSpec
@@ -24,11 +24,11 @@ NO_OBJECT = _("Write the whole state: an object with its fields.")
 
 
 @dataclass(frozen=True, slots=True)
-class Editor:
+class FieldEditor:
     """One field of the state. `readers` are the steps ahead that read it, `brief` says its value in a few words."""
 
     name: str
-    node: Node
+    node: FormNode
     brief: str
     readers: tuple[str, ...] = ()
 
@@ -44,14 +44,14 @@ class Editor:
         return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
 
     @property
-    def inner(self) -> Node:
+    def inner(self) -> FormNode:
         """Return its node, less the label where that would only repeat the name."""
-        plain = isinstance(self.node, (Field, Group, Closed))
+        plain = isinstance(self.node, (FormField, FormGroup, ClosedNode))
         return replace(self.node, place=replace(self.node.place, label="")) if plain else self.node
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedState:
     """Typed input: the wanted state, as a patch of the present one, and what cannot be read."""
 
     state: dict[str, Any]
@@ -74,22 +74,24 @@ def drawn(
     return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external)
 
 
-def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[Editor]:
+def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[FieldEditor]:
     """Return the fields that are drawn. Those that the steps from `then` on read come first, in the order of use."""
     masked = redact.veil(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
-    if not isinstance(form.root, Group):  # a plan that says nothing of its state
-        return [Editor("", form.root, summary(masked))]
+    if not isinstance(form.root, FormGroup):  # a plan that says nothing of its state
+        return [FieldEditor("", form.root, summary(masked))]
     named = {forms.names.decoded(node.path[1:]): node for node in form.root.members}
     return [
-        Editor(name, named[name], summary(masked.get(name, MISSING)), tuple(s.title for s in steps if name in s.reads))
+        FieldEditor(
+            name, named[name], summary(masked.get(name, MISSING)), tuple(s.title for s in steps if name in s.reads)
+        )
         for name in sorted(named, key=lambda each: read.get(each, len(read)))
     ]
 
 
-def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> Typed:
+def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> TypedState:
     """Return what was typed. What was not posted, or came back as it was drawn, keeps its value."""
     form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
     faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
@@ -99,4 +101,4 @@ def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) ->
         faults.append({"pointer": "", "message": str(NO_OBJECT)})
     names = {name for name in wanted.keys() | state.keys() if wanted.get(name, MISSING) is not state.get(name, MISSING)}
     before, after = ({name: each[name] for name in names if name in each} for each in (state, wanted))
-    return Typed(wanted, patches.diff(before, after), faults)
+    return TypedState(wanted, patches.diff(before, after), faults)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.effect_fates import Fate, fates
-from agents.presentation.timeline.facts import Done, Planned
+from agents.presentation.timeline.facts import TimelineEffect, TimelineStep
 from agents.presentation.timeline.gate_words import Called
-from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.remarks import Remark
 from approvals.english import quoted
 from checkpoints.runs.plans import in_words
@@ -21,7 +21,7 @@ class EffectRow:
     """One effect: its title, the number of the checkpoint that records it (0: none yet), its fate, its key (hex)."""
 
     step: str
-    mark: Mark
+    mark: TimelineMark
     seq: int = 0
     key: str = ""
     data_status: str = "done"
@@ -29,13 +29,16 @@ class EffectRow:
 
 
 def table(
-    told: Sequence[Fate], landed: Mapping[tuple[str, str], int], ahead: Sequence[Planned], called: Called = in_words
+    told: Sequence[Fate],
+    landed: Mapping[tuple[str, str], int],
+    ahead: Sequence[TimelineStep],
+    called: Called = in_words,
 ) -> list[EffectRow]:
     """List rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
         waits = _("waits for the gate") if step.guarded else _("not yet")
-        rows.append(EffectRow(called(step.name), Mark("", "ahead", "clock", waits), data_status="ahead"))
+        rows.append(EffectRow(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
 
 
@@ -44,7 +47,7 @@ def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
     return EffectRow(called(done.step), fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
 
 
-def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
+def stays(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
     """Say what a run that ends now leaves behind in the outside world, one sentence for each effect."""
     endings = {
         "done": _("%(effect)s is done and will not be undone"),
@@ -62,24 +65,24 @@ def stays(effects: Sequence[Done], called: Called = in_words) -> list[str]:
     ]
 
 
-def _ending(done: Done) -> str:
+def _ending(done: TimelineEffect) -> str:
     if done.left_open:
         return "open"
     return "final" if done.irreversible and done.status in ("done", "kept") else done.status
 
 
-def taken_back(done: Done) -> bool:
+def taken_back(done: TimelineEffect) -> bool:
     """Tell whether the effect is undone before the run ends."""
     return done.unsettled and done.status == "done" and bool(done.undo) and not done.irreversible
 
 
-def undone_first(effects: Sequence[Done], called: Called = in_words) -> list[str]:
+def undone_first(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
     """List, by what they are called, the effects that are undone before the run ends."""
     return [called(fate.effect.step) for fate in fates(effects) if taken_back(fate.effect)]
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class EffectsToSettle:
     """The effects that a run has left behind: those to undo, those that stay, and the button that does it now."""
 
     undone: tuple[str, ...]
@@ -95,13 +98,13 @@ class Settling:
         return _("Undo %(count)s effects now") % {"count": len(self.undone)}
 
 
-def settling(effects: Sequence[Done], called: Called = in_words) -> Settling | None:
+def settling(effects: Sequence[TimelineEffect], called: Called = in_words) -> EffectsToSettle | None:
     """Return what has to be settled; None where nothing has."""
     open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
     undone = tuple(called(done.step) for done in open_ones if not _stays(done))
     left = tuple(called(done.step) for done in open_ones if _stays(done))
-    return Settling(undone, left) if open_ones else None
+    return EffectsToSettle(undone, left) if open_ones else None
 
 
-def _stays(done: Done) -> bool:
+def _stays(done: TimelineEffect) -> bool:
     return done.irreversible or not done.undo or bool(done.taken_from)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from agents.runs.stats import WITHIN, Figures
+from agents.runs.stats import WITHIN, AgentFigures
 from approvals.presentation.drawing.times import lasting
 
 ENDS = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A stretch of a bar: where it begins and how long it is, in percent of the bar as SVG takes it."""
 
     status: str
@@ -36,18 +36,18 @@ class Bar:
     width: str
 
 
-def ends(figures: Figures) -> list[Part]:
+def ends(figures: AgentFigures) -> list[BarPart]:
     """Return, as one bar, how runs ended; a status that no run has gets no part."""
-    parts, start = list[Part](), 0.0
+    parts, start = list[BarPart](), 0.0
     for status in ENDS:
         if number := figures.statuses.get(status, 0):
             width = 100 * number / figures.ended
-            parts.append(Part(status, number, _percent(start), _percent(width)))
+            parts.append(BarPart(status, number, _percent(start), _percent(width)))
             start += width
     return parts
 
 
-def waits(figures: Figures) -> list[Bar]:
+def waits(figures: AgentFigures) -> list[Bar]:
     """Return how long gates waited for a decision, a bar for each span, against the longest of them."""
     labels = [*(_("up to %(time)s") % {"time": lasting(each)} for each in WITHIN), _("longer")]
     return bars(labels, figures.within) if figures.decided else []

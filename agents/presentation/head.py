@@ -12,28 +12,28 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.presentation.timeline.effect_fates import fates
-from agents.presentation.timeline.facts import Asked, Done, Standing
+from agents.presentation.timeline.facts import RunNow, TimelineEffect, TimelineGate
 from agents.presentation.timeline.gate_words import Called
-from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.pending import after_settling
 from agents.presentation.timeline.words import duration
 from approvals.english import quoted
-from approvals.preflight.facts import Program
+from approvals.preflight.facts import RemoteProgram
 from approvals.presentation.drawing.times import lasting
 from checkpoints.runs.plans import in_words
 
 STATUS = {
-    "queued": Mark("", "ahead", "clock", _("Queued")),
-    "running": Mark("", "running", "play", _("Running")),
-    "waiting": Mark("", "waiting", "clock", _("Waiting")),
-    "completed": Mark("", "completed", "check", _("Completed")),
-    "failed": Mark("", "failed", "warn", _("Failed")),
-    "cancelled": Mark("", "cancelled", "x", _("Cancelled")),
+    "queued": TimelineMark("", "ahead", "clock", _("Queued")),
+    "running": TimelineMark("", "running", "play", _("Running")),
+    "waiting": TimelineMark("", "waiting", "clock", _("Waiting")),
+    "completed": TimelineMark("", "completed", "check", _("Completed")),
+    "failed": TimelineMark("", "failed", "warn", _("Failed")),
+    "cancelled": TimelineMark("", "cancelled", "x", _("Cancelled")),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeadCell:
     """One ruled cell: its label, the fact, a line below it, and where there is more."""
 
     label: str
@@ -42,22 +42,22 @@ class Cell:
     place: str = ""  # the fragment of the page that tells more
 
 
-def status(run: Standing, gate: Asked | None, called: Called = in_words) -> Mark:
+def status(run: RunNow, gate: TimelineGate | None, called: Called = in_words) -> TimelineMark:
     """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
     plain = STATUS[run.status]
     if gate and run.status == "waiting":
-        return Mark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(gate.step)])})
+        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(gate.step)])})
     if run.frozen:
-        return Mark("", "failed", "warn", gettext("Frozen"))
+        return TimelineMark("", "failed", "warn", gettext("Frozen"))
     if run.ending:
-        return Mark("", "running", "undo", gettext("Settling its effects"))
+        return TimelineMark("", "running", "undo", gettext("Settling its effects"))
     if run.status in ("running", "failed") and run.next_step:
         word = gettext("Failed at %(step)s") if run.status == "failed" else gettext("Running %(step)s")
-        return Mark("", plain.status, plain.icon, word % {"step": quoted([called(run.next_step)])})
+        return TimelineMark("", plain.status, plain.icon, word % {"step": quoted([called(run.next_step)])})
     return plain
 
 
-def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called = in_words) -> str:
+def status_line(run: RunNow, gate: TimelineGate | None, now: datetime, called: Called = in_words) -> str:
     """Return the line under the status word, after the time that it has been so."""
     if gate and run.status == "waiting":
         parts = []
@@ -84,26 +84,28 @@ def status_line(run: Standing, gate: Asked | None, now: datetime, called: Called
     return ""
 
 
-def _held_by(program: Program) -> str:
+def _held_by(program: RemoteProgram) -> str:
     """Say which external program has the run, and that it is not heard of any more."""
     facts = {"program": program.name or gettext("its program"), "time": program.heard}
     lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
     return (lost if program.missed else gettext("claimed by %(program)s")) % facts
 
 
-def since(run: Standing, gate: Asked | None) -> datetime | None:
+def since(run: RunNow, gate: TimelineGate | None) -> datetime | None:
     """Return the time from which the status word holds, where that is worth telling."""
     if gate and run.status == "waiting":
         return gate.opened_at
     return run.changed_at if run.status in ("completed", "failed", "cancelled") else None
 
 
-def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> Cell:
+def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:
     """Say how long the steps took, how long people were waited for, and how many steps did not have to run."""
     saved = ngettext("%(count)s checkpoint", "%(count)s checkpoints", checkpoints) % {"count": f"{checkpoints:,}"}
     waited = gettext("held for %(time)s") % {"time": duration(held)} if held else ""
     spared = ngettext("%(count)s step reused", "%(count)s steps reused", reused) % {"count": f"{reused:,}"}
-    return Cell(gettext("Worked"), duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
+    return HeadCell(
+        gettext("Worked"), duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""]))
+    )
 
 
 # What is counted under the figure, in this order; "final" is done or left, and cannot be undone.
@@ -118,19 +120,19 @@ OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
 )
 
 
-def outside(effects: Sequence[Done]) -> Cell:
+def outside(effects: Sequence[TimelineEffect]) -> HeadCell:
     """Say what the run did in the outside world. An undo is counted with what it undid, never by itself."""
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
-        return Cell(gettext("External effects"), gettext("No effects"), gettext("no external changes"))
+        return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes"))
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
     number = len(performed)
     fact = ngettext("%(count)s effect", "%(count)s effects", number) % {"count": f"{number:,}"}
-    return Cell(gettext("External effects"), fact, ", ".join(parts), "effects")
+    return HeadCell(gettext("External effects"), fact, ", ".join(parts), "effects")
 
 
-def _counted_as(done: Done) -> str:
+def _counted_as(done: TimelineEffect) -> str:
     """Count each effect once, by what matters most about it."""
     if done.status in ("done", "kept") and done.irreversible:
         return "final"

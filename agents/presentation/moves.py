@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.english import listed, quoted
-from approvals.impact import Impact, Row
+from approvals.impact import Impact, ImpactRow
 from approvals.presentation.drawing import impact_words
 from checkpoints.runs.plans import in_words
 
@@ -17,7 +17,7 @@ EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step le
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RewindTarget:
     """One checkpoint to rewind to: `place` is "after" or "before"."""
 
     place: str
@@ -37,7 +37,7 @@ def ways(
     effect: bool = False,
     asked: bool = True,
     called: Callable[[str], str] = in_words,
-) -> list[Way]:
+) -> list[RewindTarget]:
     """List the ways to rewind at a checkpoint: on from its state, or again the step that led to it.
 
     `then` is the step that follows it, empty where the run had ended; `before` is the number of the checkpoint from
@@ -48,12 +48,12 @@ def ways(
     if then and kind in EXECUTED:
         keeps = _("keeping what it did") if effect else _("keeping what it wrote")
         keeps = keeps if not gate else _("keeping its answer") if asked else ""
-        found.append(Way("after", seq, _("After"), called(step), keeps))
+        found.append(RewindTarget("after", seq, _("After"), called(step), keeps))
     elif then:
-        found.append(Way("after", seq, _("From this state, go on with"), called(then)))
+        found.append(RewindTarget("after", seq, _("From this state, go on with"), called(then)))
     if before and kind in EXECUTED:
         again = _("and run it again") if not gate else _("and ask again") if asked else _("and check again")
-        found.append(Way("before", before, _("Before"), called(step), again))
+        found.append(RewindTarget("before", before, _("Before"), called(step), again))
     return found
 
 
@@ -69,13 +69,13 @@ def commit(verb: str, impact: Impact) -> str:
     return ", ".join(said)
 
 
-def _effects(impact: Impact, rows: Sequence[Row]) -> str:
+def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     if len(rows) == 1:
         return rows[0].title or quoted(impact.called(rows))
     return _("%(count)s effects") % {"count": len(rows)}
 
 
-def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.Row | None:
+def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.ImpactLine | None:
     """Return the gates that a move of the head withdraws, and whose approvals lapse; None where none is open."""
     if not gates:
         return None
@@ -90,4 +90,4 @@ def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.Row | N
         said = ngettext(
             "gate %(gates)s (not counted as a rejection)", "gates %(gates)s (not counted as rejections)", len(gates)
         )
-    return impact_words.Row(effect="people", title=_("Withdraws"), said=said % facts)
+    return impact_words.ImpactLine(effect="people", title=_("Withdraws"), said=said % facts)

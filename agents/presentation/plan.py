@@ -25,7 +25,7 @@ LOOKS: dict[str, Kind] = {ALLOWS: "main", BACK: "rejected", JUMP: "fork"}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PlanEdge:
     """From one row to another, by their places."""
 
     kind: str
@@ -34,7 +34,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Trunk:
+class SharedEdges:
     """Ways that share a lane, by the rows that they begin or end at."""
 
     kind: str
@@ -46,7 +46,7 @@ class Trunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnStep:
     """One step with its slice of the drawing, and what is said of it in words."""
 
     step: StepSpec
@@ -55,19 +55,19 @@ class Drawn:
     words: tuple[str, ...]
 
 
-def ways(plan: PlanSpec) -> list[Way]:
+def ways(plan: PlanSpec) -> list[PlanEdge]:
     """Return where the steps lead other than to the next."""
     at = {step.name: number for number, step in enumerate(plan.steps)}
-    found: list[Way] = []
+    found: list[PlanEdge] = []
     for number, step in enumerate(plan.steps):
-        found += [Way(ALLOWS, number, at[name]) for name in step.allows if name in at]
-        found += [Way(BACK, number, at[name]) for name in (step.on_reject,) if name in at]
+        found += [PlanEdge(ALLOWS, number, at[name]) for name in step.allows if name in at]
+        found += [PlanEdge(BACK, number, at[name]) for name in (step.on_reject,) if name in at]
         others = (*step.jumps, step.then, step.on_expire, step.catch)
-        found += [Way(JUMP, number, at[name]) for name in dict.fromkeys(others) if name in at]
+        found += [PlanEdge(JUMP, number, at[name]) for name in dict.fromkeys(others) if name in at]
     return found
 
 
-def trunks(found: list[Way]) -> list[Trunk]:
+def trunks(found: list[PlanEdge]) -> list[SharedEdges]:
     """Return the ways, those together that may share a lane."""
     ends = Counter((way.kind, way.end) for way in found)
     together: dict[tuple[str, bool, int], set[int]] = {}
@@ -75,10 +75,10 @@ def trunks(found: list[Way]) -> list[Trunk]:
         joins = ends[way.kind, way.end] > 1
         stops = together.setdefault((way.kind, joins, way.end if joins else way.start), set())
         stops |= {way.start, way.end}
-    return [Trunk(kind, tuple(sorted(stops))) for (kind, _, _), stops in together.items()]
+    return [SharedEdges(kind, tuple(sorted(stops))) for (kind, _, _), stops in together.items()]
 
 
-def lanes(found: list[Trunk]) -> list[int]:
+def lanes(found: list[SharedEdges]) -> list[int]:
     """Give each a lane, 1 being the first beside the main one."""
     taken: list[list[tuple[int, int]]] = []
     placed = []
@@ -93,18 +93,18 @@ def lanes(found: list[Trunk]) -> list[int]:
     return placed
 
 
-def drawn(plan: PlanSpec) -> tuple[list[Drawn], int]:
+def drawn(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
     """Return every step with its slice, and how many lanes there are."""
     found = trunks(ways(plan))
     placed = lanes(found)
     rows = [
-        Drawn(step, number + 1, _slice(plan, number, list(zip(found, placed, strict=True))), tuple(_words(step)))
+        DrawnStep(step, number + 1, _slice(plan, number, list(zip(found, placed, strict=True))), tuple(_words(step)))
         for number, step in enumerate(plan.steps)
     ]
     return rows, max(placed, default=0) + 1
 
 
-def _slice(plan: PlanSpec, row: int, placed: list[tuple[Trunk, int]]) -> SafeString:
+def _slice(plan: PlanSpec, row: int, placed: list[tuple[SharedEdges, int]]) -> SafeString:
     parts = [*_main(row, len(plan.steps)), *(part for trunk, lane in placed for part in _passing(trunk, lane, row))]
     parts += _mark(plan.steps[row])
     inside = format_html_join("", "{}", ((part,) for part in parts))
@@ -119,7 +119,7 @@ def _main(row: int, rows: int) -> Iterator[SafeString]:
     yield _line("main", FIRST, "0" if row else str(MIDDLE), "100%" if row < rows - 1 else str(MIDDLE))
 
 
-def _passing(trunk: Trunk, lane: int, row: int) -> Iterator[SafeString]:
+def _passing(trunk: SharedEdges, lane: int, row: int) -> Iterator[SafeString]:
     first, last = trunk.rows
     if not first <= row <= last:
         return

@@ -12,7 +12,7 @@ from approvals.schema.walk import definition
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class StateField:
     """One field of the state. `about` is the agent's own description (untrusted)."""
 
     name: str
@@ -21,11 +21,11 @@ class Field:
     about: str
 
 
-def table(schema: Mapping[str, Any]) -> list[Field]:
+def table(schema: Mapping[str, Any]) -> list[StateField]:
     """Return the fields, in their order."""
     required = schema.get("required", ())
     parts = schema.get("properties", {})
-    return [Field(name, kind(part, schema), name in required, about(part, schema)) for name, part in parts.items()]
+    return [StateField(name, kind(part, schema), name in required, about(part, schema)) for name, part in parts.items()]
 
 
 def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:

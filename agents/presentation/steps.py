@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from agents.presentation.timeline.marks import Mark
+from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.words import duration
 from checkpoints.runs.plans import in_words
 from checkpoints.store.header import CheckpointHeader
@@ -29,22 +29,22 @@ NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds tha
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One checkpoint on the way: its number, its title, how it came to be, and how long it took."""
 
     run: int
     seq: int
     name: str
-    mark: Mark
+    mark: TimelineMark
     took: str
 
 
 def told(
     records: Iterable[CheckpointHeader], outcomes: Mapping[str, str], called: Callable[[str], str] = in_words
-) -> list[Step]:
+) -> list[PathStep]:
     """List the steps in the order in which they were saved. `outcomes` has a gate's end by its checkpoint's hex id."""
     return [
-        Step(
+        PathStep(
             each.run_id,
             each.seq,
             called(each.step if each.kind in NAMED else each.kind),
@@ -55,7 +55,7 @@ def told(
     ]
 
 
-def _mark(record: CheckpointHeader, outcomes: Mapping[str, str]) -> Mark:
+def _mark(record: CheckpointHeader, outcomes: Mapping[str, str]) -> TimelineMark:
     if record.kind == "gate":
         return marks.OUTCOMES.get(outcomes.get(record.id.hex, ""), marks.NOTHING_ASKED)
     return KINDS.get(record.kind, marks.RAN)

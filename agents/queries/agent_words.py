@@ -9,7 +9,7 @@ import structlog
 
 from agents.definition import fields, registry
 from agents.definition.agent import Agent
-from agents.presentation.head import Cell
+from agents.presentation.head import HeadCell
 from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointError
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 class Told:
     """Figures as the head draws them, and the agent's last words."""
 
-    cells: Sequence[Cell] = ()
+    cells: Sequence[HeadCell] = ()
     result: str = ""
 
 
@@ -44,7 +44,7 @@ def of(run: Run) -> Told:
     try:
         saved = store.load_checkpoint(run.head, lineage=run.lineage or run.pk).state
         state = agent.State.model_validate(saved, by_name=True, by_alias=False)
-        cells = [Cell(*map(str, each)) for each in agent.meters(state)][:MOST] if metered else []
+        cells = [HeadCell(*map(str, each)) for each in agent.meters(state)][:MOST] if metered else []
         result = str(agent.result(state)) if ends else ""
     except CheckpointError:
         return NOTHING  # the page says elsewhere what is wrong with it
@@ -54,7 +54,8 @@ def of(run: Run) -> Told:
     veil = fields.veil(agent.State)
     secrets = veil.words(saved) if veil else []
     clean = [
-        Cell(*(str(redact.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line))) for cell in cells
+        HeadCell(*(str(redact.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line)))
+        for cell in cells
     ]
     return Told(clean, str(redact.scrubbed(result, secrets)))
 

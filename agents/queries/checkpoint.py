@@ -10,7 +10,7 @@ from django.http import Http404
 
 from agents.presentation import differences
 from approvals.schema import redact
-from approvals.schema.redact import Veil
+from approvals.schema.redact import Redaction
 from checkpoints.errors import CheckpointRemoved
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
@@ -38,12 +38,12 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     return checkpoint, next((each for each in found if each is not checkpoint), None)
 
 
-def veil_of(checkpoint: Checkpoint) -> Veil:
+def veil_of(checkpoint: Checkpoint) -> Redaction:
     """Say what of the checkpoint's state is secret. Needs its plan."""
     return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
-def hidden_rows(changed: list[dict[str, Any]], *hidden: Veil) -> list[Mapping[str, Any]]:
+def hidden_rows(changed: list[dict[str, Any]], *hidden: Redaction) -> list[Mapping[str, Any]]:
     """Return the rows of a difference as they are drawn; what either side hides is hidden."""
     for veil in hidden:
         changed = veil.rows(changed)

@@ -11,7 +11,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 
 from agents.presentation import steps
-from agents.presentation.steps import Step
+from agents.presentation.steps import PathStep
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.words import duration
 from approvals.models import Gate, Outcome
@@ -21,7 +21,7 @@ from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import run_history
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.store.run_history import Comparison
+from checkpoints.store.run_history import CheckpointComparison
 from checkpoints.values import patch
 
 from .access import run_or_404
@@ -33,7 +33,7 @@ PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedCheckpoint:
     """One of the two checkpoints, with what led to it from where they parted."""
 
     letter: str
@@ -43,7 +43,7 @@ class Side:
     effects: Sequence[Fate]
 
     @property
-    def told(self) -> list[Step]:
+    def told(self) -> list[PathStep]:
         """List its steps, a line each."""
         return steps.told(self.steps, outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of)
 
@@ -90,7 +90,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
         return context | {"refused": refused}
 
 
-def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
+def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
     """Say where the two parted, and what led to each. 404 where they are of different lineages."""
     try:
         return run_history.compare(a.id, b.id)
@@ -98,7 +98,7 @@ def parting(a: Checkpoint, b: Checkpoint) -> Comparison:
         raise Http404("No such checkpoint") from other
 
 
-def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -> Side:
+def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -> ComparedCheckpoint:
     """Return one side, with the effects that its steps recorded."""
     run = checkpoint.run
     ids, began = {each.id for each in way}, {each.parent for each in way}
@@ -106,7 +106,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
     landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
     mine = [row for row in rows if (row.undoes or row.id) in landed]
     told = fates(list(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk)))))
-    return Side(letter, run, checkpoint, way, told)
+    return ComparedCheckpoint(letter, run, checkpoint, way, told)
 
 
 def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[str, str]:

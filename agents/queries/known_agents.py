@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from agents.definition import registry
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.definition.upcast import natural
 from approvals.live import page_frame
 from checkpoints.access import token_scope
@@ -22,12 +22,12 @@ START = "checkpoints.start_run"
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownAgent:
     """One agent as the reader may see it: its stored plans, the newest first, and its code where it is here."""
 
     name: str
     plans: list[Plan]
-    here: Registered | None
+    here: RegisteredAgent | None
 
     @property
     def spec(self) -> Any:
@@ -49,7 +49,7 @@ class Known:
         return (self.here.agent.__doc__ or "").strip().partition("\n\n")[0] if self.here else ""
 
 
-def known_to(request: HttpRequest, name: str = "") -> list[Known]:
+def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
     """Return the agents whose runs the reader sees, and those that they may start, by name."""
     reader, seen = reader_of(request), of_teams(list(page_frame.reach_of(request).teams))
     stored: dict[str, list[Plan]] = {}
@@ -59,10 +59,10 @@ def known_to(request: HttpRequest, name: str = "") -> list[Known]:
     startable = here.keys() if teams_where(reader, START).exists() else ()
     only = {each for each in (name, token_scope.of(reader).agent) if each}
     names = sorted(each for each in {*stored, *startable} if only <= {each})
-    return [Known(each, stored.get(each, []), here.get(each)) for each in names]
+    return [KnownAgent(each, stored.get(each, []), here.get(each)) for each in names]
 
 
-def _here() -> dict[str, Registered]:
+def _here() -> dict[str, RegisteredAgent]:
     """Return the newest version of each agent that this process knows."""
     known = registry.agents()
     return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}

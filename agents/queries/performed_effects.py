@@ -14,18 +14,18 @@ from django.db.models.functions import Coalesce, NullIf
 
 from agents.models import Effect
 from agents.presentation.timeline.course import Course
-from agents.presentation.timeline.facts import Done
+from agents.presentation.timeline.facts import TimelineEffect
 from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import PlanSpec
 
 
-def execution_of(row: Checkpoint | Performed) -> str:
+def execution_of(row: Checkpoint | PerformedEffect) -> str:
     """Say what was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
     return "" if row.input_digest is None else f"{row.step}/{bytes(row.input_digest).hex()}/{row.occurrence}"
 
 
-class Performed(NamedTuple):
+class PerformedEffect(NamedTuple):
     """A row of the ledger without its result; `landed` are the numbers of its run's checkpoints that carry it."""
 
     id: int
@@ -68,12 +68,12 @@ LANDED_AT = RawSQL(
 )
 
 
-def performed_of(run: Run) -> list[Performed]:
+def performed_of(run: Run) -> list[PerformedEffect]:
     """Return the run's rows of the effect ledger, undos among them, in the order in which they were intended."""
     return rows_of([run.pk])
 
 
-def rows_of(runs: Collection[int]) -> list[Performed]:
+def rows_of(runs: Collection[int]) -> list[PerformedEffect]:
     """Return the ledger's rows of some runs."""
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(run__in=runs).order_by("pk")
@@ -85,7 +85,7 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
         "input_digest", "occurrence", "generation", "undoes_id", "again", "empty", "performs", "grant_id", "attempts",
         "of", "landings", "carried", "base_seq",
     )  # fmt: skip
-    made = (Performed._make(row) for row in rows)
+    made = (PerformedEffect._make(row) for row in rows)
     return [
         row._replace(
             input_digest=bytes(row.input_digest), undoes=row.undoes or 0, taken_from=row.taken_from or 0,
@@ -95,7 +95,7 @@ def rows_of(runs: Collection[int]) -> list[Performed]:
     ]  # fmt: skip
 
 
-def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
+def off_course(rows: Iterable[PerformedEffect], course: Course) -> set[int]:
     """Return the effects of the run, by id, that it has left behind and that nothing has settled."""
     open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in effects.OPEN]
     held = course.of([seq for row in open_ones for seq in row.landed])
@@ -106,11 +106,11 @@ def off_course(rows: Iterable[Performed], course: Course) -> set[int]:
     }
 
 
-def done_of(plan: PlanSpec, rows: Iterable[Performed], off: Collection[int]) -> Iterable[Done]:
+def done_of(plan: PlanSpec, rows: Iterable[PerformedEffect], off: Collection[int]) -> Iterable[TimelineEffect]:
     """Yield rows of the ledger as facts; those of `off` are known to be off the run's path."""
     undo = {step.name: step.undo for step in plan.steps}
     for each in rows:
-        yield Done(
+        yield TimelineEffect(
             step=each.step,
             base=each.base.hex,
             key=each.key,

@@ -11,7 +11,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Func, OuterRef, Q, TextField, Value
 from django.db.models.functions import JSONObject
 
-from agents.presentation.timeline.facts import Asked, Said
+from agents.presentation.timeline.facts import TimelineDecision, TimelineGate
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
@@ -36,7 +36,7 @@ SAID = (
 )
 
 
-def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[Asked]:
+def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
     """Return the open gates and those of the window, oldest first, with what was said at each."""
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
     gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
@@ -44,7 +44,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[A
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
         outcome = getattr(gate, "outcome", None)
-        yield Asked(
+        yield TimelineGate(
             id=gate.pk,
             base=gate.checkpoint.hex,
             step=gate.step,
@@ -71,7 +71,7 @@ def actions_of(outcome: Outcome) -> tuple[str, ...]:
     return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
 
 
-def said_of(one: Mapping[str, Any]) -> Said:
+def said_of(one: Mapping[str, Any]) -> TimelineDecision:
     """Return what one reviewer said, from a row of SAID."""
     name = f"{one['first']} {one['last']}".strip() or one["username"]
-    return Said(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])
+    return TimelineDecision(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])

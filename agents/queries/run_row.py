@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from agents.presentation.timeline.course import Course, Turn
+from agents.presentation.timeline.course import Course, CourseTurn
 from agents.serving.absence import SERVED, Service
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
@@ -56,7 +56,7 @@ WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField(
 WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
 
 
-class Kin(NamedTuple):
+class RelatedRun(NamedTuple):
     """Another run of the lineage that the reader may see."""
 
     run: int
@@ -68,7 +68,7 @@ class Kin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RunRow:
     """A run with its plan, team and starter, and what all of its checkpoints and gates add up to."""
 
     run: Run
@@ -81,11 +81,11 @@ class Read:
     failed: bool  # whether there are attempts that did not land
     pruned: bool  # whether retention removed something of it
     course: Course
-    kin: Sequence[Kin]
+    kin: Sequence[RelatedRun]
     origin: str  # "R-7, checkpoint 3": what a fork began from
 
 
-def run_read_or_404(request: HttpRequest, run_id: int) -> Read:
+def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
     """Return the run, where the reader may see it. One statement."""
     reader = reader_of(request)
     run = annotated(Run.objects.visible_to(reader), reader).filter(pk=run_id).first()
@@ -94,7 +94,7 @@ def run_read_or_404(request: HttpRequest, run_id: int) -> Read:
     return told(run)
 
 
-def read(run: Run, reader: User) -> Read:
+def read(run: Run, reader: User) -> RunRow:
     """Read again, as it is now, a run that is in hand."""
     return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
 
@@ -125,10 +125,10 @@ def _kin(reader: User) -> QuerySet[Any, Any]:
     return others.exclude(pk=OuterRef("pk")).order_by("pk").values(one=columns)[:KIN]
 
 
-def told(run: Any) -> Read:
+def told(run: Any) -> RunRow:
     """Make a Read of a run that `annotated` read."""
     whole, origin = run.whole, run.whole["origin"]
-    return Read(
+    return RunRow(
         run=run,
         now=timezone.now(),
         may_move=run.may_move,
@@ -150,25 +150,25 @@ def _moment(said: str | None) -> datetime | None:
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
     """Return the way to the run's head, which is its newest checkpoint."""
-    turns = [Turn(*each) for each in whole["turns"] if each[0] > 1]
+    turns = [CourseTurn(*each) for each in whole["turns"] if each[0] > 1]
     if run.head and any(not turn.run for turn in turns):
         turns = turns_in(run, executions.path(run.head))  # what they followed was removed, and is known from the gaps
     return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))
 
 
-def turns_in(run: Run, path: Sequence[CheckpointHeader]) -> list[Turn]:
+def turns_in(run: Run, path: Sequence[CheckpointHeader]) -> list[CourseTurn]:
     """List where a path leaves the order in which its run's checkpoints were saved."""
     own = [(before, here) for before, here in pairwise(path) if here.run_id == run.pk and here.seq > 1]
     return [
-        Turn(here.seq, before.run_id, before.seq)
+        CourseTurn(here.seq, before.run_id, before.seq)
         for before, here in own
         if (before.run_id, before.seq) != (run.pk, here.seq - 1)
     ]
 
 
-def _kin_of(row: dict[str, Any]) -> Kin:
+def _kin_of(row: dict[str, Any]) -> RelatedRun:
     origin = row["forked_from"]
     name = f"{row['first'] or ''} {row['last'] or ''}".strip() or row["username"] or ""
     starter = name or ("Holdpoint" if row["by"] == "system" else row["by"].partition(":")[2] or row["by"])
     at = datetime.fromisoformat(row["at"])
-    return Kin(row["run"], UUID(origin) if origin else None, row["status"], at, row["title"], starter)
+    return RelatedRun(row["run"], UUID(origin) if origin else None, row["status"], at, row["title"], starter)

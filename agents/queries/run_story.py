@@ -12,7 +12,7 @@ from django.db.models import OuterRef, Q
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
-from agents.presentation.timeline.facts import Asked, Failed, Forked, Planned, Standing, Story
+from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure, TimelineFork, TimelineGate, TimelineStep
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
@@ -20,10 +20,10 @@ from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 
-from .performed_effects import Performed, done_of, off_course, performed_of
+from .performed_effects import PerformedEffect, done_of, off_course, performed_of
 from .removed import pruned_of
 from .run_gates import gates_of
-from .run_row import Read
+from .run_row import RunRow
 from .saved_checkpoints import ORDERED, ORDERS, saved_of, states_of
 
 KIN = 8  # other runs of a lineage that the head names
@@ -32,16 +32,16 @@ MOST_ORDERS = 500  # of them that are looked through for those of the window
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RunScene:
     """A run with its story: what every part of its page is drawn from."""
 
-    read: Read
+    read: RunRow
     plan: PlanSpec
     story: Story
     window: Sequence[Checkpoint]
     known: Sequence[Checkpoint]  # the window, and what is looked at
     events: Sequence[Event]  # the newest of those that the page tells, newest first
-    effects: Sequence[Performed]
+    effects: Sequence[PerformedEffect]
 
     @property
     def run(self) -> Run:
@@ -62,7 +62,7 @@ class Scene:
         return [kin.run for kin in self.read.kin[:KIN]]
 
     @property
-    def gate(self) -> Asked | None:
+    def gate(self) -> TimelineGate | None:
         """Return the gate that holds the run."""
         return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
 
@@ -71,7 +71,7 @@ class Scene:
         """Tell whether nothing older than the window is left of the run."""
         return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
 
-    def remaining(self) -> list[Planned]:
+    def remaining(self) -> list[TimelineStep]:
         """List the steps that follow the one under way, in the plan's order."""
         names = [step.name for step in self.story.plan]
         if self.run.next_step not in names or self.run.status not in Run.LIVE:
@@ -79,7 +79,7 @@ class Scene:
         return list(self.story.plan[names.index(self.run.next_step) :])
 
 
-def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> Scene:
+def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> RunScene:
     """Gather what `reader` may know of a run: the newest window of checkpoints, or the one below `before`.
 
     `looked_at` are the numbers of other checkpoints that the page tells of.
@@ -103,12 +103,12 @@ def scene_of(read: Read, reader: User, *, before: int | None = None, looked_at: 
         pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
     )
-    return Scene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
+    return RunScene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
 
 
-def planned(step: StepSpec) -> Planned:
+def planned(step: StepSpec) -> TimelineStep:
     """Return a step of the plan as the story tells it."""
-    return Planned(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
+    return TimelineStep(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
@@ -151,12 +151,12 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     return list(own.filter(asked).select_related("words"))
 
 
-def standing(read: Read, events: Sequence[Event]) -> Standing:
+def standing(read: RunRow, events: Sequence[Event]) -> RunNow:
     """Say where the run is now."""
     run = read.run
     ended = f"run.{run.status}" if run.status not in Run.LIVE else ""
     last = next((each for each in events if each.kind == ended), None)
-    return Standing(
+    return RunNow(
         status=run.status,
         head=run.head.hex if run.head else "",
         next_step=run.next_step,
@@ -187,19 +187,19 @@ def starter(run: Run) -> str:
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
-def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failed]:
+def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[TimelineFailure]:
     """Return the attempts that did not land, oldest first, where the window tells of them."""
     here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
     for each in Failure.objects.filter(here, run=run).order_by("pk"):
         told = bytes(each.traceback).decode(errors="replace")
         place = (each.validator, each.ring, each.seq, each.pk)
-        yield Failed(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
+        yield TimelineFailure(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
 
 
-def forks_of(read: Read, window: Sequence[Checkpoint]) -> Iterable[Forked]:
+def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFork]:
     """Yield the runs that started from a checkpoint of the window and that the reader may see."""
     here = {each.id for each in window}
     for kin in read.kin:
         if kin.forked_from in here and kin.forked_from is not None:
             own = kin.title if kin.title != read.run.title else ""
-            yield Forked(kin.run, kin.forked_from.hex, kin.status, kin.at, kin.starter, own)
+            yield TimelineFork(kin.run, kin.forked_from.hex, kin.status, kin.at, kin.starter, own)

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.db import connection
 
-from agents.presentation.timeline.facts import Saved
+from agents.presentation.timeline.facts import TimelineCheckpoint
 from checkpoints.models import Checkpoint, Event, Plan, Run
 from checkpoints.values.canonical_json import decode
 
 from .performed_effects import execution_of
-from .run_row import Read
+from .run_row import RunRow
 
 ORDERS = ("rewind", "edit", "fork")  # kinds of the checkpoints that a person ordered
 ORDERED = ("run.rewound", "run.edited", "run.forked")  # their events
@@ -33,14 +33,14 @@ ORDER BY c.at, c.run_id, c.seq
 """
 
 
-def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[Saved]:
+def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[TimelineCheckpoint]:
     """Yield the checkpoints of the window, with what their steps noted, or who ordered them and why."""
     run, by = read.run, orders_of(events)
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
     for each in window:
         ordered = each.kind in ORDERS
         words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
-        yield Saved(
+        yield TimelineCheckpoint(
             id=each.id.hex,
             seq=each.seq,
             parent=each.parent.hex if each.parent else "",
@@ -62,7 +62,7 @@ def saved_of(read: Read, window: Sequence[Checkpoint], events: Sequence[Event]) 
         )
 
 
-def origins_of(read: Read) -> dict[int, str]:
+def origins_of(read: RunRow) -> dict[int, str]:
     """Map the checkpoints of a fork that follow another run's checkpoint to that one, by number."""
     turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
     return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}

@@ -9,7 +9,7 @@ from agents.errors import FieldError, TooManyGates, WorkInvalid
 from agents.models import Token
 from agents.runner import engine
 from agents.session.performer import Returned
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused
@@ -19,12 +19,18 @@ from checkpoints.values import json_pointer
 
 from . import policy_of_token, registered
 from .remote_performer import RemotePerformer
-from .turns import Turn, check_next, go_further
+from .turns import RemoteTurn, check_next, go_further
 
 
 def ask(
-    slice: Slice, step: str, card: Card, *, token: Token | None = None, took: float = 0.0, notes: tuple[str, ...] = ()
-) -> Turn:
+    slice: RunSession,
+    step: str,
+    card: Card,
+    *,
+    token: Token | None = None,
+    took: float = 0.0,
+    notes: tuple[str, ...] = (),
+) -> RemoteTurn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
     spec = check_next(slice, step, "gate")
     policy_of_token.check_gate(token, spec, slice.run.team)
@@ -83,7 +89,7 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
             yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
 
 
-def _files(card: Card, slice: Slice) -> Iterator[FieldError]:
+def _files(card: Card, slice: RunSession) -> Iterator[FieldError]:
     """Check that the files a gate's arguments name are the run's: the gate hands them out."""
     for number, action in enumerate(card.actions):
         for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):

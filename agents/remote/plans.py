@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef
 
 from agents.definition import plan_builder, registry
 from agents.definition.agent import Agent, AgentType
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError, FieldError, PlanRefused
 from agents.models import Registration
 from approvals.schema import validate
@@ -45,9 +45,9 @@ def keep(spec: PlanSpec) -> Plan:
     return stored.keep(_checked(canonical(spec.to_json())), external=True)
 
 
-def _weight(known: PlanSpec | Registered | None) -> int:
+def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
     """Count the fields of a plan, of which each costs memory wherever the plan is kept; a large one counts as many."""
-    spec = known.spec if isinstance(known, Registered) else known
+    spec = known.spec if isinstance(known, RegisteredAgent) else known
     if spec is None:
         return 1
     return 1 + max(len(spec.state_schema.get("properties", {})), len(canonical(spec.state_schema)) // LIKE_A_FIELD)
@@ -98,18 +98,18 @@ def _checked(body: bytes) -> PlanSpec:
 
 
 @cached(LRUCache(KEPT, _weight), lock=RLock())
-def registered(plan_id: int) -> Registered | None:
+def registered(plan_id: int) -> RegisteredAgent | None:
     """Return what the runner goes by for an external plan; None for any other."""
     plan = Plan.objects.filter(pk=plan_id, external=True).first()
     return None if plan is None else declared(plan)
 
 
-def declared(plan: Plan) -> Registered:
+def declared(plan: Plan) -> RegisteredAgent:
     """Make a class of the plan's agent: its state, and no methods, since its code is elsewhere."""
     spec = spec_of(plan)
     body = {"name": spec.agent, "version": spec.version, "State": states.state_of(spec.state_schema)}
     agent = AgentType("Outside", (Agent,), body)
-    return Registered(cast(type[Agent], agent), spec, plan)
+    return RegisteredAgent(cast(type[Agent], agent), spec, plan)
 
 
 def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -36,7 +36,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans, registered
 from .session_cache import DESK, slice_of
-from .turns import Turn
+from .turns import RemoteTurn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
 VERSION = "posted-"  # how the versions of such plans begin
@@ -45,7 +45,7 @@ DEFINED = "#/$defs/"
 
 
 @dataclass(frozen=True)
-class Performed:
+class ActionPerformance:
     """How an action is performed outside: what undoes it, and whether it may be done twice with the same key."""
 
     undo: str = ""
@@ -53,20 +53,20 @@ class Performed:
 
 
 @dataclass(frozen=True)
-class Posted:
+class PostedGate:
     """A posted gate: what it asks, and over which state."""
 
     agent: str
     card: Card  # its actions with their arguments
     state: Mapping[str, Any] = field(default_factory=dict)
-    performed: Mapping[str, Performed] = field(default_factory=dict)  # by action id
+    performed: Mapping[str, ActionPerformance] = field(default_factory=dict)  # by action id
     policy: str = ""
     run_title: str = ""
     thread: str = ""
     ask_only: bool = False  # nothing is done under it: the run ends with the decision
 
 
-def implied(posted: Posted) -> PlanSpec:
+def implied(posted: PostedGate) -> PlanSpec:
     """Return the plan of such a run; its version is a digest of it."""
     ids = [action.id for action in posted.card.actions]
     performed = [] if posted.ask_only else posted.card.actions
@@ -76,7 +76,7 @@ def implied(posted: Posted) -> PlanSpec:
         GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
         policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
     )  # fmt: skip
-    effects = [_effect(action, posted.performed.get(action.id, Performed())) for action in performed]
+    effects = [_effect(action, posted.performed.get(action.id, ActionPerformance())) for action in performed]
     properties: dict[str, Any] = {name: {} for name in shown}
     properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
     properties |= {action.id + RESULT: {} for action in performed}
@@ -102,8 +102,8 @@ def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def post(
-    posted: Posted, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
-) -> Turn:
+    posted: PostedGate, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
+) -> RemoteTurn:
     """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
     _check_names(posted)
     _check_files(posted)
@@ -138,13 +138,13 @@ def post(
     return turn
 
 
-def _shaped(posted: Posted, team: Group) -> Card:
+def _shaped(posted: PostedGate, team: Group) -> Card:
     """Return the card with a schema for each action: a registered tool's as people wrote it, whatever was sent.
 
     Raises ToolNotRegistered and ToolMismatched.
     """
     named = [
-        replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, Performed()).undo)
+        replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, ActionPerformance()).undo)
         for each in posted.card.actions
     ]
     known = registered.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
@@ -153,7 +153,7 @@ def _shaped(posted: Posted, team: Group) -> Card:
     return replace(posted.card, actions=actions)
 
 
-def _effect(action: Action, how: Performed) -> StepSpec:
+def _effect(action: Action, how: ActionPerformance) -> StepSpec:
     return StepSpec(
         action.id,
         kind="effect",
@@ -169,7 +169,7 @@ def _effect(action: Action, how: Performed) -> StepSpec:
     )
 
 
-def _definitions(posted: Posted) -> dict[str, Any]:
+def _definitions(posted: PostedGate) -> dict[str, Any]:
     """Return the definitions of all actions' schemas, as the state's schema has them: two may share a name."""
     found: dict[str, Any] = {}
     for action in posted.card.actions:
@@ -189,7 +189,7 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
     return rewritten({name: each for name, each in schema.items() if name != "$defs"}, referring, values=True)
 
 
-def _placed(posted: Posted) -> Card:
+def _placed(posted: PostedGate) -> Card:
     """Return the card with its actions' arguments where the state has them, and the effects that perform them."""
     actions: Sequence[Action] = [
         replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
@@ -198,7 +198,7 @@ def _placed(posted: Posted) -> Card:
     return replace(posted.card, actions=actions)
 
 
-def _check_files(posted: Posted) -> None:
+def _check_files(posted: PostedGate) -> None:
     """Raise WorkInvalid for any file: a run about to start has none, and its gate would hand out another's."""
     named = {"/state": posted.state}
     named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
@@ -207,7 +207,7 @@ def _check_files(posted: Posted) -> None:
         raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in faults])
 
 
-def _check_names(posted: Posted) -> None:
+def _check_names(posted: PostedGate) -> None:
     """Raise WorkInvalid where two things would be at one place of the state."""
     ids = [action.id for action in posted.card.actions]
     taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}

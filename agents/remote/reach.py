@@ -31,7 +31,7 @@ WHERE r.id = $1
 """  # noqa: S608 - constants
 
 
-class Reached(NamedTuple):
+class ReachedRun(NamedTuple):
     """A run as one statement saw it."""
 
     id: int
@@ -48,13 +48,13 @@ class Reached(NamedTuple):
     by: int  # who answers for the program
 
 
-def to_work(run_id: int, *, by: User) -> Reached:
+def to_work(run_id: int, *, by: User) -> ReachedRun:
     """Return the run, where this person, or the agent that they answer for, may work on it. Notes its program as heard.
 
     Raises Http404, WorkNotAllowed and NotExternal.
     """
     found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
-    reached = Reached._make([*found[0], by.pk]) if found else None
+    reached = ReachedRun._make([*found[0], by.pk]) if found else None
     if reached is None or not (reached.seen or sees_all(by, SEE)):
         raise Http404("No such run")
     if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):

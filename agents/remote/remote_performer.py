@@ -7,12 +7,12 @@ from typing import Any
 
 from agents.models import Effect
 from agents.session.performer import HandOut, Performer, Returned
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from checkpoints.runs.plans import StepSpec
 
 
 @dataclass
-class RemotePerformer(Performer[Slice]):
+class RemotePerformer(Performer[RunSession]):
     """Hands out what a program has to do.
 
     `card` is the gate that it asks, `begun` the step whose effect it begins, and `undone` the id of the effect that it
@@ -23,7 +23,7 @@ class RemotePerformer(Performer[Slice]):
     begun: str = ""
     undone: int = 0
 
-    def begins(self, slice: Slice, spec: StepSpec, undoes: Effect | None = None) -> bool:
+    def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Tell whether the program said that it begins this; else hand it out."""
         begins = self.begun == spec.name if undoes is None else self.undone == undoes.pk
         self.begun, self.undone = "", 0
@@ -31,18 +31,18 @@ class RemotePerformer(Performer[Slice]):
             slice.handed_out = HandOut(spec, undoes=undoes)
         return begins
 
-    def step(self, slice: Slice, spec: StepSpec, **extra: Any) -> Returned | None:
+    def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
         """Return the card that the program asks; hand out everything else."""
         card, self.card = self.card, None
         if card is None:
             slice.handed_out = HandOut(spec)
         return card
 
-    def effect(self, slice: Slice, spec: StepSpec, row: Effect) -> None:
+    def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> None:
         """Hand out the effect with its intent, whose key the program sends."""
         slice.handed_out = HandOut(spec, effect=row)
 
-    def undo(self, slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Hand out the undo with its intent, whose key the program sends."""
         slice.handed_out = HandOut(spec, undoes=row, undo=undo)
         return False

@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.effects import classify, late_reports, perform, undo_left_behind
 from agents.errors import (
     EffectFailed,
@@ -26,7 +26,7 @@ from agents.errors import (
 )
 from agents.models import Effect
 from agents.session.performer import HandOut, Returned
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from approvals.decisions import uploads
 from checkpoints import store
@@ -41,19 +41,19 @@ from checkpoints.values.patch import same
 
 from . import plans
 from .remote_performer import RemotePerformer
-from .turns import Turn, check_next, check_settled, first_undone, go_further, go_on, reached
+from .turns import RemoteTurn, check_next, check_settled, first_undone, go_further, go_on, reached
 
 Status = Effect.Status
 DONE, FAILED, UNKNOWN = "done", "failed", "unknown"
 AS_REPORTED = {DONE: Status.DONE, FAILED: Status.FAILED}
 
 
-class Reported(Exception):
+class ReportedFailure(Exception):
     """A program says that it failed; the sentence is its own."""
 
 
 @dataclass(frozen=True)
-class Written:
+class StepWrites:
     """The writes of a step or an effect. `next_step`: None for the plan's own next, "" for the end of the run."""
 
     writes: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Written:
         return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
 
 
-def step(slice: Slice, name: str, written: Written) -> Turn:
+def step(slice: RunSession, name: str, written: StepWrites) -> RemoteTurn:
     """Save what a step wrote. Raises OutOfTurn, WorkInvalid and Fenced."""
     spec = check_next(slice, name, "step")
     output = _checked(slice, spec, written)
@@ -80,7 +80,7 @@ def step(slice: Slice, name: str, written: Written) -> Turn:
     return go_further(slice, going)
 
 
-def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
+def whole(slice: RunSession, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the writes that turn the state at the head into this one. Raises WorkInvalid."""
     before = slice.snapshot.state
     missing = [name for name in before if name not in state]
@@ -90,7 +90,7 @@ def whole(slice: Slice, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
 
 
-def begin(slice: Slice, name: str) -> Turn:
+def begin(slice: RunSession, name: str) -> RemoteTurn:
     """Write the effect's intent, consuming its grant. Raises OutOfTurn and Fenced.
 
     A second call by the holder of the run gives the same intent. Where the grant no longer holds, the next turn is the
@@ -105,7 +105,7 @@ def begin(slice: Slice, name: str) -> Turn:
     return go_further(slice, going=True)
 
 
-def begin_undo(slice: Slice, effect: int) -> Turn:
+def begin_undo(slice: RunSession, effect: int) -> RemoteTurn:
     """Write the intent of undoing an effect. Raises OutOfTurn and Fenced.
 
     An effect that a fork depends on by now is left as it is, and the turn is whatever comes then.
@@ -119,7 +119,7 @@ def begin_undo(slice: Slice, effect: int) -> Turn:
     return turn
 
 
-def done(slice: Slice, row: Effect, written: Written) -> Turn:
+def done(slice: RunSession, row: Effect, written: StepWrites) -> RemoteTurn:
     """Record that an effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
     _open(slice, row)
     spec = slice.plan.step(row.step)
@@ -128,39 +128,39 @@ def done(slice: Slice, row: Effect, written: Written) -> Turn:
     return go_further(slice, perform.done(slice, spec, row, returned))
 
 
-def not_done(slice: Slice, row: Effect, status: str, error: str, *, retry: bool) -> Turn:
+def not_done(slice: RunSession, row: Effect, status: str, error: str, *, retry: bool) -> RemoteTurn:
     """Record that an effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
     _open(slice, row)
     spec = slice.plan.step(row.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
-    perform.not_done(slice, spec, row, end, Reported(error))
+    perform.not_done(slice, spec, row, end, ReportedFailure(error))
     return reached(slice)
 
 
-def taken_back(slice: Slice, row: Effect, undo: Effect) -> Turn:
+def taken_back(slice: RunSession, row: Effect, undo: Effect) -> RemoteTurn:
     """Record that an effect was undone. Raises ReportedBefore and Fenced."""
     _open(slice, undo)
     undo_left_behind.taken_back(slice, row, undo)
     return go_on(slice)
 
 
-def not_taken_back(slice: Slice, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> Turn:
+def not_taken_back(slice: RunSession, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> RemoteTurn:
     """Record that it was not undone, or nobody knows. Raises ReportedBefore and Fenced."""
     _open(slice, undo)
     spec = slice.plan.step(undo.step)
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
-    undo_left_behind.not_undone(slice, spec, row, undo, end, Reported(error))
+    undo_left_behind.not_undone(slice, spec, row, undo, end, ReportedFailure(error))
     return reached(slice)
 
 
-def failed(slice: Slice, name: str, error: str, *, retry: bool) -> Turn:
+def failed(slice: RunSession, name: str, error: str, *, retry: bool) -> RemoteTurn:
     """Record that a step failed: its plan's retry tries it again later, else a person is asked. Raises OutOfTurn."""
     spec = check_next(slice, name, "step", "gate", "effect")
-    execute.failed(slice, spec, Reported(error) if retry else StepFailed(error))
+    execute.failed(slice, spec, ReportedFailure(error) if retry else StepFailed(error))
     return reached(slice)
 
 
-def late(row: Effect, status: str, written: Written, error: str) -> None:
+def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
     """Take a report on an effect begun under a claim that was lost since: as evidence, without a checkpoint.
 
     Raises ReportedBefore where the program reported the same before, and WorkInvalid.
@@ -174,18 +174,18 @@ def late(row: Effect, status: str, written: Written, error: str) -> None:
         if status == DONE:
             late_reports.undone(row.undoes, row)
     elif status == DONE:
-        late_reports.done(row, outputs.packed(outputs.Output(dict(written.writes), written.next_step)))
+        late_reports.done(row, outputs.packed(outputs.StepOutput(dict(written.writes), written.next_step)))
     elif status == FAILED:
         late_reports.failed(row, error)
 
 
-def released(slice: Slice) -> Turn:
+def released(slice: RunSession) -> RemoteTurn:
     """Let go of the run as it is. Raises Fenced."""
     claims.release(slice.claim, status="queued", reason="released by its program", by=slice.by, attempts=0)
     return reached(slice)
 
 
-def ended(slice: Slice, status: str, reason: str) -> Turn:
+def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
     """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
     check_settled(slice)
     name = slice.snapshot.next_step
@@ -197,7 +197,7 @@ def ended(slice: Slice, status: str, reason: str) -> Turn:
         raise WorkInvalid(
             [FieldError(pointer="/status", message=f"the plan goes on with {name}; the run cannot end there")]
         )
-    return step(slice, name, Written({}, next_step=""))
+    return step(slice, name, StepWrites({}, next_step=""))
 
 
 def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _open(slice: Slice, row: Effect) -> None:
+def _open(slice: RunSession, row: Effect) -> None:
     """Raise ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
     if row.status != Status.INTENDED or row.token != slice.claim.token:
         raise _before(row)
@@ -229,13 +229,13 @@ def _before(row: Effect) -> ReportedBefore:
     )
 
 
-def _checked(slice: Slice, spec: StepSpec, written: Written) -> outputs.Output:
+def _checked(slice: RunSession, spec: StepSpec, written: StepWrites) -> outputs.StepOutput:
     return _fits(slice.registered, spec, written, run=slice.run, state=slice.snapshot.state)
 
 
 def _fits(
-    known: Registered, spec: StepSpec, written: Written, *, run: Run, state: Mapping[str, Any] | None = None
-) -> outputs.Output:
+    known: RegisteredAgent, spec: StepSpec, written: StepWrites, *, run: Run, state: Mapping[str, Any] | None = None
+) -> outputs.StepOutput:
     """Check what was written. `state`: what it is written over, read where nobody has it and it matters."""
     _check_lists(known, written.writes)
     _check_files(run, written.writes, state)
@@ -250,7 +250,7 @@ def _fits(
         raise _invalid(error) from error
 
 
-def _check_lists(known: Registered, writes: Mapping[str, Any]) -> None:
+def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
     """Check that only a list grows: an append is checked by item, and would make a list of a field that may be none."""
     properties = known.spec.state_schema.get("properties", {})
     for name, write in writes.items():

@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 from django.db import transaction
 
 from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
-from agents.session.heartbeat import Beat
-from agents.session.run_session import ENDED, Slice
+from agents.session.heartbeat import ClaimBeat
+from agents.session.run_session import ENDED, RunSession
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Run
@@ -27,7 +27,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
 from . import plans
-from .reach import Reached, whole
+from .reach import ReachedRun, whole
 from .remote_performer import RemotePerformer
 
 KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
@@ -46,10 +46,10 @@ class _Lock:
 
 
 @dataclass
-class Desk:
+class SessionCache:
     """The runs that are kept, the least recently used first. One call at a time works on a run."""
 
-    kept: OrderedDict[int, Slice] = field(default_factory=OrderedDict)
+    kept: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
     locks: WeakValueDictionary[int, _Lock] = field(default_factory=WeakValueDictionary)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -61,12 +61,12 @@ class Desk:
         with lock.lock:
             yield
 
-    def take(self, run_id: int) -> Slice | None:
+    def take(self, run_id: int) -> RunSession | None:
         """Take out what is kept of a run, which is then in the caller's hands alone."""
         with self.guard:
             return self.kept.pop(run_id, None)
 
-    def put(self, slice: Slice) -> None:
+    def put(self, slice: RunSession) -> None:
         """Keep the run for the next call, where its program has something to do in it."""
         if slice.handed_out is None:
             return
@@ -81,11 +81,11 @@ class Desk:
         return sum(slice.snapshot.size for slice in self.kept.values())
 
 
-DESK = Desk()
+DESK = SessionCache()
 
 
 @contextmanager
-def at_work(run: Reached, token: int) -> Iterator[Slice]:
+def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     """Give the run as its program has it by its token: all that is done inside lands, or nothing.
 
     The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
@@ -98,17 +98,17 @@ def at_work(run: Reached, token: int) -> Iterator[Slice]:
     DESK.put(slice)
 
 
-def slice_of(run: Run, claim: Claim) -> Slice:
+def slice_of(run: Run, claim: Claim) -> RunSession:
     """Return the runner's turn with a run that a program has claimed. Raises NotVerified."""
     known = plans.registered(run.plan_id)
     if known is None:
         raise LookupError(f"{run.plan} is not an external agent")
-    beat = Beat(claim)
+    beat = ClaimBeat(claim)
     beat.halt = run.halt
-    return Slice(claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"))
+    return RunSession(claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"))
 
 
-def _kept(run: Reached, token: int) -> Slice | None:
+def _kept(run: ReachedRun, token: int) -> RunSession | None:
     """Return what is kept, where nothing has happened to the run since."""
     slice = DESK.take(run.id)
     if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):

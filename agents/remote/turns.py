@@ -17,7 +17,7 @@ from agents.errors import NotClaimable, OutOfTurn, WorkRefused
 from agents.models import Client, Effect, Token
 from agents.runner import engine
 from agents.session import translate, unsettled
-from agents.session.run_session import ENDED, Slice
+from agents.session.run_session import ENDED, RunSession
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.actors import Actor
@@ -25,7 +25,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
-from .reach import Reached, whole
+from .reach import ReachedRun, whole
 from .session_cache import DESK, ended, gate_of, slice_of
 
 UNDO = "undo"
@@ -33,7 +33,7 @@ TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by t
 
 
 @dataclass(frozen=True)
-class Turn:
+class RemoteTurn:
     """Where the run is, and what its program has to do. `kind` is empty where it has nothing to do now.
 
     `effect` is the row of the effect, or of its undo, once its intent is written: until then the program has to
@@ -52,7 +52,7 @@ class Turn:
     until: datetime | None = None  # the end of the lease
 
 
-def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Token | None) -> Turn:
+def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: Token | None) -> RemoteTurn:
     """Claim a run that nobody holds, for `lease` seconds at a time, and say what is to be done.
 
     The caller has the run `alone` until the claim is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
@@ -73,25 +73,25 @@ def claim(reached: Reached, *, worker: str, lease: float, by: Actor, token: Toke
     return turn
 
 
-def go_on(slice: Slice) -> Turn:
+def go_on(slice: RunSession) -> RemoteTurn:
     """Take the run as far as it goes by itself, from what was decided at its head."""
     engine.go_on(slice)
     return reached(slice)
 
 
-def go_further(slice: Slice, going: bool) -> Turn:
+def go_further(slice: RunSession, going: bool) -> RemoteTurn:
     """Go on from after a step that has just landed, and return the turn."""
     slice.handed_out = None
     engine.turns(slice, going)
     return reached(slice)
 
 
-def reached(slice: Slice) -> Turn:
+def reached(slice: RunSession) -> RemoteTurn:
     """Return the turn for what is handed out; else the run has nothing for its program to do: it waits, or ended."""
     out = slice.handed_out
     if out is None:
         return standing(slice.run.pk, slice.claim.token)
-    return Turn(
+    return RemoteTurn(
         run=slice.run,
         token=slice.claim.token,
         seq=slice.snapshot.seq,
@@ -104,14 +104,14 @@ def reached(slice: Slice) -> Turn:
     )
 
 
-def standing(run_id: int, token: int) -> Turn:
+def standing(run_id: int, token: int) -> RemoteTurn:
     """Return where the run is, for a program that has lost it."""
     run = Run.objects.select_related("plan", "team").get(pk=run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
-    return Turn(run=run, token=token, seq=run.seq, gate=gate)
+    return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)
 
 
-def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
+def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
     """Return the step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
     check_settled(slice)
     name = slice.snapshot.next_step
@@ -126,14 +126,14 @@ def check_next(slice: Slice, step: str, *kinds: str) -> StepSpec:
     return spec
 
 
-def check_settled(slice: Slice) -> None:
+def check_settled(slice: RunSession) -> None:
     """Raise OutOfTurn where the run settles what it left behind: it does nothing else then."""
     due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
     if due:
         raise first_undone(slice, due[0])
 
 
-def first_undone(slice: Slice, row: Effect) -> OutOfTurn:
+def first_undone(slice: RunSession, row: Effect) -> OutOfTurn:
     """Return, as an exception, that an effect is to be undone before anything else."""
     return OutOfTurn(
         f"The run takes back what it left behind first: begin that by POST /api/runs/{slice.run.pk}/effects with "

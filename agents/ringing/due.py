@@ -27,7 +27,7 @@ NOT_QUIET = """NOT EXISTS (
 log = structlog.get_logger()
 
 
-class Room(NamedTuple):
+class QueueRoom(NamedTuple):
     """A queue that takes `free` more messages for the runs that are due of these plans."""
 
     queue: str
@@ -35,7 +35,7 @@ class Room(NamedTuple):
     free: int
 
 
-def rooms(most: int) -> list[Room]:
+def rooms(most: int) -> list[QueueRoom]:
     """Return each queue in which more runs are due than messages wait, that with the least room first.
 
     No more than `most` are counted beyond what waits there. Where Redis does not answer nothing counts as waiting.
@@ -50,11 +50,11 @@ def rooms(most: int) -> list[Room]:
     found = []
     for queue, of in plans.items():
         number = _due().filter(plan__in=of)[: held.get(queue, 0) + most].count()
-        found.append(Room(queue, of, number - held.get(queue, 0)))
+        found.append(QueueRoom(queue, of, number - held.get(queue, 0)))
     return sorted((room for room in found if room.free > 0), key=lambda room: room.free)
 
 
-def first(room: Room, *, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+def first(room: QueueRoom, *, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
     """Return (run, token) of the runs to ring for in this queue, without those of `but`.
 
     Runs of a lost worker come first, since no message names them. A run whose row is locked is left out.

@@ -18,7 +18,7 @@ EXPIRES = 3600.0
 
 
 @dataclass
-class Bells:
+class RecentRings:
     """The bells rung, by number and token: the monotonic time of the ring, and the pause that follows.
 
     What was taken up since has another token: what is due then is news, and starts with the first pause.

@@ -14,7 +14,7 @@ from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
 from agents.session import allowing_gate, translate
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
 from approvals.audit import evidence
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
@@ -31,7 +31,7 @@ from checkpoints.values.patch import touched
 Kind = Outcome.Kind
 
 
-def settle(slice: Slice, gate: Gate) -> bool:
+def settle(slice: RunSession, gate: Gate) -> bool:
     """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on.
 
     Raises NotVerified for an outcome that nobody decided.
@@ -48,7 +48,7 @@ def settle(slice: Slice, gate: Gate) -> bool:
     return going
 
 
-def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+def _review(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     by = _who(outcome)
     if outcome.kind in gates.AGREED:
         writes = outcome_writes.writes(slice, gate, outcome)
@@ -63,7 +63,7 @@ def _review(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     return slice.save("gate", spec, told, spec.name, end="cancelled", reason=_why_ended(outcome), by=by)
 
 
-def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
+def _resume(slice: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
     """Go on with the effect for whose sake the gate was opened again; keep what was done since it first closed.
 
     An edit of its inputs sends the run back to the gate instead, so that it is undone and done anew.
@@ -82,7 +82,7 @@ def _resume(slice: Slice, spec: StepSpec, outcome: Outcome, writes: dict[str, An
     return True
 
 
-def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
+def _send_back(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
     """Save the outcome on its branch and move the head to where the named step last started, with the feedback.
 
     One transaction: in between, the run would stand at a rejected gate with nothing left to do.
@@ -104,7 +104,7 @@ def _send_back(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, told:
     return True
 
 
-def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
+def _target(slice: RunSession, checkpoint: UUID | None) -> Snapshot | None:
     """Return the checkpoint to which the head moves; None where there is none from which the run can go on."""
     try:
         target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
@@ -113,12 +113,12 @@ def _target(slice: Slice, checkpoint: UUID | None) -> Snapshot | None:
     return target if target is not None and slice.takes(target) else None
 
 
-def _feedback(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+def _feedback(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     who = outcome.by_name or outcome.by
     return appended(slice.agent, spec.feedback, text=outcome.words, by=who, at=outcome.created_at, gate=gate.pk)
 
 
-def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     answer = outcome.answered or {}
     choice = answer.get("choice")
     # An answer about an effect that was left behind comes first: the run might adopt that effect from here.
@@ -153,7 +153,7 @@ def _recover(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool
     return _stop(slice, spec, outcome)
 
 
-def _left(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
+def _left(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
     """Record what was said of an effect that the run left behind, and go on with where the run is."""
     by = _who(outcome)
     try:
@@ -174,7 +174,7 @@ def _asks(gate: Gate, *answers: str) -> bool:
     return any(each["id"] in answers for each in choices)
 
 
-def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+def _unanswered(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     """Go on where nobody answered about an effect left behind: a late report did, or else the run ends unsettled.
 
     Where the run was cancelled meanwhile, that effect stays as it is, and the others are settled.
@@ -190,14 +190,18 @@ def _unanswered(slice: Slice, spec: StepSpec, gate: Gate, outcome: Outcome) -> b
     return _stop(slice, spec, outcome, leave=True)
 
 
-def _aside(slice: Slice, spec: StepSpec, outcome: Outcome) -> bool:
+def _aside(slice: RunSession, spec: StepSpec, outcome: Outcome) -> bool:
     """Go on with the step that was to come, whatever step the question was about."""
     next_step = slice.snapshot.next_step
     return slice.save("recovery", spec, {}, next_step, counts=False, by=_who(outcome), slice_over=False)
 
 
 def _retry(
-    slice: Slice, spec: StepSpec, outcome: Outcome, effect: Effect | None = None, choice: str = RecoveryAnswer.RETRY
+    slice: RunSession,
+    spec: StepSpec,
+    outcome: Outcome,
+    effect: Effect | None = None,
+    choice: str = RecoveryAnswer.RETRY,
 ) -> bool:
     """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
     by = _who(outcome)
@@ -211,7 +215,7 @@ def _retry(
         return slice.save("recovery", spec, told, spec.name, counts=False, by=by, slice_over=False)
 
 
-def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
     """Record the result that a person read at the provider; one that does not fit is asked for again.
 
     A result that the worker denied before this was applied is asked for again too: one of the two is wrong.
@@ -238,7 +242,7 @@ def _happened(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, va
         return _misfit(slice, spec, error, by)
 
 
-def _gave(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
+def _gave(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
     """Write what a person says that an effect of another version gave; one that does not fit is asked for again."""
     try:
         return perform.adopt(slice, spec, effect, outputs.told(slice.agent, spec, value))
@@ -246,13 +250,13 @@ def _gave(slice: Slice, spec: StepSpec, effect: Effect, outcome: Outcome, value:
         return _misfit(slice, spec, error, _who(outcome))
 
 
-def _misfit(slice: Slice, spec: StepSpec, error: Exception, by: Actor) -> bool:
+def _misfit(slice: RunSession, spec: StepSpec, error: Exception, by: Actor) -> bool:
     with transaction.atomic():
         execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
         return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
 
 
-def _stop(slice: Slice, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
+def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
     """End the run; `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = _who(outcome)
     who = outcome.by_name or outcome.by

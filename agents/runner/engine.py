@@ -20,8 +20,8 @@ from agents.effects import perform, undo_left_behind
 from agents.gates import opening
 from agents.ringing import doorbell
 from agents.session import reuse
-from agents.session.heartbeat import HEART, Beat
-from agents.session.run_session import Slice
+from agents.session.heartbeat import HEART, ClaimBeat
+from agents.session.run_session import RunSession
 from agents.steps import execute, retry
 from agents.steps.local_performer import LOCAL
 from approvals.errors import AskedTooOften
@@ -104,21 +104,21 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _work(claim: Claim, beat: Beat) -> None:
+def _work(claim: Claim, beat: ClaimBeat) -> None:
     run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
     known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return
     if known.row is not None:
         run.plan = known.row
-    slice = Slice(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
+    slice = RunSession(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
     try:
         go_on(slice)
     except AskedTooOften as full:  # the step is run again when it may ask
         claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=slice.by, attempts=0)
 
 
-def go_on(slice: Slice) -> None:
+def go_on(slice: RunSession) -> None:
     """Take a claimed run on from its head: what was decided first, then step after step. Raises AskedTooOften."""
     run, gate = slice.run, opening.at_head(slice)
     if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
@@ -130,7 +130,7 @@ def go_on(slice: Slice) -> None:
     turns(slice, gate is None or apply_outcome.settle(slice, gate))
 
 
-def turns(slice: Slice, going: bool) -> None:
+def turns(slice: RunSession, going: bool) -> None:
     """Take the run step after step, as long as it is `going`."""
     while going:
         slice.check()
@@ -153,7 +153,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
     return gate.status == Gate.Status.OPEN or run.ending != undo_left_behind.NOW
 
 
-def _hand_over(slice: Slice) -> None:
+def _hand_over(slice: RunSession) -> None:
     """Hand the run over: it was sent back to before it came to this version, and whoever takes that one goes on."""
     with transaction.atomic():
         claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
@@ -168,7 +168,7 @@ def _halt(claim: Claim) -> None:
     claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
 
 
-def turn(slice: Slice) -> bool:
+def turn(slice: RunSession) -> bool:
     """Execute the next step; says whether the slice goes on."""
     if slice.run.ending:
         return undo_left_behind.finish(slice)

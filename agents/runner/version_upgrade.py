@@ -21,15 +21,15 @@ from pydantic import create_model
 
 from agents.definition import environment, registry, upcast
 from agents.definition.agent import Agent, AgentType
-from agents.definition.registered import Registered
-from agents.definition.upcast import Way
+from agents.definition.registered import RegisteredAgent
+from agents.definition.upcast import UpcastPath
 from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
 from agents.models import Effect
 from agents.session import translate
-from agents.session.heartbeat import Beat
-from agents.session.run_session import Slice
+from agents.session.heartbeat import ClaimBeat
+from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.local_performer import LOCAL
 from approvals.engine_rules import effects
@@ -54,7 +54,7 @@ class _Decided(Exception):
     """Somebody decided the gate at the head before it could be withdrawn."""
 
 
-def brought(run: Run, snapshot: Snapshot, way: Way) -> dict[str, Any]:
+def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
     """Return the run's state in the version that takes it; nothing is written. Raises UpcastFailed."""
     gone = way.lacks([snapshot.next_step])
     if gone:
@@ -82,7 +82,7 @@ def claim(run_id: int, *, worker: str) -> Claim | None:
     return claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=settings.HOLDPOINT_LEASE)
 
 
-def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
+def fault(run: Run, way: UpcastPath, snapshot: Snapshot | None = None) -> str:
     """Say why the run cannot be upgraded from its head, or from `snapshot`, and is left as it is; empty where it can.
 
     Empty too for a run that does not verify: the runner freezes that.
@@ -96,7 +96,7 @@ def fault(run: Run, way: Way, snapshot: Snapshot | None = None) -> str:
     return ""
 
 
-def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
+def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
     """Upgrade a claimed run to the version that takes it; None where that leaves this worker nothing to do.
 
     `run` is then as the database has it. Raises Fenced and NotVerified.
@@ -109,7 +109,7 @@ def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
         said = f"The code of {way.to.spec.named} changed while runs of it are under way"
         execute.queue_again(claim, execute.backoff(claim.attempts), said, by=SYSTEM)
         return None
-    slice = Slice(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
+    slice = RunSession(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
     try:
         while _caught_up(slice):
             try:
@@ -124,7 +124,7 @@ def bring_up(claim: Claim, run: Run, beat: Beat) -> Registered | None:
     return None
 
 
-def _caught_up(slice: Slice) -> bool:
+def _caught_up(slice: RunSession) -> bool:
     """Apply what was decided, and adopt what was reported, under the old plan; False where the run ended by it."""
     gate = opening.at_head(slice)
     if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(slice, gate):
@@ -137,7 +137,7 @@ def _caught_up(slice: Slice) -> bool:
     return perform.adopt(slice, spec, row)
 
 
-def _bring(slice: Slice, way: Way, known: Registered) -> None:
+def _bring(slice: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
     """Withdraw what is asked and save the upcast state, in one transaction. Raises _Decided, UpcastFailed, Fenced.
 
     Gates are locked before their run, as a decision does it.
@@ -168,7 +168,7 @@ def _bring(slice: Slice, way: Way, known: Registered) -> None:
         event_log.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
 
 
-def _note(way: Way, plan: PlanSpec) -> str:
+def _note(way: UpcastPath, plan: PlanSpec) -> str:
     """Say what happened, for the run's page."""
     ran = ", ".join(each.name for each in way.upcasters)
     renamed = way.renamed(step.name for step in plan.steps)
@@ -176,14 +176,14 @@ def _note(way: Way, plan: PlanSpec) -> str:
     return f"Upgraded from version {way.since} to {way.to.spec.version} by {ran}.{words}"
 
 
-def _as_planned(run: Run) -> Registered:
+def _as_planned(run: Run) -> RegisteredAgent:
     """Return a version whose code is gone, by its plan alone: enough to apply what was decided."""
     spec = spec_of(run.plan)
     state: dict[str, Any] = dict.fromkeys(spec.state_schema.get("properties", {}), (Any, None))
     config: dict[str, Any] = {name: (Any, value) for name, value in environment.recorded(run).get("config", {}).items()}
     body = {"name": spec.agent, "version": spec.version, "State": create_model("State", **state)}
     agent = AgentType("Gone", (Agent,), body | {"Config": create_model("Config", **config)})
-    return Registered(cast(type[Agent], agent), spec, run.plan)
+    return RegisteredAgent(cast(type[Agent], agent), spec, run.plan)
 
 
 def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
@@ -208,7 +208,7 @@ def wake(run: Run) -> bool:
     return run.wake(by=SYSTEM)
 
 
-def _hopeless(run: Run, way: Way) -> bool:
+def _hopeless(run: Run, way: UpcastPath) -> bool:
     reason = fault(run, way)
     if reason:
         log.warning("run.not_upcast", run=run.pk, since=way.since, to=way.to.spec.version, reason=reason)

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.audit import event_words
 from approvals.audit.event_words import ROUTINE, Happening
-from checkpoints.audit.filters import Filters
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import decode
@@ -45,7 +45,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ActivityFilters:
     """The filters: a family, words, and the place to go on below (an event's id; of saves a number); 0: none."""
 
     family: str = ""
@@ -70,14 +70,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ActivityPage:
     """Some of what happened, the newest first, and where the next page begins; 0 where there is none."""
 
     told: Sequence[Happening]
     next: int = 0
 
 
-def page(run: Run, asked: Asked) -> Page:
+def page(run: Run, asked: ActivityFilters) -> ActivityPage:
     """Return the newest that fit, or those below a place. At most two statements."""
     if asked.family == SAVES:
         return _saves(run, asked)
@@ -85,17 +85,17 @@ def page(run: Run, asked: Asked) -> Page:
     own = own.filter(pk__lt=asked.before) if asked.before else own
     looked = list(own.values_list("pk", flat=True)[: LOOKED + 1])
     fits = Event.objects.filter(pk__in=looked[:LOOKED]).filter(_KINDS.get(asked.family, Q()))
-    found = list(Filters(words=asked.words).matching(fits).select_related("words").order_by("-id")[: PAGE + 1])
+    found = list(AuditFilters(words=asked.words).matching(fits).select_related("words").order_by("-id")[: PAGE + 1])
     return of_events(found, run, next=looked[LOOKED - 1] if len(looked) > LOOKED else 0)
 
 
-def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> Page:
+def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> ActivityPage:
     """Make a page of these events of a run, one more than it holds among them; `next` where that is not all."""
     shown, titles = found[:PAGE], spec_of(run.plan).titles
-    return Page([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
+    return ActivityPage([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
 
 
-def _saves(run: Run, asked: Asked) -> Page:
+def _saves(run: Run, asked: ActivityFilters) -> ActivityPage:
     """Return the checkpoints of a run. Words are looked for in the names of their steps and kinds."""
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     own = own.filter(seq__lt=asked.before) if asked.before else own
@@ -104,8 +104,8 @@ def _saves(run: Run, asked: Asked) -> Page:
     found = [row for row in rows if all(word in f"{row[2]} {row[3]}".lower() for word in words)]
     told = [_saved(run, *row) for row in found[:PAGE]]
     if len(found) > PAGE:
-        return Page(told, found[PAGE - 1][0])
-    return Page(told, rows[-1][0] if asked.words and len(rows) == LOOKED else 0)
+        return ActivityPage(told, found[PAGE - 1][0])
+    return ActivityPage(told, rows[-1][0] if asked.words and len(rows) == LOOKED else 0)
 
 
 def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:

@@ -53,7 +53,7 @@ _COUNT = """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RunFilters:
     """The filters of a list of runs; an empty value asks for anything."""
 
     status: str = ""
@@ -88,7 +88,7 @@ class Wanted:
         )
 
 
-def ids(wanted: Wanted, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
+def ids(wanted: RunFilters, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
     """Return the ids of the first `most` runs, the newest first.
 
     `teams` are those whose runs the reader sees, `waiting` the gates that wait for their decision.
@@ -118,7 +118,7 @@ def _found(sql: str, values: list[Any]) -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _conditions(wanted: Wanted, waiting: Sequence[int]) -> tuple[list[str], list[Any]]:
+def _conditions(wanted: RunFilters, waiting: Sequence[int]) -> tuple[list[str], list[Any]]:
     """Return the conditions as SQL on a run `r`, with the values."""
     asked: list[tuple[object, str, Any]] = [
         (wanted.status, "r.status = %s", wanted.status),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from agents.definition import environment, fields, registry
 from agents.definition.agent import Agent
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import FieldError, InputRefused
 from agents.ringing import doorbell
 from agents.text import one_line
@@ -29,7 +29,7 @@ from checkpoints.values.json_pointer import pointer
 
 
 def start_run(
-    agent: str | Registered,
+    agent: str | RegisteredAgent,
     input: Mapping[str, Any],
     *,
     by: Actor,

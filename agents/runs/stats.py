@@ -42,7 +42,7 @@ WHERE g.status <> 'open' AND g.kind = 'review' AND g.closed_at > statement_times
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class AgentFigures:
     """Of the newest runs of an agent; times are None where nothing was waited for."""
 
     statuses: Mapping[str, int] = field(default_factory=dict)  # those that ended within WINDOW, and all that live
@@ -70,7 +70,7 @@ class Figures:
         return any(self.statuses.values())
 
 
-def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> dict[str, Figures]:
+def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> dict[str, AgentFigures]:
     """Return figures by agent, from the ids of its plans, over its newest runs in these teams. One statement."""
     pairs = [(agent, plan) for agent, of in plans.items() for plan in of]
     found: dict[str, list[Any]] = {agent: [] for agent in plans}
@@ -86,7 +86,7 @@ def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> d
     return {agent: _figures(rows) for agent, rows in found.items()}
 
 
-def _figures(rows: Sequence[Any]) -> Figures:
+def _figures(rows: Sequence[Any]) -> AgentFigures:
     """Make figures from rows of (what, plan, status, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
     closed = [(status, seconds) for what, _, status, seconds, _ in rows if what == "gate"]
@@ -98,7 +98,7 @@ def _figures(rows: Sequence[Any]) -> Figures:
         statuses[status] += number
         if seconds is not None and seconds > PATIENCE.total_seconds():
             due[plan] = max(due.get(plan, timedelta(0)), timedelta(seconds=seconds))
-    return Figures(
+    return AgentFigures(
         statuses=statuses,
         decided=said.count("decided"),
         expired=said.count("expired"),

@@ -27,7 +27,7 @@ from psycopg import errors
 from agents.models import SweeperPass
 from agents.remote import go_on_without_program, lost_programs
 from agents.ringing import doorbell, due
-from agents.ringing.ring_pauses import Bells
+from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from approvals.gates import closing
 from approvals.models import Delivery, Gate
@@ -52,12 +52,14 @@ log = structlog.get_logger()
 class Sweeper:
     """One sweeper process; safe twice."""
 
-    bells: Bells = field(default_factory=Bells)
-    verifying: Bells = field(default_factory=Bells)
-    tried: Bells = field(default_factory=Bells)  # the runs that were tried out in another version
-    alone: Bells = field(default_factory=Bells)  # the runs elsewhere that were tried to go on without their program
-    sent: Bells = field(default_factory=Bells)  # deliveries, by their attempts
-    unclosed: Bells = field(default_factory=Bells)  # gates that could not be closed, by their version
+    bells: RecentRings = field(default_factory=RecentRings)
+    verifying: RecentRings = field(default_factory=RecentRings)
+    tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
+    alone: RecentRings = field(
+        default_factory=RecentRings
+    )  # the runs elsewhere that were tried to go on without their program
+    sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
+    unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked
 
     def __post_init__(self) -> None:

@@ -8,17 +8,17 @@ from typing import Any
 from django.db.models import Q
 
 from approvals.cards import binding
-from approvals.cards.action import Action, Settled
+from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
 from approvals.engine_rules import gates
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 
 from . import manual_changes
-from .run_session import Slice
+from .run_session import RunSession
 
 
-def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
+def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
     """Return the newest outcome on the path of a gate that could allow `spec`, or of a question asking for permission.
 
     A question about another action than the one that `spec` would perform now decides nothing about this one.
@@ -33,13 +33,13 @@ def last_outcome(slice: Slice, spec: StepSpec) -> Outcome | None:
     return next((each for each in found if each.gate.kind == "review" or each.proposal.card.action(now)), None)
 
 
-def acting(slice: Slice, spec: StepSpec) -> str:
+def acting(slice: RunSession, spec: StepSpec) -> str:
     """Return the id of the action that `spec` would perform now, where it performs several; "" where it names none."""
     named = slice.snapshot.state.get(spec.action) if spec.action else None
     return named if isinstance(named, str) else ""
 
 
-def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
+def action_of(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Action | None:
     """Return the action of an outcome's card that `spec` would perform now; None where it performs none of them."""
     mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
     if spec.action:
@@ -47,7 +47,7 @@ def action_of(slice: Slice, spec: StepSpec, outcome: Outcome) -> Action | None:
     return mine[0] if mine else None
 
 
-def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
+def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] | None:
     """Return the action that `spec` would perform now but may not, though its gate let the run go on; and the verdict.
 
     None where nobody refused it or answered in its place.
@@ -59,12 +59,12 @@ def refused(slice: Slice, spec: StepSpec) -> tuple[Action, Settled] | None:
     return (action, action.settled) if action is not None and action.settled is not None else None
 
 
-def gates_for(slice: Slice, spec: StepSpec) -> list[str]:
+def gates_for(slice: RunSession, spec: StepSpec) -> list[str]:
     """List the gate steps that allow `spec`."""
     return gates.allowing(slice.plan, spec.name)
 
 
-def may_revise(slice: Slice, spec: StepSpec) -> bool:
+def may_revise(slice: RunSession, spec: StepSpec) -> bool:
     """Tell whether people may edit what `spec` would do, at a gate that this process can open again."""
     if not spec.guarded or not callable(getattr(slice.agent, asking_gate(slice, spec), None)):
         return False
@@ -73,12 +73,12 @@ def may_revise(slice: Slice, spec: StepSpec) -> bool:
     return outcome is not None and any(each.edits and each.effect == spec.name for each in outcome.gate.asked.actions)
 
 
-def asking_gate(slice: Slice, spec: StepSpec) -> str:
+def asking_gate(slice: RunSession, spec: StepSpec) -> str:
     """Return the gate step that is opened again for `spec`: the one that asked last on the path."""
     return gates.asked_last(slice.plan, spec.name, slice.path)
 
 
-def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
+def changed_by_hand(slice: RunSession, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
     """Return the fields people changed after an outcome, that `spec` depends on and the outcome did not fix.
 
     By name, each as it was before: {} or {name: value}.
@@ -91,7 +91,7 @@ def changed_by_hand(slice: Slice, spec: StepSpec, outcome: Outcome) -> dict[str,
     return found
 
 
-def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
+def shown_for(slice: RunSession, spec: StepSpec) -> list[Action]:
     """Return the actions that people were shown when they allowed `spec`, to be shown again and not edited.
 
     Those that name it, or all of them where it was allowed along with the rest.
@@ -109,7 +109,7 @@ def shown_for(slice: Slice, spec: StepSpec) -> list[Action]:
     ]
 
 
-def carried(slice: Slice, spec: StepSpec) -> list[Precondition]:
+def carried(slice: RunSession, spec: StepSpec) -> list[Precondition]:
     """Return the preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
     outcome = last_outcome(slice, spec) if spec.guarded else None
     fixed = outcome.approved().guarding(spec.name) if outcome is not None else []

@@ -26,7 +26,7 @@ HALT_EVERY = 0.5  # seconds between two looks for a person's request that the ru
 log = structlog.get_logger()
 
 
-class Beat:
+class ClaimBeat:
     """What the thread knows of one claim."""
 
     def __init__(self, claim: Claim) -> None:
@@ -75,18 +75,18 @@ class Beat:
             time.sleep(min(1.0, self.claim.lease / 10))
 
 
-class Heart:
+class HeartbeatThread:
     """The thread, started on first use in each process."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.beats: list[Beat] = []
+        self.beats: list[ClaimBeat] = []
         self.pid = 0
 
     @contextmanager
-    def watch(self, claim: Claim) -> Iterator[Beat]:
+    def watch(self, claim: Claim) -> Iterator[ClaimBeat]:
         """Keep `claim` alive inside the block."""
-        beat = Beat(claim)
+        beat = ClaimBeat(claim)
         with self.changed:
             if self.pid != os.getpid():  # a forked worker inherits the object but not the thread
                 self.pid, self.beats = os.getpid(), []
@@ -99,7 +99,7 @@ class Heart:
             with self.changed:
                 self.beats.remove(beat)
 
-    def limit(self, beat: Beat, seconds: float | None) -> None:
+    def limit(self, beat: ClaimBeat, seconds: float | None) -> None:
         """Set, from now on, that the process is killed once `seconds` and the grace have passed; None: no more."""
         with self.changed:
             beat.kill_at = None if seconds is None else time.monotonic() + seconds + GRACE
@@ -119,4 +119,4 @@ class Heart:
                 connection.close()  # back to the pool: the next beat is seconds away
 
 
-HEART = Heart()
+HEART = HeartbeatThread()

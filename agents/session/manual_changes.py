@@ -18,7 +18,7 @@ from checkpoints.store.header import CheckpointHeader
 MOVED = ("edit", "rewind")
 
 
-class Written(NamedTuple):
+class ManualChange(NamedTuple):
     """One checkpoint by which somebody moved the run, the fields that it changed, and what was in them before."""
 
     place: CheckpointHeader
@@ -26,7 +26,7 @@ class Written(NamedTuple):
     before: dict[str, Any]
 
 
-def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[Written]:
+def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[ManualChange]:
     """Yield every one of these places at which somebody changed the state, in their order."""
     # A gate sends the run back to another step than its own, with the words of whoever decides there.
     found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
@@ -38,11 +38,11 @@ def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[Written]:
             yield written
 
 
-def _written(place: CheckpointHeader, parent: UUID, plan: PlanSpec) -> Written:
+def _written(place: CheckpointHeader, parent: UUID, plan: PlanSpec) -> ManualChange:
     try:
         before, now = store.load_checkpoint(parent), store.load_checkpoint(place.id)
     except (NoSuchCheckpoint, NotVerified):  # what it changed cannot be known any more, so it may be anything
-        return Written(place, frozenset(name for step in plan.steps for name in step.reads), {})
+        return ManualChange(place, frozenset(name for step in plan.steps for name in step.reads), {})
     names = now.fields.keys() | before.fields.keys()
     changed = frozenset(name for name in names if now.fields.get(name) != before.fields.get(name))
-    return Written(place, changed, {name: before.state[name] for name in changed if name in before.state})
+    return ManualChange(place, changed, {name: before.state[name] for name in changed if name in before.state})

@@ -24,7 +24,7 @@ ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about wher
 
 
 @dataclass
-class Path:
+class RunPath:
     """Root first, head last. Executions are counted as they come: a step must not cost more the longer the run is."""
 
     places: list[CheckpointHeader]
@@ -36,7 +36,7 @@ class Path:
         self.counts = Counter((place.step, place.input_digest) for place in self.places)
 
     @classmethod
-    def to(cls, head: UUID) -> Path:
+    def to(cls, head: UUID) -> RunPath:
         """Return the path that ends at `head`; an empty one where there is no such checkpoint."""
         try:
             return cls(executions.path(head))
@@ -44,7 +44,7 @@ class Path:
             return cls([])
 
     @classmethod
-    def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> Path:
+    def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> RunPath:
         """Return the path that ends at `head`, among headers that are in hand. Raises NoSuchCheckpoint."""
         return cls(executions.way_to(head, known))
 

@@ -18,12 +18,12 @@ from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.ops import Append, Splice
 
-from .run_session import Slice
+from .run_session import RunSession
 
 log = structlog.get_logger()
 
 
-def reused(slice: Slice, spec: StepSpec) -> bool | None:
+def reused(slice: RunSession, spec: StepSpec) -> bool | None:
     """Write the recorded output of this execution; says whether the slice goes on, None where it has to run."""
     if steps.runs_anyway(spec, forced=slice.path.forced(spec.name)):
         return None
@@ -44,7 +44,7 @@ def reused(slice: Slice, spec: StepSpec) -> bool | None:
         return None
 
 
-def twin_of(slice: Slice, spec: StepSpec) -> CheckpointHeader | None:
+def twin_of(slice: RunSession, spec: StepSpec) -> CheckpointHeader | None:
     """Return the record of this execution on another branch or in a fork; None where it was never done."""
     if not slice.branched:
         return None
@@ -53,13 +53,13 @@ def twin_of(slice: Slice, spec: StepSpec) -> CheckpointHeader | None:
     return slice.recorded.get((spec.name, digest, bytes.fromhex(spec.code_hash), occurrence))
 
 
-def said_of(slice: Slice, twin: CheckpointHeader) -> str:
+def said_of(slice: RunSession, twin: CheckpointHeader) -> str:
     """Say where the output came from, for the run's page."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was reused, nothing ran."
 
 
-def _check(slice: Slice, name: str, value: Any) -> None:
+def _check(slice: RunSession, name: str, value: Any) -> None:
     """Raise ValueRefused for what this version of the state does not take."""
     if name not in slice.agent.State.model_fields:
         raise ValueRefused(f"/{name}", "is no field of this version's state")

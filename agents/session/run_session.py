@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from agents.definition import environment, fields
 from agents.definition.agent import Agent, RunInfo
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import UpcastFailed
 from agents.models import Effect
 from agents.ringing import doorbell
@@ -34,24 +34,24 @@ from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
 
 from . import translate, unsettled
-from .heartbeat import Beat
-from .path import Path
+from .heartbeat import ClaimBeat
+from .path import RunPath
 from .performer import HandOut, Performer
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 
 @dataclass
-class Slice:
+class RunSession:
     """`attempt` counts the starts of the next step since the head was saved, this one included."""
 
     claim: Claim
     run: Run
-    registered: Registered
+    registered: RegisteredAgent
     snapshot: Snapshot
-    beat: Beat
+    beat: ClaimBeat
     attempt: int
-    performer: Performer[Slice]
+    performer: Performer[RunSession]
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
     handed_out: HandOut | None = None  # what the program of an external agent has to do next
     for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
@@ -69,9 +69,9 @@ class Slice:
         return actors.of_agent(self.plan.agent)
 
     @cached_property
-    def path(self) -> Path:
+    def path(self) -> RunPath:
         """Return the path to the head, read on first need."""
-        return Path.to(self.snapshot.id)
+        return RunPath.to(self.snapshot.id)
 
     def instance(self) -> Agent:
         """Return the agent's instance for one execution."""

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from agents.definition import outputs, registry, upcast
-from agents.definition.outputs import Output
-from agents.definition.upcast import Way
+from agents.definition.outputs import StepOutput
+from agents.definition.upcast import UpcastPath
 from agents.errors import UpcastFailed
 from agents.models import Effect
 from checkpoints import store
@@ -27,7 +27,7 @@ from checkpoints.values.patch import same
 State = dict[str, Any]
 
 
-def packed(here: Snapshot, row: Effect, output: Output) -> dict[str, Any]:
+def packed(here: Snapshot, row: Effect, output: StepOutput) -> dict[str, Any]:
     """Pack the output that the version at `here` gave for `row`, and say so where another version had started it."""
     data = outputs.packed(output)
     started = here.plan_id if row.base == here.id else _plan_at(row.base)
@@ -63,7 +63,7 @@ def readable(row: Effect, plan: Plan) -> bool:
     return True
 
 
-def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Output:
+def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> StepOutput:
     """Return what an effect gave, as an output of this version. Raises as above.
 
     A caller that knows under which plan its base was saved passes `base_plan`, and spares a query.
@@ -78,7 +78,7 @@ def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> Outpu
     after, way = _after(before, output), _way(old, plan)
     now = upcast.apply(way, after)
     writes = _written(output, after, upcast.apply(way, before), now, _writes_of(row.step, plan))
-    return Output(writes, None if output.goto is None else way.step(output.goto))
+    return StepOutput(writes, None if output.goto is None else way.step(output.goto))
 
 
 def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> State:
@@ -96,7 +96,7 @@ def difference(before: State, after: State) -> State:
     return {**changed, **{name: DROP for name in before if name not in after}}
 
 
-def _written(output: Output, after: State, before: State, now: State, new: frozenset[str]) -> State:
+def _written(output: StepOutput, after: State, before: State, now: State, new: frozenset[str]) -> State:
     """Return what makes `before` `now`, both of this version, and what the effect wrote although it was there already.
 
     `after` is the state that became `now`, in the words in which the output was given; `new` are the fields that
@@ -121,7 +121,7 @@ def _grown(before: Any, now: Any) -> Any:
     return now
 
 
-def _after(state: Mapping[str, Any], output: Output) -> State:
+def _after(state: Mapping[str, Any], output: StepOutput) -> State:
     return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
 
 
@@ -146,7 +146,7 @@ def _brought(state: Mapping[str, Any], since: int, to: Plan) -> State:
     return upcast.apply(_way(Plan.objects.get(pk=since), to), state)
 
 
-def _way(since: Plan, to: Plan) -> Way:
+def _way(since: Plan, to: Plan) -> UpcastPath:
     way = upcast.way_to(to.version, since, registry.agents()) if since.agent == to.agent else None
     if way is None:
         raise UpcastFailed(f"Its result is one of version {since.version}, and no upcaster leads to {to.version}")

@@ -13,22 +13,22 @@ from agents.models import Effect
 from approvals.engine_rules import effects
 from checkpoints.runs.plans import PlanSpec
 
-from .path import Path
+from .path import RunPath
 
 
-def of_run(run_id: int, path: Path) -> list[Effect]:
+def of_run(run_id: int, path: RunPath) -> list[Effect]:
     """Return the run's unsettled effects, oldest first."""
     rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, status__in=effects.OPEN)
     found = rows.select_related("run").prefetch_related("undos").order_by("pk")
     return [row for row in found if abandoned(row, path)]
 
 
-def abandoned(row: Effect, path: Path) -> bool:
+def abandoned(row: Effect, path: RunPath) -> bool:
     """Tell whether an effect is open and off the path. One at which the run waits, and about which it asks, is not."""
     return effects.left_behind(row, on_path=path.holds(row.landings) or awaited(row, path))
 
 
-def awaited(row: Effect, path: Path) -> bool:
+def awaited(row: Effect, path: RunPath) -> bool:
     """Tell whether the run still is where the effect was started, and waits to hear of it."""
     after = path.after(row.base)
     return after is not None and all(place.kind == "recovery" and place.step == row.step for place in after)

@@ -11,7 +11,7 @@ from django.db import transaction
 from agents.definition import outputs
 from agents.errors import AgentError, Retry, StepFailed, StepTimeout
 from agents.models import Failure
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.text import one_line, utf8
 from approvals.errors import CardRefused
 from checkpoints import crash_points
@@ -36,7 +36,7 @@ RAISED = (Exception, StepTimeout, SystemExit)
 log = structlog.get_logger()
 
 
-def execute(slice: Slice, spec: StepSpec) -> bool:
+def execute(slice: RunSession, spec: StepSpec) -> bool:
     """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
     crash_points.point("before_step", spec.name)
     try:
@@ -55,7 +55,7 @@ def execute(slice: Slice, spec: StepSpec) -> bool:
     return repair.repair(slice, spec, output, refused)
 
 
-def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
+def failed(slice: RunSession, spec: StepSpec, error: BaseException) -> bool:
     """Record the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
 
     Says whether the slice goes on.
@@ -72,13 +72,13 @@ def failed(slice: Slice, spec: StepSpec, error: BaseException) -> bool:
     return False
 
 
-def died(slice: Slice, spec: StepSpec) -> bool:
+def died(slice: RunSession, spec: StepSpec) -> bool:
     """Fail a step that was started too often without anything coming back: it kills its workers. As `failed`."""
     error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     return failed(slice, spec, error)
 
 
-def again_later(slice: Slice, spec: StepSpec, error: BaseException) -> None:
+def again_later(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
     """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
     asked = error.after if isinstance(error, Retry) else None
     wait = backoff(slice.attempt, spec.backoff) if asked is None else asked
@@ -91,7 +91,7 @@ def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
     claims.release(claim, status="queued", wake_at=wake_at, reason=reason, by=by)
 
 
-def keep(slice: Slice, spec: StepSpec, error: BaseException) -> None:
+def keep(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
     """Store the failure with its traceback, in the caller's transaction; none of a step that words its own failure."""
     worded = isinstance(error, StepFailed) and error.__cause__ is None
     trace = "" if worded else slice.clean("".join(traceback.format_exception(error)))

@@ -13,20 +13,20 @@ from agents.definition import fields
 from agents.definition.options import MARK, Method, Undo
 from agents.definition.plan_builder import KEY
 from agents.errors import EffectFailed
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 
 from .time_limits import limited
 
 log = structlog.get_logger()
 
 
-def declared(slice: Slice, name: str) -> Undo:
+def declared(slice: RunSession, name: str) -> Undo:
     """Return the options of an undo, which are the defaults for a method that carries no decorator."""
     said = getattr(getattr(slice.agent, name, None), MARK, None)
     return said if isinstance(said, Undo) else Undo()
 
 
-def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
+def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
     """Call an undo or a reader of an effect with the state that it is about, as `call_method` does.
 
     Raises EffectFailed where the state lacks a field: its default would say nothing of what the effect did.
@@ -38,7 +38,7 @@ def call_about(slice: Slice, name: str, step: str, state: Mapping[str, Any], *, 
     return call_method(slice, name, state, key=key)
 
 
-def call_method(slice: Slice, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
+def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
     """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
 
     Under its own time limit unless `timeout` (seconds) is given. Raises whatever it raises, and ValueRefused.
@@ -61,6 +61,6 @@ def _timeout(method: Any) -> float:
     return said.timeout if isinstance(said, Method) else Method.timeout
 
 
-def _wanted(slice: Slice, name: str) -> list[str]:
+def _wanted(slice: RunSession, name: str) -> list[str]:
     """Return the names of the method's parameters."""
     return list(inspect.signature(getattr(slice.agent, name)).parameters)[1:]

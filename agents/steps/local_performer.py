@@ -13,29 +13,29 @@ from agents.definition.plan_builder import KEY
 from agents.models import Effect
 from agents.session import translate
 from agents.session.performer import Performer, Returned
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
 from .invoke import call_about
-from .memo import Memory
+from .memo import StepMemory
 from .time_limits import limited
 
 log = structlog.get_logger()
 
 
-class LocalPerformer(Performer[Slice]):
+class LocalPerformer(Performer[RunSession]):
     """Calls methods in the worker that has the run."""
 
-    def begins(self, slice: Slice, spec: StepSpec, undoes: Effect | None = None) -> bool:
+    def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Return True: the method is called as soon as the intent is written."""
         return True
 
-    def step(self, slice: Slice, spec: StepSpec, **extra: Any) -> Returned:
+    def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned:
         """Call the step's method with what it reads. Raises whatever it raises."""
         instance = slice.instance()
-        instance.memory = memory = Memory(slice, spec)
+        instance.memory = memory = StepMemory(slice, spec)
         values = slice.inputs(spec)
         method: Callable[..., Any] = getattr(type(instance), spec.name)
         log.info("step.started", step=spec.name, attempt=slice.attempt)
@@ -46,12 +46,12 @@ class LocalPerformer(Performer[Slice]):
         log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
         return Returned(value, took, [slice.clean(str(note)) for note in instance.notes])
 
-    def effect(self, slice: Slice, spec: StepSpec, row: Effect) -> Returned:
+    def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> Returned:
         """Do the same for an effect, with its key where it takes one. Raises Fenced before anything is sent."""
         _check_lease(slice)
         return self.step(slice, spec, **({KEY: row.key} if _takes_key(slice.agent, spec) else {}))
 
-    def undo(self, slice: Slice, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Call the undo with the state that the effect left. Raises Fenced before anything is sent."""
         _check_lease(slice)
         call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
@@ -61,7 +61,7 @@ class LocalPerformer(Performer[Slice]):
 LOCAL = LocalPerformer()
 
 
-def _check_lease(slice: Slice) -> None:
+def _check_lease(slice: RunSession) -> None:
     """Raise Fenced where the lease may have passed and cannot be renewed."""
     if slice.beat.stale() and not claims.renew(slice.claim):
         raise Fenced

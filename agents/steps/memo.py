@@ -19,7 +19,7 @@ from django.db import transaction
 
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.text import one_line
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec
@@ -28,20 +28,20 @@ from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 from . import refusals
-from .progress import Voice
+from .progress import LiveText
 from .time_limits import unalarmed
 
 log = structlog.get_logger()
 
 
-class Memory:
+class StepMemory:
     """What one execution of one step may ask of the runtime: calls made once, and why it is run again."""
 
-    def __init__(self, slice: Slice, spec: StepSpec) -> None:
+    def __init__(self, slice: RunSession, spec: StepSpec) -> None:
         self.slice = slice
         self.spec = spec
         self.lost = False
-        self.voice = Voice(slice, spec)
+        self.voice = LiveText(slice, spec)
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:

@@ -13,7 +13,7 @@ from django.db import Error
 
 from agents.definition import fields
 from agents.models import Spoken
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.live import ephemeral
 from approvals.schema import redact
 from checkpoints.postgresql.sql import storable
@@ -26,10 +26,10 @@ LONGEST = 20_000  # characters; of a longer text its end is shown
 log = structlog.get_logger()
 
 
-class Voice:
+class LiveText:
     """The live text of one execution of one step."""
 
-    def __init__(self, slice: Slice, spec: StepSpec) -> None:
+    def __init__(self, slice: RunSession, spec: StepSpec) -> None:
         self.slice = slice
         self.spec = spec
         self.spoken = ""

@@ -10,10 +10,10 @@ from django.db import transaction
 from agents.models import Effect
 from agents.session import allowing_gate, translate
 from agents.session.allowing_gate import carried, shown_for
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.cards.action import Action
-from approvals.cards.card import Card, Choice, Question
+from approvals.cards.card import AnswerChoice, Card, Question
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.english import counted, quoted
 from approvals.gates import closing
@@ -25,9 +25,9 @@ from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
 
 
-def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
+def quarantine(slice: RunSession, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
+    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
     if allowing_gate.may_revise(slice, spec):
         choices.append(_choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
     choices += _without(spec)
@@ -38,12 +38,12 @@ def quarantine(slice: Slice, spec: StepSpec, error: str) -> None:
     _ask(slice, spec, f"{named(spec)} failed:", error, text, choices, risk="medium", reasons=reasons)
 
 
-def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
+def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
     """Ask how to go on after an output that validators refused to the last. Raises Fenced as `quarantine` does.
 
     `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
     """
-    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
+    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
     if shown:
         choices.append(_choice(RecoveryAnswer.ACCEPT, f"Take what {named(spec)} returned as it is"))
     choices += _without(spec)
@@ -53,23 +53,23 @@ def refused(slice: Slice, spec: StepSpec, words: Sequence[str], shown: Sequence[
     _ask(slice, spec, title, "\n".join(words), text, choices, risk="medium", reasons=reasons, shown=shown)
 
 
-def looping(slice: Slice, spec: StepSpec, times: int) -> None:
+def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
-    choices: list[Choice] = [_choice(RecoveryAnswer.RETRY, f"Let {named(spec)} run as often again")]
+    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Let {named(spec)} run as often again")]
     choices += _without(spec)
     text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
     reasons = ["The run may be in an endless loop"]
     _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
 
 
-def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
+def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
     """Ask what became of an effect. Releases the run to waiting. Raises Fenced.
 
     `lapsed`: why it may not be done any more as things are; then no answer permits it, and its gate asks afterwards.
     """
     first = "once it is allowed anew" if lapsed else "now"
     again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
-    choices: list[Choice] = [
+    choices: list[AnswerChoice] = [
         _choice(RecoveryAnswer.HAPPENED, "It happened", result_schema(slice, spec)),
         _choice(RecoveryAnswer.NOT_HAPPENED, f"It did not happen: do {named(spec)} {first}"),
         _choice(RecoveryAnswer.AGAIN, again),
@@ -88,12 +88,12 @@ def unknown(slice: Slice, spec: StepSpec, effect: Effect, error: str, *, lapsed:
     _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=allows, about=effect.key)
 
 
-def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
+def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
     """Ask what became of an effect that the run has left behind. Releases the run to waiting. Raises Fenced."""
     undoing = (
         f"{named(spec)} happened; it will be undone" if spec.undo else f"{named(spec)} happened; it cannot be undone"
     )
-    choices: list[Choice] = [
+    choices: list[AnswerChoice] = [
         _choice(RecoveryAnswer.WAS_DONE, undoing, result_schema(slice, spec)),
         _choice(RecoveryAnswer.WAS_NOT_DONE, "It did not happen"),
         _choice(RecoveryAnswer.LEFT_OPEN, "Leave it open, and go on"),
@@ -106,10 +106,10 @@ def abandoned(slice: Slice, spec: StepSpec, effect: Effect) -> None:
     _ask_aside(slice, spec, f"Did {named(spec)} happen?", effect, effect.error, text, choices, reasons=reasons)
 
 
-def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+def not_readable(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask what an effect of another version gave. Releases the run to waiting. Raises Fenced."""
-    gave: Choice = _choice(RecoveryAnswer.GAVE, "It gave this", result_schema(slice, spec))
-    choices: list[Choice] = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
+    gave: AnswerChoice = _choice(RecoveryAnswer.GAVE, "It gave this", result_schema(slice, spec))
+    choices: list[AnswerChoice] = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
     text = (
         f"{named(spec)} was done by another version of the agent, and what it gave cannot be brought to this one. "
         f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
@@ -119,9 +119,9 @@ def not_readable(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> No
     _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
 
 
-def not_undone(slice: Slice, spec: StepSpec, effect: Effect, error: str) -> None:
+def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[Choice] = [
+    choices: list[AnswerChoice] = [
         _choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {named(spec)}"),
         _choice(RecoveryAnswer.UNDONE, f"It is undone: somebody took {named(spec)} back by hand"),
         _choice(RecoveryAnswer.KEEP, f"Leave {named(spec)} as it is, done"),
@@ -148,11 +148,11 @@ def about(gate: Gate) -> str:
     return question.get("effect", "") if question else ""
 
 
-def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
+def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
     known = origin.there and translate.readable(origin, slice.run.plan)
-    take: list[Choice] = [_choice(RecoveryAnswer.TAKE, "Take over its result; nothing is done")]
-    choices: list[Choice] = [
+    take: list[AnswerChoice] = [_choice(RecoveryAnswer.TAKE, "Take over its result; nothing is done")]
+    choices: list[AnswerChoice] = [
         *(take if known else []),
         _choice(RecoveryAnswer.DO_AGAIN, f"Do {named(spec)} once more, for this run"),
         _choice(RecoveryAnswer.STOP, "Stop the run"),
@@ -174,7 +174,7 @@ def take_over(slice: Slice, spec: StepSpec, origin: Effect) -> None:
     _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
 
 
-def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
+def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the JSON Schema of what a step returns: an object of the fields that it writes."""
     schema = slice.plan.state_schema
     known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
@@ -191,21 +191,21 @@ def result_schema(slice: Slice, spec: StepSpec) -> dict[str, Any]:
     return made | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
-def _without(spec: StepSpec) -> list[Choice]:
+def _without(spec: StepSpec) -> list[AnswerChoice]:
     """Offer to go on without a step, which what follows may bear, or not at all."""
     label = f"Go on without {named(spec)}; what it writes stays as it is"
-    skip: Choice = _choice(RecoveryAnswer.SKIP, label)
+    skip: AnswerChoice = _choice(RecoveryAnswer.SKIP, label)
     return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
 
 
 def _ask_aside(
-    slice: Slice,
+    slice: RunSession,
     spec: StepSpec,
     title: str,
     effect: Effect,
     error: str,
     text: str,
-    choices: list[Choice],
+    choices: list[AnswerChoice],
     *,
     reasons: list[str],
 ) -> None:
@@ -222,12 +222,12 @@ def _ask_aside(
 
 
 def _ask(
-    slice: Slice,
+    slice: RunSession,
     spec: StepSpec,
     title: str,
     error: str,
     text: str,
-    choices: list[Choice],
+    choices: list[AnswerChoice],
     *,
     risk: str,
     reasons: list[str],
@@ -272,14 +272,14 @@ def named(spec: StepSpec) -> str:
     return quoted([spec.title])
 
 
-def policy_of(slice: Slice, spec: StepSpec) -> str:
+def policy_of(slice: RunSession, spec: StepSpec) -> str:
     """Return the policy for asking: for an effect that of those who may allow it, else the team's default."""
     if spec.kind == "gate":
         return spec.policy
     return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")
 
 
-def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> Choice:
+def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:
     """Return one answer to offer; with a `schema` it takes a value."""
     if schema is None:
         return {"id": answer, "label": label, "needs_value": False}

@@ -15,7 +15,7 @@ from django.db.models import Max, Q, QuerySet
 from agents.definition.feedback import Words
 from agents.models import Failure
 from agents.session.path import EXECUTED
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.events import event_log
@@ -27,14 +27,14 @@ SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints
 
 
 @dataclass(frozen=True)
-class Refusal:
+class OutputRefusal:
     """One validator's words about one output."""
 
     validator: str
     words: str
 
 
-def keep(slice: Slice, spec: StepSpec, refused: Sequence[Refusal], ring: int) -> list[Failure]:
+def keep(slice: RunSession, spec: StepSpec, refused: Sequence[OutputRefusal], ring: int) -> list[Failure]:
     """Store what was refused, with its events, in the caller's transaction."""
     rows = []
     for each in refused:
@@ -55,7 +55,7 @@ def keep(slice: Slice, spec: StepSpec, refused: Sequence[Refusal], ring: int) ->
     return rows
 
 
-def tried(slice: Slice, step: str) -> int:
+def tried(slice: RunSession, step: str) -> int:
     """Count the step's outputs refused since one was accepted, or since a person's last decision."""
     answered = Gate.objects.filter(run_id=slice.run.pk, outcome__by__startswith="user:").values("checkpoint")
     after = Checkpoint.objects.filter(run_id=slice.run.pk, parent__in=answered)
@@ -78,7 +78,7 @@ def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
     return set(_of(run_id, step).filter(base__in=list(checkpoints)).values_list("base", flat=True))
 
 
-def words_for(slice: Slice, spec: StepSpec) -> list[str]:
+def words_for(slice: RunSession, spec: StepSpec) -> list[str]:
     """List the words against the output of this step, or of the repair that it is run again for; oldest first."""
     steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
     rows = [row for step in steps for row in standing(slice.run.pk, step)]

@@ -20,11 +20,11 @@ import structlog
 from django.db import transaction
 
 from agents.definition import feedback, outputs
-from agents.definition.outputs import Output
+from agents.definition.outputs import StepOutput
 from agents.errors import OutputRefused
 from agents.models import Failure
 from agents.session.path import EXECUTED
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.cards.action import Action
 from approvals.engine_rules import steps
 from approvals.english import quoted
@@ -42,33 +42,33 @@ from checkpoints.values.ops import apply
 
 from . import recovery_gate, refusals
 from .invoke import call_method
-from .refusals import LONGEST, SENT, Refusal
+from .refusals import LONGEST, SENT, OutputRefusal
 
 RETURNED = "returned"  # the action that shows a refused output, and by which it may be taken
 SHOWN = 64 * 1024  # bytes of a refused output that a gate shows; a larger one cannot be taken as it is
 log = structlog.get_logger()
 
 
-class Back(NamedTuple):
+class RepairTarget(NamedTuple):
     """The target of a repair: the checkpoint whose state it takes up, and the step that runs from there."""
 
     checkpoint: UUID
     step: str
 
 
-def judged(slice: Slice, spec: StepSpec, output: Output) -> list[Refusal]:
+def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> list[OutputRefusal]:
     """Return what the validators say against the output; nothing where it is accepted. Raises what they raise."""
     after = left_by(slice.snapshot.state, output) if spec.validators else {}
-    found = [Refusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
+    found = [OutputRefusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
     return [each for each in found if each.words]
 
 
-def left_by(state: Mapping[str, Any], output: Output) -> dict[str, Any]:
+def left_by(state: Mapping[str, Any], output: StepOutput) -> dict[str, Any]:
     """Return the state as the step would leave it. Raises ValueRefused."""
     return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
 
 
-def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> bool:
+def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[OutputRefusal]) -> bool:
     """Send the run back for a better output, or ask a person; says whether the slice goes on. Raises Fenced."""
     ring = refusals.tried(slice, spec.name) // spec.tries
     back = back_to(slice, spec, ring) if 0 < ring <= spec.rings else None
@@ -91,7 +91,7 @@ def repair(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal])
     return going
 
 
-def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
+def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None:
     """Go back to before the earliest producer within this ring; None where this ring adds no producer.
 
     Never go to before an effect that cannot be undone, unless it would certainly be taken over: only a person may
@@ -113,16 +113,16 @@ def back_to(slice: Slice, spec: StepSpec, ring: int) -> Back | None:
         return None
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
         return None  # removed by retention
-    return Back(places[first - 1].id, places[first].step)
+    return RepairTarget(places[first - 1].id, places[first].step)
 
 
-def said_at_head(slice: Slice, spec: StepSpec) -> dict[str, Any]:
+def said_at_head(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the write that tells the step what was refused when it last started from the head; else nothing."""
     rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
     return feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
 
-def accept(slice: Slice, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
+def accept(slice: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
     """Save the refused output that a person took as it is, exactly as the gate showed it."""
     [shown] = [action for action in outcome.proposal.card.actions if action.id == RETURNED]
     output = outputs.unpacked(shown.arguments)
@@ -166,7 +166,7 @@ def _wrote(place: CheckpointHeader, step: StepSpec, name: str) -> bool:
         return step.kind != "gate"
 
 
-def _move(slice: Slice, spec: StepSpec, back: Back) -> None:
+def _move(slice: RunSession, spec: StepSpec, back: RepairTarget) -> None:
     """Move the head to before a producer, with every refusal of the output that its feedback does not hold yet."""
     target = store.load_checkpoint(back.checkpoint)
     there = target.state.get(spec.feedback) or []
@@ -176,12 +176,12 @@ def _move(slice: Slice, spec: StepSpec, back: Back) -> None:
     slice.move("repair", target, spec, writes, next_step=back.step, by=slice.by)
 
 
-def _item(slice: Slice, spec: StepSpec, row: Failure) -> Any:
+def _item(slice: RunSession, spec: StepSpec, row: Failure) -> Any:
     """Return the refusal as it is in the state's list; None where there is no such list."""
     return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
 
 
-def _ask(slice: Slice, spec: StepSpec, output: Output, refused: list[Refusal]) -> None:
+def _ask(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[OutputRefusal]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
     title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)

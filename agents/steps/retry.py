@@ -10,7 +10,7 @@ import random
 import structlog
 
 from agents.definition.feedback import appended
-from agents.session.run_session import Slice
+from agents.session.run_session import RunSession
 from approvals.engine_rules import steps
 from approvals.models import Gate
 from checkpoints.runs.plans import StepSpec
@@ -28,14 +28,14 @@ def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
     return min(longest, first * 2.0 ** min(attempt - 1, 64)) * spread
 
 
-def catch(slice: Slice, spec: StepSpec, error: str) -> bool:
+def catch(slice: RunSession, spec: StepSpec, error: str) -> bool:
     """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
     writes = appended(slice.agent, spec.feedback, text=error, by=spec.name, at=slice.claim.clock())
     return slice.save("recovery", spec, writes, spec.catch, counts=False)
 
 
-def looping(slice: Slice, spec: StepSpec) -> bool:
+def looping(slice: RunSession, spec: StepSpec) -> bool:
     """Ask a person where the step ran as often as its guard allows on this path. Releases the run to waiting."""
     times = turns(slice, spec) if spec.loop_guard else 0
     if not steps.at_guard(spec, times):
@@ -45,7 +45,7 @@ def looping(slice: Slice, spec: StepSpec) -> bool:
     return True
 
 
-def turns(slice: Slice, spec: StepSpec) -> int:
+def turns(slice: RunSession, spec: StepSpec) -> int:
     """Count how often the step ran on this path, or failed and was caught, since a person last let it go on."""
     mine = [place for place in slice.path if place.step == spec.name]
     aside = [place.parent for place in mine if place.kind == "recovery" and place.parent]

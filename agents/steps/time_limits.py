@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from agents.errors import StepTimeout
-from agents.session.heartbeat import HEART, Beat
+from agents.session.heartbeat import HEART, ClaimBeat
 
 
 @contextmanager
-def limited(beat: Beat, seconds: float | None) -> Iterator[None]:
+def limited(beat: ClaimBeat, seconds: float | None) -> Iterator[None]:
     """Raise StepTimeout inside the block after `seconds`, and again every second while it is swallowed.
 
     An alarm needs the main thread; elsewhere, and for code that is deaf to it, the heartbeat kills the process.

@@ -21,7 +21,7 @@ from agents.presentation import figures as meters
 from agents.presentation import plan as plans
 from agents.presentation import schemas, versions
 from agents.queries.access import private, reader_of
-from agents.queries.known_agents import START, Known, known_to
+from agents.queries.known_agents import START, KnownAgent, known_to
 from agents.runs import stats
 from agents.runs.start import start_run
 from agents.serving import absence
@@ -62,7 +62,7 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
     return show(request, _known_or_404(request, name))
 
 
-def told(known: Known, found: stats.Figures, served: Mapping[int, Service]) -> dict[str, Any]:
+def told(known: KnownAgent, found: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
     """Return the context of agents/_figures.html: the numbers, their bars, and whether workers serve it, by plan id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(found.due.items(), key=lambda each: each[1], default=None)
@@ -96,7 +96,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
+def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
     """Start a run and return it. Raises InputRefused."""
     if team is None:
         raise InputRefused([FieldError(pointer="", message=_("choose one of your teams that may start runs"))])
@@ -110,7 +110,7 @@ def _started(known: Known, reader: User, team: Group | None, form: Mapping[str, 
         raise InputRefused([FieldError(pointer="", message=str(error))]) from error
 
 
-def input_of(known: Known, form: Mapping[str, str]) -> Any:
+def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
     """Return what was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
     if text := form.get("json", "").strip():
         try:
@@ -123,14 +123,14 @@ def input_of(known: Known, form: Mapping[str, str]) -> Any:
     return read.value
 
 
-def form_of(known: Known, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
+def form_of(known: KnownAgent, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
     """Return the form of what a run cannot start without."""
     schema = schemas.required(known.spec.state_schema)
     return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {}, quoted=known.external)
 
 
 def show(
-    request: HttpRequest, known: Known, *, posted: Mapping[str, str] | None = None,
+    request: HttpRequest, known: KnownAgent, *, posted: Mapping[str, str] | None = None,
     errors: list[FieldError] | None = None, status: int = 200,
 ) -> HttpResponse:  # fmt: skip
     """Show the page of one agent."""
@@ -153,21 +153,21 @@ def show(
     return render(request, "agents/agent.html", context, status=status)
 
 
-def _stuck(request: HttpRequest, known: Known) -> list[int]:
+def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
     """List the visible runs that wait for the code they began with, where this version has other code."""
     if known.here is None:
         return []
     return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
-def _starting(known: Known, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
+def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
     """Return, for the form, the teams whose run it may be, and the one chosen, by default the agent's own."""
     teams = list(teams_where(reader, START).order_by("name")) if known.here else []
     own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
     return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 
 
-def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:
+def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
     """Say what changed from the stored plan `?a=` to `?b=`, by default from the one before to the newest."""
     by_id = {str(plan.pk): plan for plan in known.plans}
     a = by_id.get(request.GET.get("a", ""), known.plans[1] if len(known.plans) > 1 else None)
@@ -178,7 +178,7 @@ def compared(request: HttpRequest, known: Known) -> dict[str, Any] | None:
     return {"a": a, "b": b, "steps": versions.steps(before, after), "rows": versions.schema(before, after)}
 
 
-def _known_or_404(request: HttpRequest, name: str) -> Known:
+def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:
     found = known_to(request, storable(name))
     if not found:
         raise Http404("No such agent")

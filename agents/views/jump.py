@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from agents.runs import query
-from approvals.gates.queues import ALL, MINE, Wanted
+from approvals.gates.queues import ALL, MINE, QueueFilters
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
@@ -23,7 +23,7 @@ FOUND = 6  # of each
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class JumpPlace:
     """Somewhere to go. `title` is untrusted."""
 
     kind: str
@@ -44,16 +44,16 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "jump/places.html" if fragment else "jump/page.html", context)
 
 
-def _pages(request: HttpRequest, asked: str) -> list[Place]:
+def _pages(request: HttpRequest, asked: str) -> list[JumpPlace]:
     known = topbar.pages(request, reader_of(request))
     return [
-        Place(kind="Page", icon=each["icon"], title=each["label"], address=each["url"])
+        JumpPlace(kind="Page", icon=each["icon"], title=each["label"], address=each["url"])
         for each in known
         if each["label"].casefold().startswith(asked.casefold())
     ]
 
 
-def _numbered(request: HttpRequest, asked: str) -> list[Place]:
+def _numbered(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return the gate and the run of that number, where the reader may see them."""
     user, (gate_id, run_id) = reader_of(request), numbered(asked)
     gates = Gate.objects.visible_to(user).select_related("run__plan").filter(pk=gate_id) if gate_id else ()
@@ -61,29 +61,29 @@ def _numbered(request: HttpRequest, asked: str) -> list[Place]:
     return [*map(_gate, gates), *map(_run, runs)]
 
 
-def _gates(request: HttpRequest, asked: str) -> list[Place]:
+def _gates(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return open gates with words that begin so; the next of the reader's own where nothing is asked."""
     queue = ALL if asked else MINE
     if asked and not beginnings(asked):
         return []
     named = numbered(asked)  # a gate of that number is listed first already
-    found = reach_of(request).gates(queue, most=FOUND, wanted=Wanted(words=asked))
+    found = reach_of(request).gates(queue, most=FOUND, wanted=QueueFilters(words=asked))
     return [_gate(gate) for gate in found if gate.pk not in named]
 
 
-def _runs(request: HttpRequest, asked: str) -> list[Place]:
+def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
     """Return runs whose titles or gates have words that begin so, the newest first."""
     if not beginnings(asked):
         return []
-    found = query.ids(query.Wanted(words=asked), teams=list(reach_of(request).teams), most=FOUND)
+    found = query.ids(query.RunFilters(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
     _, named = numbered(asked)  # is listed first already
     return [_run(runs[each]) for each in found if each in runs and each != named]
 
 
-def _run(run: Run) -> Place:
+def _run(run: Run) -> JumpPlace:
     address = reverse("run", args=[run.pk])
-    return Place(
+    return JumpPlace(
         kind=gettext("Run %(run)s") % {"run": run},
         icon="runs",
         title=run.title,
@@ -92,8 +92,8 @@ def _run(run: Run) -> Place:
     )
 
 
-def _gate(gate: Gate) -> Place:
+def _gate(gate: Gate) -> JumpPlace:
     address, quoted = reverse("gate", args=[gate.pk]), gate.run.plan.external
-    return Place(
+    return JumpPlace(
         kind=gettext("Gate %(gate)s") % {"gate": gate.pk}, icon="hold", title=gate.title, address=address, quoted=quoted
     )

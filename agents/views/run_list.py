@@ -20,11 +20,11 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Effect
 from agents.presentation import head
-from agents.presentation.timeline.facts import Asked, Standing
+from agents.presentation.timeline.facts import RunNow, TimelineGate
 from agents.queries.access import is_fragment, private
 from agents.queries.run_story import starter
 from agents.runs import query
-from agents.runs.query import Wanted
+from agents.runs.query import RunFilters
 from agents.views.run_page.typed_order import number
 from approvals.live import page_frame
 from approvals.models import Gate
@@ -42,7 +42,7 @@ STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.la
 class Address:
     """The filters in the address, and how the address writes them."""
 
-    wanted: Wanted
+    wanted: RunFilters
     by: str = ""  # the name of the account, as it was typed
 
     def query(self, **changed: object) -> str:
@@ -71,7 +71,7 @@ def address_of(request: HttpRequest) -> Address:
     status, by = said.get("status", ""), said.get("by", "")[:150]
     starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
     agent = said.get("agent", "")[:100]
-    wanted = Wanted(
+    wanted = RunFilters(
         status=status if status in Run.Status.values else "",
         waits=status == WAITS,
         agent=agent,
@@ -113,7 +113,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
         "top": asked.query(before=0),
         "first": first,
         "next": asked.query(before=found[PAGE - 1]) if len(found) > PAGE else "",
-        "clear": Address(replace(Wanted(), status=asked.wanted.status, waits=asked.wanted.waits)).query(),
+        "clear": Address(replace(RunFilters(), status=asked.wanted.status, waits=asked.wanted.waits)).query(),
         "filtered": asked.wanted.filtered,
         "any": bool(found) or any(counts.values()),
         "statuses": [
@@ -163,10 +163,10 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, what it waits for and what it has left to settle."""
     asking = next(iter(run.asking), None)
-    gate = asking and Asked(
+    gate = asking and TimelineGate(
         asking["id"], "", asking["step"], asking["kind"], Gate.Status.OPEN, asking["title"], run.opened
     )
-    standing = Standing(
+    standing = RunNow(
         run.status,
         "",
         run.next_step,

@@ -27,7 +27,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import tokens
 from agents.errors import FormUsed, TokenRefused
-from agents.models import Scope, Token
+from agents.models import Token, TokenScope
 from agents.models.token import FOR_AGENTS
 from agents.queries.access import private, reader_of
 from approvals.models import Policy
@@ -100,7 +100,7 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
 def typed_in(form: QueryDict) -> dict[str, Any]:
     """Return what the form shows again."""
     texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")}
-    return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in Scope.values]}
+    return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in TokenScope.values]}
 
 
 def show(
@@ -116,7 +116,7 @@ def show(
     context = {
         "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
         "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
-        "scopes": [(scope, scope in FOR_AGENTS) for scope in Scope],
+        "scopes": [(scope, scope in FOR_AGENTS) for scope in TokenScope],
         "policies": list(_policies(startable)),
         "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],

@@ -24,8 +24,8 @@ from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
-from .permissions import EVERYWHERE, IN_TEAMS, Boxes, give, held, ticked, words
-from .told import Told
+from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, give, held, ticked, words
+from .told import AuditedAdmin
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]
@@ -53,7 +53,7 @@ class ByTeam(admin.RelatedFieldListFilter):
 class AccountForm(ChangeForm):
     """Who somebody is, and what they may do besides what their teams let them."""
 
-    may = Boxes(
+    may = PermissionBoxes(
         label=gettext_lazy("May also"),
         choices=[
             (gettext_lazy("In their teams"), list(IN_TEAMS.items())),
@@ -68,7 +68,7 @@ class AccountForm(ChangeForm):
 
 
 @admin.register(User)
-class AccountAdmin(Told, Accounts):
+class AccountAdmin(AuditedAdmin, Accounts):
     """Accounts."""
 
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "teams")

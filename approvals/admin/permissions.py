@@ -42,7 +42,7 @@ TOGETHER = {
 }
 
 
-class Boxes(forms.MultipleChoiceField):
+class PermissionBoxes(forms.MultipleChoiceField):
     """A box for each of these permissions."""
 
     def __init__(self, **options: Any) -> None:

@@ -22,7 +22,7 @@ from approvals.models import Policy
 from approvals.policy import enough_reviewers, policy_versions
 from checkpoints import actors
 from checkpoints.admin.durations import HOW, Duration, spelled
-from checkpoints.admin.versions import Newest, Versioned, refuse_old
+from checkpoints.admin.versions import NewestVersionsFilter, VersionedForm, refuse_old
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[Policy]
@@ -130,7 +130,7 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(Policy)
-class PolicyAdmin(Versioned, OfPolicy):
+class PolicyAdmin(VersionedForm, OfPolicy):
     """Saving makes the next version; gates keep the version they were opened under, and older ones are only read."""
 
     list_display = (
@@ -147,7 +147,7 @@ class PolicyAdmin(Versioned, OfPolicy):
         "state_edits",
         "gates",
     )
-    list_filter = (Newest, "team", "name")
+    list_filter = (NewestVersionsFilter, "team", "name")
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")

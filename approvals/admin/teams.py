@@ -24,8 +24,8 @@ from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
-from .permissions import IN_TEAMS, Boxes, give, held, named, ticked, words
-from .told import Told
+from .permissions import IN_TEAMS, PermissionBoxes, give, held, named, ticked, words
+from .told import AuditedAdmin
 
 if TYPE_CHECKING:
     TeamModelForm = forms.ModelForm[Group]
@@ -42,7 +42,7 @@ admin.site.unregister(Group)
 class TeamForm(TeamModelForm):
     """A team's name and what its members may do."""
 
-    may = Boxes(choices=list(IN_TEAMS.items()), label=_("Members may"))
+    may = PermissionBoxes(choices=list(IN_TEAMS.items()), label=_("Members may"))
 
     class Meta:
         model = Group
@@ -65,7 +65,7 @@ class MemberInline(AnyInline):
 
 
 @admin.register(Group)
-class TeamAdmin(Told, GroupAdmin):
+class TeamAdmin(AuditedAdmin, GroupAdmin):
     """Teams: name, members, and what they may do."""
 
     form = TeamForm

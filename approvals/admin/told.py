@@ -14,7 +14,7 @@ else:  # at run time Django's classes take no parameter
     Saving = object
 
 
-class Told(Saving):
+class AuditedAdmin(Saving):
     """Tells of every change in the audit, in the transaction of the change."""
 
     def state(self, obj: Any) -> dict[str, Any]:

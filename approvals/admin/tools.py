@@ -15,7 +15,7 @@ from approvals.models import Tool
 from approvals.schema import walk
 from approvals.tools import schemas, versions
 from checkpoints import actors
-from checkpoints.admin.versions import Newest, Versioned, refuse_old
+from checkpoints.admin.versions import NewestVersionsFilter, VersionedForm, refuse_old
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
@@ -136,11 +136,11 @@ class ToolForm(ToolModelForm):
 
 
 @admin.register(Tool)
-class ToolAdmin(Versioned, OfTool):
+class ToolAdmin(VersionedForm, OfTool):
     """Saving makes the next version; gates keep the version that drew them, and older ones are only read."""
 
     list_display = ("name", "version", "team", "title", "risk", "pins", "irreversible", "used")
-    list_filter = (Newest, "team", "risk", "used")
+    list_filter = (NewestVersionsFilter, "team", "risk", "used")
     list_select_related = ("team",)
     search_fields = ("name", "title", "team__name")
     ordering = ("team__name", "name", "-version")

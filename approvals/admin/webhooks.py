@@ -100,7 +100,7 @@ class WebhookForm(WebhookModelForm):
         return team
 
 
-class Standing(admin.SimpleListFilter):
+class WebhookStateFilter(admin.SimpleListFilter):
     """Those that are told, or are not."""
 
     title = "status"
@@ -122,7 +122,7 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
     form = WebhookForm
     actions = None
     list_display = ("host_of", "purpose", "team", "about", "in_short", "failing_since", "deliveries")
-    list_filter = (Standing,)
+    list_filter = (WebhookStateFilter,)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("team",)
     list_per_page = 50

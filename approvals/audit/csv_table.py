@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from checkpoints.seals.export_lines import Told
+from checkpoints.seals.export_lines import ExportedEvent
 from checkpoints.seals.seal import moment
 
 from . import event_words
@@ -36,14 +36,14 @@ _FORMULA = re.compile(r"(^|[;\t])([\s\"\u200b-\u200f\u2060\ufeff]*)([=+\-@\uff1d
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def lines(events: Iterable[Told]) -> Iterator[bytes]:
+def lines(events: Iterable[ExportedEvent]) -> Iterator[bytes]:
     """Yield the table, line by line."""
     yield b"\xef\xbb\xbf" + _line(COLUMNS)
     for told in events:
         yield _line(cells(told))
 
 
-def cells(told: Told) -> tuple[str, ...]:
+def cells(told: ExportedEvent) -> tuple[str, ...]:
     """Return the cells of one event."""
     row = told.row
     said = event_words.of_row(row)

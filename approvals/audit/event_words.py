@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.english import quoted
 from checkpoints.runs.plans import in_words
-from checkpoints.seals.leaves import Row
+from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.seal import readable
 
 NONE: Mapping[str, str] = {}
@@ -139,7 +139,7 @@ def tell(
     return Happening(at, kind, who, words.format_map(_Blank(told)), text)
 
 
-def of_row(row: Row, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
+def of_row(row: SealedRow, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
     """Describe an event as seals cover it, whatever its data are."""
     found = readable(row.data)
     data = found if isinstance(found, dict) else {}

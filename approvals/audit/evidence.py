@@ -211,4 +211,4 @@ def _of_run(run: int) -> list[int]:
     return list(Gate.objects.filter(run=run).values_list("pk", flat=True))
 
 
-COVER = covered_rows.Cover("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)
+COVER = covered_rows.CoveredTable("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)

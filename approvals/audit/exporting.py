@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 
 from checkpoints.actors import Actor
 from checkpoints.audit import export
-from checkpoints.audit.export import Asked
-from checkpoints.audit.filters import Filters
+from checkpoints.audit.export import ExportRequest
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import cursor, event_log, event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
@@ -23,7 +23,7 @@ TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 
 @dataclass(frozen=True)
-class Export:
+class AuditExport:
     """What leaves, line by line, how many events that is, and what the file is called."""
 
     lines: Iterator[bytes]
@@ -31,7 +31,9 @@ class Export:
     name: str
 
 
-def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None) -> Export:
+def prepare(
+    filters: AuditFilters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None
+) -> AuditExport:
     """Record in the audit what is exported, and return it. `of` is what may be seen; all there is, unless it is given.
 
     Only what is settled leaves, so the count is of exactly these events; the event of this export is not among them.
@@ -41,7 +43,7 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
     events = filters.apply(seen)
     parts = [cursor.until(part, upto) for part in filters.searched(events, all_texts=True)]
     now = datetime.now(UTC)
-    asked = Asked(
+    asked = ExportRequest(
         events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made=now.isoformat(), by=by.name,
         texts=texts,
     )  # fmt: skip
@@ -51,8 +53,8 @@ def prepare(filters: Filters, *, format: str, texts: bool, by: Actor, of: EventQ
         data = {"format": format, "filters": asked.filters, "count": count, "texts": texts, "upto": str(upto)}
         event_log.record("audit.exported", subject=f"export:{now:%Y%m%dT%H%M%S%f}Z", by=by, data=data)
     if format == "csv":
-        return Export(csv_table.lines(export.told(asked)), count, name)
-    return Export(export.lines(asked, key=event_proof.key()), count, name)
+        return AuditExport(csv_table.lines(export.told(asked)), count, name)
+    return AuditExport(export.lines(asked, key=event_proof.key()), count, name)
 
 
 def count_of(parts: list[QuerySet[Event]]) -> int:

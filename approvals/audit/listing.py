@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet, Value
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 
-from checkpoints.audit.filters import Filters
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.models import Event, EventText
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.sql import microseconds, run_sql
 
-from .readers import Reader
+from .readers import AuditReader
 
 PAGE = 50
 LOOKED = 2_000  # events that are looked through for words, before the index of words is
@@ -27,7 +27,7 @@ FROM unnest($1::bigint[], $2::bigint[]) AS w (id, xid)"""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PageMark:
     """A place in the list: an event's time in microseconds, and its id."""
 
     at: int
@@ -37,11 +37,11 @@ class Mark:
         return f"{self.at}.{self.id}"
 
     @classmethod
-    def of(cls, event: Event) -> Mark:
+    def of(cls, event: Event) -> PageMark:
         return cls(microseconds(event.at), event.pk)
 
     @classmethod
-    def read(cls, text: str) -> Mark | None:
+    def read(cls, text: str) -> PageMark | None:
         """Parse a mark from an address; None for anything else."""
         at, _, id = text.partition(".")
         if not (at.isascii() and at.isdigit() and id.isascii() and id.isdigit() and len(at) < 17 and len(id) < 19):
@@ -54,38 +54,38 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Page:
+class EventPage:
     """Some events, newest first, and where the next page begins; their texts by event."""
 
     events: list[Event]
-    next: Mark | None
+    next: PageMark | None
     texts: dict[int, str]
     seals: dict[int, int]
 
 
-def page(reader: Reader, filters: Filters, *, before: Mark | None) -> Page:
+def page(reader: AuditReader, filters: AuditFilters, *, before: PageMark | None) -> EventPage:
     """Return a page of the newest events that fit, or of those before a mark."""
     parts = [_before(filters.apply(events), before) for events in reader.events()]
     found = newest(parts, filters, PAGE + 1)
     shown = found[:PAGE]
-    more = Mark.of(shown[-1]) if len(found) > PAGE else None
-    return Page(shown, more, texts_of(shown), seals_of(shown))
+    more = PageMark.of(shown[-1]) if len(found) > PAGE else None
+    return EventPage(shown, more, texts_of(shown), seals_of(shown))
 
 
-def newer(reader: Reader, filters: Filters, than: Mark) -> Capped:
+def newer(reader: AuditReader, filters: AuditFilters, than: PageMark) -> Capped:
     """Count the events that fit and came since, up to `MOST`."""
     later = TupleGreaterThan((F("at"), F("id")), than.pair)
     found = newest([filters.apply(events).filter(later) for events in reader.events()], filters, MOST + 1)
     return Capped(min(len(found), MOST), len(found) > MOST)
 
 
-def newest(parts: Iterable[QuerySet[Event]], filters: Filters, count: int) -> list[Event]:
+def newest(parts: Iterable[QuerySet[Event]], filters: AuditFilters, count: int) -> list[Event]:
     """List the newest `count` of several sets of events that fit the filters' words; at most that many of each set."""
     found = {event.pk: event for part in parts for event in _newest(part, filters, count)}
     return sorted(found.values(), key=lambda event: (event.at, event.pk), reverse=True)[:count]
 
 
-def _newest(part: QuerySet[Event], filters: Filters, count: int) -> Iterable[Event]:
+def _newest(part: QuerySet[Event], filters: AuditFilters, count: int) -> Iterable[Event]:
     """List the newest of one set: a frequent word is found among the newest, a rare one by the index of words.
 
     PostgreSQL cannot tell them apart: it would look through a million events for the one that says a rare word.
@@ -102,7 +102,7 @@ def _newest(part: QuerySet[Event], filters: Filters, count: int) -> Iterable[Eve
     return [event for each in by_words for event in each]
 
 
-def _before(part: QuerySet[Event], mark: Mark | None) -> QuerySet[Event]:
+def _before(part: QuerySet[Event], mark: PageMark | None) -> QuerySet[Event]:
     return part if mark is None else part.filter(TupleLessThan((F("at"), F("id")), mark.pair))
 
 

@@ -23,7 +23,7 @@ ERASE = "checkpoints.erase_text"
 
 
 @dataclass(frozen=True)
-class Reader:
+class AuditReader:
     """What one person may see: `teams`, or all where `everything`; and whether they may verify and export."""
 
     user: User
@@ -54,12 +54,12 @@ class Reader:
         return self.everything or event.team_id in self.teams
 
 
-def reader(user: User) -> Reader:
+def reader(user: User) -> AuditReader:
     """Return what this person may see now."""
     if of_all(user):
-        return Reader(user, True, frozenset(), frozenset())
+        return AuditReader(user, True, frozenset(), frozenset())
     audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
-    return Reader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
+    return AuditReader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
 
 
 def may_see(user: User) -> bool:

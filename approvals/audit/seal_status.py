@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from checkpoints.audit import database
-from checkpoints.audit.database import Tail
+from checkpoints.audit.database import UnsealedTail
 from checkpoints.models import Seal, Verification
 from checkpoints.postgresql.capped_count import Capped
 
@@ -13,11 +13,11 @@ SHOWN = 5  # findings on the page
 
 
 @dataclass(frozen=True)
-class Standing:
+class SealStatus:
     """The newest seal, what it does not cover yet, the verification under way and the last one that ended."""
 
     seal: Seal | None
-    tail: Tail
+    tail: UnsealedTail
     underway: Verification | None
     last: Verification | None
 
@@ -37,10 +37,10 @@ class Standing:
         return max(self.last.faults - SHOWN, 0) if self.last else 0
 
 
-def standing() -> Standing:
+def standing() -> SealStatus:
     """Read the seals' status as it is now."""
     ended = Verification.objects.exclude(status=Verification.Status.UNDERWAY)
-    return Standing(
+    return SealStatus(
         Seal.objects.order_by("-pk").defer("marks", "heads").first(),
         database.tail(),
         Verification.objects.underway().first(),

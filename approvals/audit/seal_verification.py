@@ -14,10 +14,10 @@ from django.db import InterfaceError, OperationalError
 
 from checkpoints.actors import Actor
 from checkpoints.audit import database
-from checkpoints.audit.walk import Walk
+from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Verification
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import decode
 
 SLICE = 5.0  # seconds
@@ -43,15 +43,15 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
         raise
     except Exception as error:
         log.exception("verification.failed", verification=verification)
-        cannot = Problem("the verification", f"could not be finished: {type(error).__name__}")
+        cannot = IntegrityProblem("the verification", f"could not be finished: {type(error).__name__}")
         return found.end(decode(bytes(found.place)), [cannot])
 
 
 def _slice(found: Verification, within: float) -> bool:
     place = decode(bytes(found.place))
-    walk = Walk.from_json(place, key=event_proof.key()) if place else database.begin()
+    walk = VerificationWalk.from_json(place, key=event_proof.key()) if place else database.begin()
     until = time.monotonic() + within
-    problems: list[Problem] = []
+    problems: list[IntegrityProblem] = []
     while not walk.done:
         problems += walk.step()
         if time.monotonic() >= until and not walk.done:

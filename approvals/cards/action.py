@@ -20,7 +20,7 @@ MOST_PINNED = 100_000  # bytes of one action's pinned values
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class SettledAction:
     """Why an action does not run as it was shown: somebody refused it, or answered in its place.
 
     It is part of the proposal, so that whoever agrees to that agrees to this too.
@@ -31,13 +31,13 @@ class Settled:
     reason: str = ""  # of a rejection
     response: Any = None  # what the agent gets in the place of the effect's result
 
-    def same(self, other: Settled | None) -> bool:
+    def same(self, other: SettledAction | None) -> bool:
         """Tell whether both settle the same, whoever did it."""
         return other is not None and replace(self, by="") == replace(other, by="")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Registered:
+class ToolVersion:
     """By which version of a tool that people registered an action is drawn."""
 
     version: int
@@ -62,8 +62,8 @@ class Action:
     undo: str = ""  # the step or tool that undoes it
     verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
     response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
-    settled: Settled | None = None
-    registered: Registered | None = None  # the runtime says so; whoever asks cannot
+    settled: SettledAction | None = None
+    registered: ToolVersion | None = None  # the runtime says so; whoever asks cannot
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pinned", tuple(self.pinned))
@@ -100,8 +100,8 @@ class Action:
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         settled, registered = known.get("settled"), known.get("registered")
         told = {
-            "settled": Settled(**settled) if settled else None,
-            "registered": Registered(**registered) if registered else None,
+            "settled": SettledAction(**settled) if settled else None,
+            "registered": ToolVersion(**registered) if registered else None,
         }
         return cls(**{**known, **told})
 

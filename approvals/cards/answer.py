@@ -10,7 +10,7 @@ from approvals.schema import validate
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
-from .card import Card, Choice
+from .card import AnswerChoice, Card
 from .recovery_answers import GRANTING
 
 
@@ -38,7 +38,7 @@ def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
     return any(choice["id"] == answer["choice"] and choice.get("grants", False) for choice in card.question["choices"])
 
 
-def _faults(choice: Choice, value: Any) -> list[Problem]:
+def _faults(choice: AnswerChoice, value: Any) -> list[Problem]:
     if not choice.get("needs_value"):
         return [] if value is None else [problem("This answer takes no value.", pointer="/value")]
     if value is None:

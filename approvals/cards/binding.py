@@ -28,7 +28,7 @@ GONE = "gone"  # stands for the digest of a field that is not there
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ProposalTarget:
     """What a proposal is about, beside what the card says."""
 
     run: int
@@ -39,7 +39,7 @@ class Target:
     checkpoint: str  # hex digest of the saved state's checkpoint
 
 
-def body(target: Target, card: Card, *, answer: Any = None) -> dict[str, Any]:
+def body(target: ProposalTarget, card: Card, *, answer: Any = None) -> dict[str, Any]:
     """Return a proposal as a JSON object: everything that is shown as asked-for."""
     return {**card.to_json(), **asdict(target), "answer": answer}
 

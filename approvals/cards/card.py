@@ -26,7 +26,7 @@ RISKS = ("low", "medium", "high", "critical")
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 
 
-class Choice(TypedDict, total=False):
+class AnswerChoice(TypedDict, total=False):
     """One answer that a gate offers."""
 
     id: str
@@ -40,7 +40,7 @@ class Question(TypedDict):
     """What a gate asks: how to go on after a failure, or which of several things is to be done."""
 
     text: str
-    choices: list[Choice]
+    choices: list[AnswerChoice]
     effect: NotRequired[str]  # the key of the effect that is asked about
     rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
 
@@ -187,7 +187,7 @@ def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
     return replace(action, arguments=redact.scrubbed(action.arguments, secrets), **words)
 
 
-def _secret_faults(card: Card, veil: redact.Veil) -> list[str]:
+def _secret_faults(card: Card, veil: redact.Redaction) -> list[str]:
     drawn = [*(each.pointer for each in card.quotes), *(each.pointer for each in card.charts)]
     hidden = [place for place in drawn if veil and veil.at(place).hides]
     return [f"what is at {place} in the state is secret: it cannot be quoted or drawn" for place in hidden]

@@ -19,7 +19,7 @@ from checkpoints.values import canonical_json, json_pointer
 from checkpoints.values.ops import Append
 from checkpoints.values.patch import same
 
-from .action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
+from .action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
 from .card import Card
 
 LIMIT = 20_000  # characters of a reason, and of a response in words
@@ -27,7 +27,7 @@ PARTS = ("verdict", "arguments", "reason", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Each:
+class ActionVerdict:
     """What one person says of one action."""
 
     verdict: str
@@ -37,10 +37,10 @@ class Each:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class ActionVerdicts:
     """One person's decision on every action of a card, by id and in the card's order."""
 
-    said: Mapping[str, Each]
+    said: Mapping[str, ActionVerdict]
 
     @property
     def rejects_all(self) -> bool:
@@ -60,7 +60,7 @@ class Word:
         return replace(card, actions=[_settled(action, self.said[action.id], by) for action in card.actions])
 
 
-def read(said: Mapping[str, Any], card: Card) -> Word:
+def read(said: Mapping[str, Any], card: Card) -> ActionVerdicts:
     """Read the decision, which has to cover every action. Raises Invalid with every fault at once."""
     if card.question is not None:
         raise Invalid([problem("The gate asks a question: answer it.", pointer="/actions")])
@@ -74,12 +74,12 @@ def read(said: Mapping[str, Any], card: Card) -> Word:
         wrong = _form_faults(action, each)
         faults += wrong
         if not wrong:
-            found[action.id] = Each(**each)
+            found[action.id] = ActionVerdict(**each)
     if not faults:
-        faults = _faults(Word(said=found), card)
+        faults = _faults(ActionVerdicts(said=found), card)
     if faults:
         raise Invalid(faults)
-    return Word(said=found)
+    return ActionVerdicts(said=found)
 
 
 def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
@@ -102,15 +102,15 @@ def _verdict_of(action: Action, asked: Action | None) -> str:
     return APPROVE if asked is not None and same(action.arguments, asked.arguments) else EDIT
 
 
-def _settled(action: Action, each: Each, by: str) -> Action:
+def _settled(action: Action, each: ActionVerdict, by: str) -> Action:
     if each.verdict not in (REJECT, RESPOND):
         return replace(action, settled=None)
-    made = Settled(verdict=each.verdict, by=by, reason=each.reason, response=each.response)
+    made = SettledAction(verdict=each.verdict, by=by, reason=each.reason, response=each.response)
     before = action.settled
     return action if _repeats(action, each) or made.same(before) else replace(action, settled=made)
 
 
-def _repeats(action: Action, each: Each) -> bool:
+def _repeats(action: Action, each: ActionVerdict) -> bool:
     """Tell whether this repeats the current verdict without words of one's own."""
     silent = not each.reason and each.response in (None, "")
     return silent and action.settled is not None and action.settled.verdict == each.verdict
@@ -135,7 +135,7 @@ def _form_faults(action: Action, each: Any) -> list[Problem]:
     return faults
 
 
-def _faults(word: Word, card: Card) -> list[Problem]:
+def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
     faults = []
     for action in card.actions:
         each = word.said[action.id]
@@ -152,7 +152,7 @@ def _faults(word: Word, card: Card) -> list[Problem]:
     return faults
 
 
-def wordless(action: Action, each: Each, *, all_rejected: bool) -> list[Problem]:
+def wordless(action: Action, each: ActionVerdict, *, all_rejected: bool) -> list[Problem]:
     """List the words that a verdict lacks: the agent goes on without the effect, so it has to be told why."""
     if _repeats(action, each):
         return []

@@ -12,8 +12,8 @@ from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.impact import Impact, choices, impact, words
-from approvals.impact.choices import Saved
-from approvals.impact.facts import ABSENT, Execution, GateFact, GrantFact, History, Target
+from approvals.impact.choices import SavedState
+from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
 from approvals.impact.repeats import repeats
 from approvals.models import Gate
 from checkpoints import store
@@ -25,14 +25,14 @@ from checkpoints.values.patch import Op
 from .impact_sources import history_of
 
 
-class Foretold:
+class GateImpacts:
     """The impacts of one gate; the history is read once, when the first is asked for."""
 
     def __init__(self, gate: Gate, card: Card, standing: Sequence[Op]) -> None:
         self.gate, self.card, self.standing = gate, card, list(standing)
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> RecordedHistory:
         return history_of(self.gate.run)
 
     @cached_property
@@ -44,9 +44,9 @@ class Foretold:
         )  # fmt: skip
 
     @cached_property
-    def saved(self) -> Saved:
+    def saved(self) -> SavedState:
         """Return the state that the gate shows."""
-        return Saved(self.gate.saved.state, self.gate.saved.fields)
+        return SavedState(self.gate.saved.state, self.gate.saved.fields)
 
     def approve(self) -> Impact:
         """Foretell that people agree to the current proposal, with any edit in it."""
@@ -106,7 +106,7 @@ class Foretold:
         target = choices.answering(self.history, self.fact, choice, self.saved)
         return None if target is None else self._told(target)
 
-    def _before(self, start: Execution) -> Saved | None:
+    def _before(self, start: RecordedExecution) -> SavedState | None:
         """Load the state from which an execution started; None where retention removed it: the runtime lacks it too."""
         if not start.parent:
             return None
@@ -114,14 +114,14 @@ class Foretold:
             snapshot = store.load_checkpoint(UUID(hex=start.parent))
         except NoSuchCheckpoint:
             return None
-        return Saved(snapshot.state, snapshot.fields)
+        return SavedState(snapshot.state, snapshot.fields)
 
-    def _told(self, target: Target, actions: Sequence[Action] = ()) -> Impact:
+    def _told(self, target: MoveTarget, actions: Sequence[Action] = ()) -> Impact:
         """Compute the impact, with what it does once more; a recovery gate asks about that itself."""
         told = impact(self.history, target)
         return told if self.fact.recovery else replace(told, repeats=repeats(self.history, target, told, actions))
 
-    def _grants(self, now: Saved, card: Card) -> list[GrantFact]:
+    def _grants(self, now: SavedState, card: Card) -> list[GrantFact]:
         """List the grants that an agreement would give, with what each covers."""
         allowed = binding.pairs(card.actions, card.allows)
         shown = {json_pointer.tokens(action.pointer)[0] for action in card.actions if action.pointer}
@@ -130,6 +130,6 @@ class Foretold:
             for action, effect in allowed
         ]
 
-    def _covered(self, effect: str, shown: set[str], now: Saved) -> dict[str, Any]:
+    def _covered(self, effect: str, shown: set[str], now: SavedState) -> dict[str, Any]:
         bound = binding.bound_names(self.history.plan, gate_step=self.gate.step, effect=effect)
         return {name: now.fields.get(name, ABSENT) for name in {*shown, *bound}}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from approvals.impact.facts import History
+from approvals.impact.facts import RecordedHistory
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from checkpoints.models import Run
 from checkpoints.runs.plans import spec_of
 
-Source = Callable[[Run], History]
+Source = Callable[[Run], RecordedHistory]
 Beside = Callable[[Sequence[Gate]], dict[int, list[Repeat]]]
 _registered: list[tuple[Source, Callable[[Run], str], Beside]] = []
 
@@ -24,11 +24,11 @@ def register(source: Source, stamp: Callable[[Run], str], beside: Beside) -> Non
     _registered.append((source, stamp, beside))
 
 
-def history_of(run: Run) -> History:
+def history_of(run: Run) -> RecordedHistory:
     """Read what is recorded of the run's lineage. Needs the run's plan."""
     for source, *_ in _registered:
         return source(run)
-    return History(run=run.pk, plan=spec_of(run.plan), next_step=run.next_step)
+    return RecordedHistory(run=run.pk, plan=spec_of(run.plan), next_step=run.next_step)
 
 
 def stamp_of(run: Run) -> str:

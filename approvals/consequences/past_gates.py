@@ -18,7 +18,7 @@ from checkpoints.models import Run
 from checkpoints.values import canonical_json
 
 
-class Given(NamedTuple):
+class GivenGrant(NamedTuple):
     """A grant."""
 
     id: int
@@ -27,7 +27,7 @@ class Given(NamedTuple):
 
 
 @dataclass
-class Stood:
+class PastGate:
     """One gate and its outcome; "" for the outcome of an open one."""
 
     id: int
@@ -38,7 +38,7 @@ class Stood:
     checkpoint: UUID
     open: bool
     outcome: str
-    grants: list[Given]
+    grants: list[GivenGrant]
     body: bytes = field(repr=False)
     answer: bytes = field(repr=False)
     binds: bytes = field(repr=False)
@@ -79,7 +79,7 @@ class Stood:
         return found
 
 
-def of_lineage(lineage: int) -> list[Stood]:
+def of_lineage(lineage: int) -> list[PastGate]:
     """List every gate of a run and its forks, oldest first."""
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     given = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))
@@ -94,8 +94,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _of(row: dict[str, Any]) -> Stood:
-    return Stood(
+def _of(row: dict[str, Any]) -> PastGate:
+    return PastGate(
         id=row["id"],
         run=row["run_id"],
         plan=row["run__plan_id"],
@@ -104,7 +104,7 @@ def _of(row: dict[str, Any]) -> Stood:
         checkpoint=row["checkpoint"],
         open=row["status"] == Gate.Status.OPEN,
         outcome=row["outcome__kind"] or "",
-        grants=[Given(each["id"], each["action"], each["effect"]) for each in row["given"] or []],
+        grants=[GivenGrant(each["id"], each["action"], each["effect"]) for each in row["given"] or []],
         body=bytes(row["card"]),
         answer=bytes(row["outcome__answer"] or b"null"),
         binds=bytes(row["outcome__bound"] or b"{}"),

@@ -19,7 +19,7 @@ from django.db.models import Q
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.card import Card
-from approvals.cards.verdicts import Word
+from approvals.cards.verdicts import ActionVerdicts
 from approvals.consequences import impact_sources
 from approvals.errors import (
     AlreadySaid,
@@ -35,7 +35,7 @@ from approvals.gates import closing
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority, second_look, step_up
-from approvals.policy.step_up import Confirmed
+from approvals.policy.step_up import PasswordConfirmed
 from approvals.policy.vote_tally import Tally, Vote, tally
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -59,7 +59,7 @@ class _SaidBefore(Exception):
 
 
 def decide(
-    gate: Gate, said: Submission, *, by: User, confirmed: Confirmed | None = None, saved: Snapshot | None = None
+    gate: Gate, said: Submission, *, by: User, confirmed: PasswordConfirmed | None = None, saved: Snapshot | None = None
 ) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
@@ -83,7 +83,9 @@ def decide(
         raise frozen from fault
 
 
-def _take(gate_id: int, by: User, said: Submission, confirmed: Confirmed | None, saved: Snapshot | None) -> Decision:
+def _take(
+    gate_id: int, by: User, said: Submission, confirmed: PasswordConfirmed | None, saved: Snapshot | None
+) -> Decision:
     check_key(said)
     request = said.digest()
     reading = read(gate_id, user_id=by.pk, key=said.key)
@@ -176,7 +178,7 @@ def _write(
     said: Submission,
     request: bytes,
     following: Next | None,
-    word: Word | None,
+    word: ActionVerdicts | None,
 ) -> Decision:
     card = standing.card
     rejects = said.verdict == Verdict.REJECT
@@ -209,7 +211,7 @@ def _alike(card: Card, said: Submission, changed: Sequence[str]) -> dict[str, st
 
 
 def _close_when_due(
-    gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Submission, confirmed: Confirmed | None
+    gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Submission, confirmed: PasswordConfirmed | None
 ) -> None:
     """Say that the last of these decided, and close the gate where its word was enough."""
     decision = voices[-1]
@@ -231,7 +233,7 @@ def _close_when_due(
     }
     told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
     if decision.verdict == Verdict.REJECT:
-        end = closing.End(
+        end = closing.GateEnd(
             kind=Outcome.Kind.REJECTED,
             by=by,
             decisions=[decision],
@@ -249,7 +251,7 @@ def _close_when_due(
         return
     votes = [vote for vote in voices if vote.user_id in count.agreed]
     comments = "\n\n".join(vote.words for vote in votes if vote.words)
-    end = closing.End(
+    end = closing.GateEnd(
         kind=closing.agreed_kind(standing),
         by=by,
         decisions=votes,

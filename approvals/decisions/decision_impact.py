@@ -12,7 +12,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
 from approvals.impact.result import Repeat
 from approvals.models import Decision, Gate, Proposal
@@ -80,18 +80,18 @@ class DecisionImpact:
 
 def of_word(gate: Gate, standing: Proposal, said: Submission, following: Next | None) -> DecisionImpact:
     """Compute a decision's impact, see next_proposal.put; no others agree yet. Reads the records of the lineage."""
-    future = Foretold(gate, standing.card, standing.state_patch)
+    future = GateImpacts(gate, standing.card, standing.state_patch)
     rejects = said.verdict == Verdict.REJECT
     impact = _rejected(future, said) if rejects else _agreed(future, standing, said, following)
     return DecisionImpact(impact=impact, rejects=rejects, quorum=gate.policy.quorum)
 
 
-def _rejected(future: Foretold, said: Submission) -> Impact:
+def _rejected(future: GateImpacts, said: Submission) -> Impact:
     step = back_to(said, future.card)
     return future.back(step) if step else future.stop()
 
 
-def _agreed(future: Foretold, standing: Proposal, said: Submission, following: Next | None) -> Impact | None:
+def _agreed(future: GateImpacts, standing: Proposal, said: Submission, following: Next | None) -> Impact | None:
     if future.card.question is not None:
         answer = said.answer if said.verdict == Verdict.ANSWER else standing.content["answer"]
         return future.answering(str((answer or {}).get("choice", "")))

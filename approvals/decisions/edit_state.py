@@ -92,7 +92,7 @@ def rows_of_versions(
     return [{"of": PART, **row} for row in rows_beyond(card, old, new)]
 
 
-def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Veil) -> list[dict[str, Any]]:
+def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction) -> list[dict[str, Any]]:
     """Return the rows between two versions of a proposal without secrets; each names its part in `of`."""
     found = []
     for row in rows:

@@ -15,10 +15,10 @@ from django.contrib.auth.models import User
 from approvals.cards import answer as answering
 from approvals.cards.action import editable, is_empty
 from approvals.cards.card import Card
-from approvals.cards.verdicts import Word
+from approvals.cards.verdicts import ActionVerdicts
 from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
 from approvals.gates import preflight_facts as preflights
-from approvals.gates.reading import Reading
+from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
 from approvals.policy import authority
 from checkpoints import actors
@@ -35,7 +35,7 @@ UNFILLED = "Fill this in: nothing can be approved without it."
 UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
 
 
-def put(reading: Reading, *, by: User, said: Submission) -> tuple[Submission, Word | None, Next | None]:
+def put(reading: GateReading, *, by: User, said: Submission) -> tuple[Submission, ActionVerdicts | None, Next | None]:
     """Return (submission, decision by action or None, next proposal or None where the decision keeps the current one).
 
     Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
@@ -71,7 +71,7 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
         raise Invalid(faults)
 
 
-def _instead(gate: Gate, standing: Proposal, said: Submission, word: Word | None, by: User) -> Next | None:
+def _instead(gate: Gate, standing: Proposal, said: Submission, word: ActionVerdicts | None, by: User) -> Next | None:
     """Compute the proposal that replaces the current one; None where the decision is about the current one itself."""
     body, card = standing.content, standing.card
     if word is not None:

@@ -15,7 +15,7 @@ from typing import Any
 from approvals.cards import verdicts
 from approvals.cards.action import RESPOND, Action, editable
 from approvals.cards.card import Card
-from approvals.cards.verdicts import Word
+from approvals.cards.verdicts import ActionVerdicts
 from approvals.errors import Invalid, Problem, problem
 from approvals.schema.walk import is_list
 from checkpoints.models import Plan
@@ -34,7 +34,7 @@ UNCHANGED = "Nothing of it is different from what is proposed; approve it, or ch
 
 def mixed(
     card: Card,
-    word: Word,
+    word: ActionVerdicts,
     *,
     plan: Plan,
     step: str,
@@ -65,7 +65,7 @@ def mixed(
     return Next(card=made, patch=operations, changed=changed, kind=named(word))
 
 
-def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
+def heard(said: Submission, card: Card) -> tuple[Submission, ActionVerdicts | None]:
     """Read the decision by action, where there is one; one that rejects them all becomes the gate's rejection."""
     if said.verdict != Verdict.MIXED:
         return said, None
@@ -73,7 +73,7 @@ def heard(said: Submission, card: Card) -> tuple[Submission, Word | None]:
     return (as_rejection(said, word, card), None) if word.rejects_all else (said, word)
 
 
-def as_rejection(said: Submission, word: Word, card: Card) -> Submission:
+def as_rejection(said: Submission, word: ActionVerdicts, card: Card) -> Submission:
     """Turn a decision that rejects every action into the gate's rejection; the reasons go into the comment."""
     reasons = [(action, word.said[action.id].reason) for action in card.actions]
     return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=with_reasons(said.comment, card, reasons))
@@ -95,7 +95,7 @@ def quoted(action: Action) -> str:
     return f"“{line if len(line) <= QUOTED else line[:QUOTED] + '…'}”"
 
 
-def named(word: Word) -> Verdict:
+def named(word: ActionVerdicts) -> Verdict:
     """Return the one verdict that sums up those of all actions."""
     said = set(word.verdicts.values())
     if said <= {Verdict.APPROVE, Verdict.EDIT}:
@@ -103,7 +103,7 @@ def named(word: Word) -> Verdict:
     return Verdict.MIXED
 
 
-def _refuse_unchanged(card: Card, word: Word) -> None:
+def _refuse_unchanged(card: Card, word: ActionVerdicts) -> None:
     faults = [
         problem(UNCHANGED, action=action.id)
         for action in card.actions

@@ -14,7 +14,7 @@ from approvals.cards.card import Card
 from checkpoints.models import Plan
 
 
-class Fault(TypedDict):
+class StateFault(TypedDict):
     """One fault of a state."""
 
     pointer: str  # within the state
@@ -22,7 +22,7 @@ class Fault(TypedDict):
 
 
 State = dict[str, Any]
-Check = Callable[[Plan, State], "list[Fault] | None"]
+Check = Callable[[Plan, State], "list[StateFault] | None"]
 Normalise = Callable[[Plan, State], State]
 Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 
@@ -57,7 +57,7 @@ def unregister(check: Check) -> None:
     _registered[:] = [validator for validator in _registered if validator.check is not check]
 
 
-def validated(plan: Plan, state: Mapping[str, Any]) -> tuple[State, list[Fault]]:
+def validated(plan: Plan, state: Mapping[str, Any]) -> tuple[State, list[StateFault]]:
     """Return (the state in its normal form, []) or (the state as it is, every fault). Raises NoValidator."""
     validator, faults = _find(plan, dict(state))
     return (dict(state), faults) if faults else (validator.normalise(plan, dict(state)), [])
@@ -72,7 +72,7 @@ def redrawn(plan: Plan, step: str, state: Mapping[str, Any], observed: Mapping[s
     return None
 
 
-def _find(plan: Plan, state: State) -> tuple[_Validator, list[Fault]]:
+def _find(plan: Plan, state: State) -> tuple[_Validator, list[StateFault]]:
     for validator in _registered:
         faults = validator.check(plan, state)
         if faults is not None:

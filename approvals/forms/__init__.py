@@ -1,8 +1,8 @@
 """Typed forms for JSON values, both ways. Pure.
 
-`build` walks a value, its JSON Schema and what was posted at once, and gives a tree of nodes: a `Field` is one
-input, a `Group` an object, `Rows` a list, `Entries` an object of free keys, a `Choice` a union or a nullable value.
-Every node holds what to show and the value that it now gives; no second walk reads the form.
+`build` walks a value, its JSON Schema and what was posted at once, and gives a tree of nodes: a `FormField` is one
+input, a `FormGroup` an object, `ItemRows` a list, `KeyedEntries` an object of free keys, a `ShapeChoice` a union or a
+nullable value. Every node holds what to show and the value that it now gives; no second walk reads the form.
 
 Names say where a value is: `args.refund/lines/2/amount`. The number is the item's place in the value as it was
 rendered and stays with it wherever it is moved, new items are `~new1`; so an item keeps what was typed into it, and
@@ -19,10 +19,38 @@ value: patterns are never run, references never fetched, and depth, breadth and 
 from . import names, texts, words
 from .build import INPUTS, Form, all_nodes, build
 from .changing import applied
-from .nodes import EDITABLE, MISSING, Choice, Closed, Entries, Field, Group, Node, Row, Rows
+from .nodes import (
+    EDITABLE,
+    MISSING,
+    ClosedNode,
+    FormField,
+    FormGroup,
+    FormNode,
+    ItemRow,
+    ItemRows,
+    KeyedEntries,
+    ShapeChoice,
+)
 from .places import unit_in
 
 __all__ = [
-    "EDITABLE", "INPUTS", "MISSING", "Choice", "Closed", "Entries", "Field", "Form", "Group", "Node", "Row", "Rows",
-    "all_nodes", "applied", "build", "names", "texts", "unit_in", "words",
+    "EDITABLE",
+    "INPUTS",
+    "MISSING",
+    "ClosedNode",
+    "Form",
+    "FormField",
+    "FormGroup",
+    "FormNode",
+    "ItemRow",
+    "ItemRows",
+    "KeyedEntries",
+    "ShapeChoice",
+    "all_nodes",
+    "applied",
+    "build",
+    "names",
+    "texts",
+    "unit_in",
+    "words",
 ]  # fmt: skip

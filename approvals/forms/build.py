@@ -11,9 +11,9 @@ from approvals.schema.walk import Schema, sound
 
 from .build_context import LEAF, Build, Builder
 from .kinds import choices, groups, leaves, lists, maps
-from .nodes import Field, Node
-from .places import Place
-from .sent import Faults, Sent
+from .nodes import FormField, FormNode
+from .places import FormPlace
+from .sent import FieldFaults, SentFields
 
 INPUTS = 300  # drawn at once: what is further on is closed until somebody opens it
 KINDS: dict[str, Build] = {
@@ -25,7 +25,7 @@ KINDS: dict[str, Build] = {
 class Form:
     """A whole form. `value` is what it now says; where something could not be read, the old value is kept."""
 
-    root: Node
+    root: FormNode
 
     @property
     def value(self) -> Any:
@@ -42,12 +42,12 @@ class Form:
         return dict(self.root.touched())
 
     @cached_property
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[FormField]:
         """List every input that is drawn, in order, and what is edited elsewhere."""
         return list(self.root.fields())
 
     @cached_property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[FormNode]:
         """List every node, the outermost first."""
         return list(all_nodes(self.root))
 
@@ -72,14 +72,14 @@ def build(
     """
     root = sound(schema)
     found = Builder(
-        root, Sent.of(posted or {}, prefix), Faults(errors or {}), pinned,
+        root, SentFields.of(posted or {}, prefix), FieldFaults(errors or {}), pinned,
         inputs=inputs, kinds=KINDS, choice=choices.build,
     )  # fmt: skip
     found.missing = missing
-    return Form(found.node(root, value, Place(quoted=quoted, label=label or Place.label)))
+    return Form(found.node(root, value, FormPlace(quoted=quoted, label=label or FormPlace.label)))
 
 
-def all_nodes(node: Node) -> Iterator[Node]:
+def all_nodes(node: FormNode) -> Iterator[FormNode]:
     """Yield a node and everything in it, the outermost first."""
     yield node
     for child in node.children:

@@ -11,16 +11,16 @@ from approvals.schema.walk import Schema
 from checkpoints.values import json_pointer
 
 from . import shapes, texts
-from .nodes import MISSING, Closed, Node
-from .places import Place
-from .sent import Faults, Sent
+from .nodes import MISSING, ClosedNode, FormNode
+from .places import FormPlace
+from .sent import FieldFaults, SentFields
 from .shapes import CONTAINERS, RAW, Shape
 from .summaries import summary
 
 DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
 LEAF = "leaf"  # every kind that `kinds` has no builder for
-Build = Callable[["Builder", Shape, Any, Place], Node]
-BuildChoice = Callable[["Builder", Schema, Shape, Any, Place], Node]
+Build = Callable[["Builder", Shape, Any, FormPlace], FormNode]
+BuildChoice = Callable[["Builder", Schema, Shape, Any, FormPlace], FormNode]
 
 
 class Builder:
@@ -29,8 +29,8 @@ class Builder:
     def __init__(
         self,
         root: Schema,
-        sent: Sent,
-        faults: Faults,
+        sent: SentFields,
+        faults: FieldFaults,
         pinned: Sequence[str],
         *,
         inputs: int,
@@ -42,7 +42,7 @@ class Builder:
         self.missing: Sequence[str] = ()
         self.left = inputs
 
-    def node(self, part: Schema, value: Any, place: Place) -> Node:
+    def node(self, part: Schema, value: Any, place: FormPlace) -> FormNode:
         """Build the node of one place."""
         what = self.shape(part, value, place)
         if not place.depth and value is not None:  # a form cannot remove the whole value
@@ -54,7 +54,7 @@ class Builder:
             return self.choice(self, part, what, value, place)
         return self.plain(part, what, value, place)
 
-    def plain(self, part: Schema, what: Shape, value: Any, place: Place) -> Node:
+    def plain(self, part: Schema, what: Shape, value: Any, place: FormPlace) -> FormNode:
         """Build the node of one place whose shape is already settled."""
         kind = what.kind if what.kind in self.kinds else LEAF
         if kind == LEAF and place.shown:
@@ -63,7 +63,7 @@ class Builder:
             what = replace(RAW, schema=what.schema)
         return self.kinds[kind](self, what, value, place)
 
-    def shape(self, part: Schema, value: Any, place: Place) -> Shape:
+    def shape(self, part: Schema, value: Any, place: FormPlace) -> Shape:
         """Return the shape of a place, or raw JSON where a node of that shape could not show its value."""
         if texts.is_file(value):
             held = shapes.shape(part, self.root)
@@ -78,26 +78,26 @@ class Builder:
             return what
         return replace(RAW, schema=what.schema, nullable=what.nullable)
 
-    def opens(self, what: Shape, place: Place) -> bool:
+    def opens(self, what: Shape, place: FormPlace) -> bool:
         """Tell whether a container's members are built: they are drawn, or something was typed in them."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         drawn = place.shown and (self.left > 0 or asked or place.depth == 0)
         return drawn or self.sent.speaks_of(place.path)
 
-    def draws(self, place: Place) -> bool:
+    def draws(self, place: FormPlace) -> bool:
         """Tell whether a container that is built is drawn as well."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
-    def closed(self, what: Shape, value: Any, place: Place) -> Closed:
+    def closed(self, what: Shape, value: Any, place: FormPlace) -> ClosedNode:
         said = summary(self.veil(what.schema).masked(value))
-        return Closed(**self.common(what, value, place, "!open"), value=value, summary=said)
+        return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=said)
 
-    def veil(self, part: Schema) -> redact.Veil:
+    def veil(self, part: Schema) -> redact.Redaction:
         """Return what a part of the schema hides."""
         return redact.veil(part, self.root)
 
-    def common(self, what: Shape, value: Any, place: Place, mark: str = "") -> dict[str, Any]:
+    def common(self, what: Shape, value: Any, place: FormPlace, mark: str = "") -> dict[str, Any]:
         """Return the arguments that every node is given."""
         return {
             "place": place,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from hashlib import blake2s
 from typing import Any
 
-from .places import Place
+from .places import FormPlace
 
 EDITABLE = 60_000  # characters
 MISSING: Any = object()  # the value of a place that an object does not have
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
+class FieldOption:
     """One value to choose. `value` is what the form posts."""
 
     value: str
@@ -22,10 +22,10 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class FormNode:
     """What all kinds share. `value` is MISSING where the object that holds it has no such name."""
 
-    place: Place
+    place: FormPlace
     name: str  # of the input
     value: Any
     was: Any = MISSING  # the value as it was rendered
@@ -74,14 +74,14 @@ class Node:
         return self.value is not self.was
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[FormNode]:
         return ()
 
     @property
     def wide(self) -> bool:
         return True
 
-    def fields(self) -> Iterator[Field]:
+    def fields(self) -> Iterator[FormField]:
         """Yield every input in it, in order."""
         for child in self.children:
             yield from child.fields()
@@ -98,13 +98,13 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field(Node):
+class FormField(FormNode):
     """One input. `text` is what it shows, `rendered` what it showed before anybody typed."""
 
     kind: str  # text, long, decimal, number, integer, enum, boolean, date, time, datetime, secret, file, json, ...
     text: str = ""
     rendered: str = ""
-    choices: Sequence[Option] = ()
+    choices: Sequence[FieldOption] = ()
     suggestions: Sequence[str] = ()  # for a choice of too many values for a list
     fault: str = ""  # why what was typed cannot be read
     exact: bool = True  # False: the value holds characters that an edit of this field would lose
@@ -142,7 +142,7 @@ class Field(Node):
     def wide(self) -> bool:
         return self.kind in ("long", "json", "file") or self.too_long
 
-    def fields(self) -> Iterator[Field]:
+    def fields(self) -> Iterator[FormField]:
         yield self
 
     def touched(self) -> Iterator[tuple[str, str]]:
@@ -159,7 +159,7 @@ class Field(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class RowWindow:
     """Which part of many rows is drawn. Numbers count from 1."""
 
     name: str = ""  # of the mark that says which page it is
@@ -175,22 +175,22 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group(Node):
+class FormGroup(FormNode):
     """An object with named members."""
 
-    members: Sequence[Node] = ()
-    rest: Sequence[Node] = ()  # read, and not drawn: on another page
-    window: Window = Window()
+    members: Sequence[FormNode] = ()
+    rest: Sequence[FormNode] = ()  # read, and not drawn: on another page
+    window: RowWindow = RowWindow()
     carried: Sequence[tuple[str, str]] = ()  # what was typed on other pages
     kind = "group"
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[FormNode]:
         return (*self.members, *self.rest)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closed(Node):
+class ClosedNode(FormNode):
     """Something that is not drawn until somebody opens it; its value is as it was."""
 
     summary: str = ""
@@ -198,11 +198,11 @@ class Closed(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ItemRow:
     """One item of a list, or one entry of an object of free keys."""
 
     id: str
-    node: Node
+    node: FormNode
     number: int  # its place now, from 1
     added: bool = False
     moved: bool = False
@@ -219,20 +219,20 @@ class Row:
     @property
     def plain(self) -> bool:
         """Tell whether it is one input, which needs no line of its own."""
-        return isinstance(self.node, Field) and not self.node.wide
+        return isinstance(self.node, FormField) and not self.node.wide
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Node):
+class ItemRows(FormNode):
     """A list. `order` is what its mark posts, `rendered` what it posted before anybody moved anything."""
 
-    rows: Sequence[Row] = ()  # that are drawn
-    rest: Sequence[Row] = ()  # that are read, and not drawn
+    rows: Sequence[ItemRow] = ()  # that are drawn
+    rest: Sequence[ItemRow] = ()  # that are read, and not drawn
     removed: Sequence[tuple[str, str]] = ()  # (name, summary) of items that were taken out
     order_name: str = ""
     order: str = ""
     rendered: str = ""
-    window: Window = Window()
+    window: RowWindow = RowWindow()
     carried: Sequence[tuple[str, str]] = ()
     grows: bool = True
     moves: bool = True
@@ -241,7 +241,7 @@ class Rows(Node):
     kind = "rows"
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[FormNode]:
         return [row.node for row in (*self.rows, *self.rest)]
 
     @property
@@ -262,24 +262,24 @@ class Rows(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entries(Rows):
+class KeyedEntries(ItemRows):
     """An object of free keys."""
 
     kind = "entries"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Node):
+class ShapeChoice(FormNode):
     """One of several shapes, or none at all."""
 
-    options: Sequence[Option] = ()
+    options: Sequence[FieldOption] = ()
     chosen: str = ""
     rendered: str = ""
-    inner: Node | None = None
+    inner: FormNode | None = None
     kind = "choice"
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[FormNode]:
         return () if self.inner is None else (self.inner,)
 
     @property

@@ -14,7 +14,7 @@ CURRENCY = re.compile("[A-Z]{3}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class FormPlace:
     """The place of one node."""
 
     path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
@@ -29,7 +29,7 @@ class Place:
     quoted: bool = False  # somebody else wrote the schema's words, so `label` is the real name
     said: str = ""  # what they call it
 
-    def into(self, token: str, **changes: Any) -> Place:
+    def into(self, token: str, **changes: Any) -> FormPlace:
         """Return a place further in, at the name or number `token`."""
         step = names.encoded(token)
         was = None if self.was is None else json_pointer.join(self.was, token)
@@ -41,7 +41,7 @@ class Place:
             "shown": self.shown,
             "quoted": self.quoted,
         }
-        return Place(**{**given, **changes})
+        return FormPlace(**{**given, **changes})
 
 
 def unit_in(held: Any) -> str:

@@ -29,7 +29,7 @@ def ancestors(path: str) -> Iterable[str]:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentFields:
     """The posted texts whose name begins with `prefix`; empty where nothing was posted yet."""
 
     prefix: str
@@ -37,7 +37,7 @@ class Sent:
     places: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, posted: Mapping[str, str], prefix: str) -> Sent:
+    def of(cls, posted: Mapping[str, str], prefix: str) -> SentFields:
         """Pick what belongs to this prefix out of a posted form."""
         mine: dict[str, str] = {}
         places: set[str] = set()
@@ -61,7 +61,7 @@ class Sent:
         return path in self.places
 
 
-class Faults:
+class FieldFaults:
     """Messages by JSON Pointer, and which places they lie in."""
 
     def __init__(self, messages: Mapping[str, str]) -> None:
@@ -74,10 +74,10 @@ class Faults:
             return []
         return [said for place, said in self.messages.items() if names.within(pointer, place)]
 
-    def moved(self, pointer: str, instead: Mapping[str, str]) -> Faults:
+    def moved(self, pointer: str, instead: Mapping[str, str]) -> FieldFaults:
         """Return the same faults, with other places for those at and in `pointer`; "" drops one."""
         kept = {place: said for place, said in self.messages.items() if place not in instead}
         for place, said in self.messages.items():
             if instead.get(place):
                 kept[instead[place]] = " ".join(filter(None, [kept.get(instead[place]), said]))
-        return Faults(kept)
+        return FieldFaults(kept)

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from approvals.policy import authority
 from approvals.webhooks import outbox
@@ -30,7 +30,7 @@ Kind = Outcome.Kind
 
 
 @dataclass(frozen=True, kw_only=True)
-class End:
+class GateEnd:
     """How a gate ends."""
 
     kind: Outcome.Kind
@@ -54,7 +54,7 @@ def agreed_kind(standing: Proposal) -> Outcome.Kind:
 def close(
     gate: Gate,
     standing: Proposal,
-    end: End,
+    end: GateEnd,
     *,
     status: Gate.Status = Gate.Status.DECIDED,
     told: Sequence[event_log.Entry] = (),
@@ -74,7 +74,7 @@ def close(
     return outcome
 
 
-def _facts(outcome: Outcome, end: End, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
+def _facts(outcome: Outcome, end: GateEnd, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
     """Build the data of the event of the end; with verdicts by action where they differ."""
     verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
     rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
@@ -97,9 +97,9 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
         standing = gate.standing()
         approves = sound and deadline_approves(gate, standing)
         if approves and reading.acted:
-            approves = not Foretold(gate, standing.card, standing.state_patch).approve().repeats
+            approves = not GateImpacts(gate, standing.card, standing.state_patch).approve().repeats
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
-        end = End(kind=kind, by=by, added=_added(gate, standing) if approves else ())
+        end = GateEnd(kind=kind, by=by, added=_added(gate, standing) if approves else ())
         return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
 
 
@@ -131,7 +131,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
         gate, sound = reading.gate, evidence.sound(reading.standing)
         if not gate.move():
             return None
-        end = End(kind=Kind.WITHDRAWN, by=by, feedback=reason)
+        end = GateEnd(kind=Kind.WITHDRAWN, by=by, feedback=reason)
         return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN, sound=sound)
 
 
@@ -149,7 +149,7 @@ def _added(gate: Gate, standing: Proposal) -> list[str]:
     return precondition.agreed_to(offered, added=said, dropped=())
 
 
-def _outcome(gate: Gate, standing: Proposal, end: End) -> tuple[Outcome, list[Grant]]:
+def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, list[Grant]]:
     body = standing.content
     rights = _rights(standing, end.kind)
     agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)

@@ -55,12 +55,12 @@ def open_gate(
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
         alike = [] if recovery else pacing.likeness(plan.agent, asked)
-        earlier = pacing.Before(1, None)
+        earlier = pacing.RejectedBefore(1, None)
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
         gate = _gate(run, snapshot, step, named, asked, kind, asked_by, alike, earlier)
-        target = binding.Target(
+        target = binding.ProposalTarget(
             run=run.pk,
             agent=plan.agent,
             version=plan.version,
@@ -105,7 +105,7 @@ def heading(text: str) -> str:
 
 def _gate(
     run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str, asked_by: int | None,
-    alike: list[str], earlier: pacing.Before,
+    alike: list[str], earlier: pacing.RejectedBefore,
 ) -> Gate:  # fmt: skip
     gate = Gate.objects.create(
         run=run,

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from approvals.models import Gate
 from approvals.preflight.checks import Preflight, judge
-from approvals.preflight.facts import NOBODY, Code, Saved, Unknown
+from approvals.preflight.facts import NOBODY, AgentCode, SavedCheckpoint, UnknownCode
 from checkpoints import store
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Checkpoint, Plan, Run
@@ -19,7 +19,7 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
 from checkpoints.values import artifacts
 
-Source = Callable[[Run, Plan, Snapshot | None, Collection[str]], "Code | Unknown"]
+Source = Callable[[Run, Plan, Snapshot | None, Collection[str]], "AgentCode | UnknownCode"]
 _registered: list[Source] = []
 
 
@@ -70,24 +70,24 @@ def _preflight(
     return judge(saved, _code(run, plan, snapshot, steps))
 
 
-def _unverified(checkpoint: UUID | None, fault: str) -> Saved:
+def _unverified(checkpoint: UUID | None, fault: str) -> SavedCheckpoint:
     seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
-    return Saved(seq=seq or 0, fault=fault)
+    return SavedCheckpoint(seq=seq or 0, fault=fault)
 
 
-def _saved(snapshot: Snapshot) -> Saved:
+def _saved(snapshot: Snapshot) -> SavedCheckpoint:
     count = sum(1 for _ in artifacts.references(snapshot.state))
     try:
         missing = tuple(artifacts.missing(snapshot.state)) if count else ()
     except OSError as error:
-        return Saved(seq=snapshot.seq, artifacts=count, unseen=str(error))
-    return Saved(seq=snapshot.seq, artifacts=count, missing=missing)
+        return SavedCheckpoint(seq=snapshot.seq, artifacts=count, unseen=str(error))
+    return SavedCheckpoint(seq=snapshot.seq, artifacts=count, missing=missing)
 
 
-def _code(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Collection[str]) -> Code | Unknown:
-    told: Code | Unknown = NOBODY
+def _code(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Collection[str]) -> AgentCode | UnknownCode:
+    told: AgentCode | UnknownCode = NOBODY
     for source in _registered:
         told = source(run, plan, snapshot, steps)
-        if isinstance(told, Code):
+        if isinstance(told, AgentCode):
             break
     return told

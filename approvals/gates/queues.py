@@ -59,7 +59,7 @@ ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class QueueFilters:
     """The filters of a queue."""
 
     risk: str = ""
@@ -109,7 +109,7 @@ _AFTER = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reach:
+class ReaderReach:
     """A person's reach: the teams whose gates they see, and the policies under which they decide."""
 
     user: int
@@ -117,7 +117,7 @@ class Reach:
     policies: tuple[tuple[int, int, bool], ...]  # (id, team, separation)
 
     @classmethod
-    def of(cls, user: Any) -> Reach:
+    def of(cls, user: Any) -> ReaderReach:
         """Read a person's reach as it is now, in two statements; every queue of one page shares it."""
         return cls(
             user=user.pk,
@@ -125,41 +125,41 @@ class Reach:
             policies=tuple(Policy.objects.decided_by(user).values_list("pk", "team_id", "separation")),
         )
 
-    def ids(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[int]:
+    def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
         """List the ids of the first `most` gates of a queue: the most urgent first, or the latest of closed ones."""
-        sql, values = self._select(queue, most, wanted or Wanted())
+        sql, values = self._select(queue, most, wanted or QueueFilters())
         with connection.cursor() as cursor:
             cursor.execute(sql, values)
             return [row[0] for row in cursor.fetchall()]
 
     def counts(self, *queues: str) -> dict[str, Capped]:
         """Count the gates in each of the queues, up to `MOST`; in one statement."""
-        selects = [self._select(queue, MOST + 1, Wanted()) for queue in queues]
+        selects = [self._select(queue, MOST + 1, QueueFilters()) for queue in queues]
         counted = ", ".join(f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects)  # noqa: S608 - values apart
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {counted}", [value for _, values in selects for value in values])
             numbers = cursor.fetchone()
         return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
 
-    def count(self, queue: str, wanted: Wanted) -> Capped:
+    def count(self, queue: str, wanted: QueueFilters) -> Capped:
         """Count the gates of a queue that match `wanted`, up to `MOST`."""
         number = len(self.ids(queue, most=MOST + 1, wanted=wanted))
         return Capped(min(number, MOST), number > MOST)
 
     def agents(self, queue: str) -> list[str]:
         """List the names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
-        sql, values = self._select(queue, NAMED, Wanted())
+        sql, values = self._select(queue, NAMED, QueueFilters())
         with connection.cursor() as cursor:
             cursor.execute(_AGENTS.format(sql), values)
             return [row[0] for row in cursor.fetchall()]
 
-    def gates(self, queue: str, *, most: int, wanted: Wanted | None = None) -> list[Gate]:
+    def gates(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[Gate]:
         """List the gates of `ids`, in its order, with the run and the policy that a row names; two statements."""
         order = self.ids(queue, most=most, wanted=wanted)
         found = Gate.objects.select_related("run__plan", "policy", "team").in_bulk(order) if order else {}
         return [found[each] for each in order if each in found]
 
-    def _select(self, queue: str, most: int, wanted: Wanted) -> tuple[str, list[Any]]:
+    def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
         """Return the SQL statement that selects the ids of a queue, and its values."""
         closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
         order = _NEWEST if closed else _URGENT
@@ -188,7 +188,7 @@ def seen_by(user: Any) -> QuerySet[Group]:
 
 
 def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
-    """Return SQL for the ids of the gates that wait for a person, in the order of `Reach.ids`, without the reach."""
+    """Return SQL for the ids of the gates that wait for a person, ordered like `ReaderReach.ids`, without the reach."""
     policies, values = Policy.objects.decided_by(user).values_list("pk", "separation").query.sql_with_params()
     who = [user.pk] * (_MAY + _WAITS).count("%s")
     return _WAITING.format(policies), [*values, *who, most, most]

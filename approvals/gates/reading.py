@@ -25,7 +25,7 @@ from checkpoints.postgresql import batch_query
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class GateReading:
     """A gate as one statement saw it."""
 
     gate: Gate  # with its run, plan, policy, team and reviewers
@@ -36,7 +36,7 @@ class Reading:
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, as second_look has them
 
 
-def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
+def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
     """Read a gate, and whether this person used this key here already. One statement."""
     reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
     said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
@@ -57,13 +57,13 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> Reading:
     gate = standing.gate
     gate.policy.reviewer_ids = standing.reviewers
     gate.hooked = standing.hooked
-    return Reading(
+    return GateReading(
         gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted,
         approvals=list(zip(standing.approved_at, standing.looked_twice, strict=True)),
     )  # fmt: skip
 
 
-_GATE = batch_query.Place(1)
+_GATE = batch_query.ParameterPlace(1)
 _REVIEWERS = """
 SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
 JOIN approvals_reviewingteam may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.team_id
@@ -97,7 +97,7 @@ LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate O
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownGate:
     """A gate that somebody may see."""
 
     gate: Gate  # with its run, plan, policy, team, outcome and reviewers
@@ -111,7 +111,7 @@ class Shown:
     deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
 
 
-def shown(gate_id: int, *, to: User) -> Shown | None:
+def shown(gate_id: int, *, to: User) -> ShownGate | None:
     """Read a gate for its page; None where this person may not see it. Two statements."""
     joined = Proposal.objects.select_related(
         "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
@@ -136,7 +136,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     decides = bool(beside["decides"]) if to.is_active else None
-    return Shown(
+    return ShownGate(
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
@@ -145,7 +145,7 @@ def shown(gate_id: int, *, to: User) -> Shown | None:
 
 
 @lru_cache(1024)
-def _beside(reader: Person) -> batch_query.Statement:
+def _beside(reader: Person) -> batch_query.BatchStatement:
     """Build the statement for what one person's page of a gate needs beside the gate."""
     seen, this = Gate.objects.visible_to(reader), RawSQL("%s", [_GATE])
     return batch_query.columns(

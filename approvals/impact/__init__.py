@@ -13,10 +13,19 @@ Pure: plain data in (`facts`), plain data out (`Impact`). No tables are read her
 the facts offers them.
 """
 
-from .facts import EffectFact, Execution, GateFact, GrantFact, History, Target
+from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
 from .predict import impact
-from .result import Impact, Row, Verdict
+from .result import Impact, ImpactRow, ImpactVerdict
 
 __all__ = [
-    "EffectFact", "Execution", "GateFact", "GrantFact", "History", "Impact", "Row", "Target", "Verdict", "impact",
+    "EffectFact",
+    "GateFact",
+    "GrantFact",
+    "Impact",
+    "ImpactRow",
+    "ImpactVerdict",
+    "MoveTarget",
+    "RecordedExecution",
+    "RecordedHistory",
+    "impact",
 ]  # fmt: skip

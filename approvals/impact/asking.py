@@ -12,11 +12,11 @@ from checkpoints.runs.plans import StepSpec
 
 from .facts import REJECTED, GateFact
 from .records import matching, may_match
-from .result import Verdict
-from .values import Known, Reading, Steps
+from .result import ImpactVerdict
+from .values import KnownValue, StepInput, Steps
 from .walk import Walk, told_at
 
-WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
@@ -38,7 +38,7 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     return _again(walk, spec, reading, asked, surely=surely)
 
 
-def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str:
+def _passes(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str:
     """Pass the gate: it has nothing to ask, as it had nothing before where that is recorded."""
     at = walk.occurrence(reading)
     found = [] if forced or walk.unbranched else matching(walk.records.every(spec), reading, walk.counts)
@@ -51,11 +51,11 @@ def _passes(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> st
 
 def _draws(walk: Walk, spec: StepSpec) -> bool | None:
     """Tell whether the gate's own method has something to ask of what is known here; None where nobody can say."""
-    known = {name: each.value for name in spec.reads if isinstance(each := walk.state.fields.get(name), Known)}
+    known = {name: each.value for name in spec.reads if isinstance(each := walk.state.fields.get(name), KnownValue)}
     return walk.records.history.draws(spec.name, known)
 
 
-def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], *, surely: bool) -> str | None:
+def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact], *, surely: bool) -> str | None:
     """Reuse the newest closed gate that showed the same: where its approval still holds, nobody is asked."""
     perhaps = unsure = False  # whether one that is newer, or as new, may show the same
     known = [] if walk.unbranched else asked
@@ -75,7 +75,7 @@ def _again(walk: Walk, spec: StepSpec, reading: Reading, asked: list[GateFact], 
     return _asks(walk, spec, "permit" if closed and closed[0].kind in gates.AGREED else _why(walk, spec))
 
 
-def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -> str | None:
+def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str | None:
     """Judge a gate whose input is not known: it certainly asks where nothing recorded could replace asking."""
     asked = [] if forced or reading.novel or walk.unbranched else walk.records.asked(spec.name)
     earlier = [
@@ -89,7 +89,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading, *, forced: bool) -
     return _may(walk, spec, reading.on or frozenset({spec.name}))
 
 
-def _may_have_read(gate: GateFact, reading: Reading) -> bool:
+def _may_have_read(gate: GateFact, reading: StepInput) -> bool:
     """Tell whether the gate may have asked over this very input."""
     read = gate.reads()
     return read is None or reading.matches(read)
@@ -136,7 +136,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
     return None if unused or used & walk.shaky.keys() else True
 
 
-def _standing(walk: Walk, spec: StepSpec, reading: Reading, gate: GateFact) -> str | None:
+def _standing(walk: Walk, spec: StepSpec, reading: StepInput, gate: GateFact) -> str | None:
     saved = next((each for each in walk.records.history.executions if each.id == gate.execution), None)
     if saved is None:  # what is being decided now
         return _may(walk, spec, frozenset({spec.name}))

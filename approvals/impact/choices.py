@@ -20,15 +20,15 @@ from checkpoints.values.ops import DROP, apply
 
 from .facts import (
     ABSENT,
+    ActionRefusal,
     ByHand,
     EffectFact,
-    Execution,
     Fields,
     GateFact,
     GrantFact,
-    History,
-    Refusal,
-    Target,
+    MoveTarget,
+    RecordedExecution,
+    RecordedHistory,
     Writes,
 )
 from .records import NOW
@@ -38,13 +38,13 @@ from .words import by_action, words_in
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedState:
     """A state with the digests of its fields."""
 
     state: Mapping[str, Any]
     fields: Fields
 
-    def with_writes(self, writes: Writes) -> Saved:
+    def with_writes(self, writes: Writes) -> SavedState:
         """Return the state after `writes`. Raises ValueRefused."""
         state, fields = dict(self.state), dict(self.fields)
         for name, write in writes.items():
@@ -54,18 +54,18 @@ class Saved:
             else:
                 state[name] = apply(state.get(name), write)
                 fields[name] = digests.of_field(state[name])
-        return Saved(state, fields)
+        return SavedState(state, fields)
 
 
 def approving(
-    history: History,
+    history: RecordedHistory,
     gate: GateFact,
-    now: Saved,
+    now: SavedState,
     *,
     grants: Sequence[GrantFact] = (),
-    refused: Sequence[Refusal] = (),
+    refused: Sequence[ActionRefusal] = (),
     decision: str = "approved",
-) -> Target:
+) -> MoveTarget:
     """Return the target where people agree, to all of it or to what they do not refuse. `now`: the state, edited.
 
     A gate that was opened again for the sake of an effect goes on with that effect: what was done since stands.
@@ -78,7 +78,7 @@ def approving(
     )
 
 
-def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | None:
+def reached(history: RecordedHistory, gate: GateFact, touched: Set[str]) -> RecordedExecution | None:
     """Find where a reopened gate last closed, if an edit of the fields `touched` sends the run back to there.
 
     None where it goes on: nothing that was executed since reads what is edited.
@@ -90,8 +90,15 @@ def reached(history: History, gate: GateFact, touched: Set[str]) -> Execution | 
 
 
 def asking_anew(
-    history: History, gate: GateFact, start: Execution, now: Saved, *, touched: Set[str], before: Saved, decision: str
-) -> Target:
+    history: RecordedHistory,
+    gate: GateFact,
+    start: RecordedExecution,
+    now: SavedState,
+    *,
+    touched: Set[str],
+    before: SavedState,
+    decision: str,
+) -> MoveTarget:
     """Return the target of an edit that sends the run back to `start`, see `reached`; the gate asks from `before`.
 
     That is the state from which it asked then, to which the edit is made; `now` the one that it shows, edited.
@@ -102,12 +109,12 @@ def asking_anew(
     return replace(back, next_step=gate.step, decision=decision, by_hand=[*back.by_hand, ByHand(back.sent, changed)])
 
 
-def stopping(history: History, gate: GateFact, now: Saved, *, decision: str = "rejected") -> Target:
+def stopping(history: RecordedHistory, gate: GateFact, now: SavedState, *, decision: str = "rejected") -> MoveTarget:
     """Return the target where the run ends there: rejected, cancelled, or because nobody answered."""
     return replace(_at_head(history, gate, now), next_step="", decision=decision)
 
 
-def expiring(history: History, gate: GateFact, now: Saved) -> Target:
+def expiring(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveTarget:
     """Return the target where nobody answers in time: a recovery gate ends the run, or leaves what was left behind."""
     if gate.recovery:
         stopped = answering(history, gate, RecoveryAnswer.STOP, now) or stopping(history, gate, now)
@@ -118,12 +125,14 @@ def expiring(history: History, gate: GateFact, now: Saved) -> Target:
     return replace(_landed(history, gate, now, next_step), decision="expired")
 
 
-def last_start(history: History, step: str) -> Execution | None:
+def last_start(history: RecordedHistory, step: str) -> RecordedExecution | None:
     """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
     return steps.last_start(history.head_path, step)
 
 
-def going_back(history: History, gate: GateFact, step: str, now: Saved, *, before: Saved | None) -> Target:
+def going_back(
+    history: RecordedHistory, gate: GateFact, step: str, now: SavedState, *, before: SavedState | None
+) -> MoveTarget:
     """Return the target of a rejection to `step`. `before`: the state from which that last started, None for never."""
     spec, start = _spec(history, gate), last_start(history, step)
     novel, unknown = words_in(history.plan, spec.feedback, said_at=gate.step)
@@ -144,7 +153,7 @@ def going_back(history: History, gate: GateFact, step: str, now: Saved, *, befor
     )
 
 
-def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> Target:
+def _back(history: RecordedHistory, gate: GateFact, start: RecordedExecution, before: SavedState) -> MoveTarget:
     """Return the target where a decision at the head sends the run back to where `start` started from."""
     path = list(history.head_path[: history.head_path.index(start)])
     on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
@@ -162,13 +171,13 @@ def _back(history: History, gate: GateFact, start: Execution, before: Saved) -> 
     )
 
 
-def _landed_since(gate: GateFact, path: Sequence[Execution]) -> bool:
+def _landed_since(gate: GateFact, path: Sequence[RecordedExecution]) -> bool:
     """Tell whether the step that a gate asked about was executed after it."""
     after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in steps.EXECUTED]
     return any(each.step == gate.step for each in after)
 
 
-def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Target | None:
+def answering(history: RecordedHistory, gate: GateFact, choice: str, now: SavedState) -> MoveTarget | None:
     """Return the target of an answer to a recovery gate's question; None for an answer of which nothing is known."""
     spec = _spec(history, gate)
     here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
@@ -199,12 +208,14 @@ def answering(history: History, gate: GateFact, choice: str, now: Saved) -> Targ
     return None
 
 
-def now_covered(spec: StepSpec, now: Saved) -> Fields:
+def now_covered(spec: StepSpec, now: SavedState) -> Fields:
     """Return what a permission covers that is given for exactly what the effect would do on this state."""
     return {name: now.fields.get(name, ABSENT) for name in spec.reads}
 
 
-def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now: Saved, choice: str) -> Target | None:
+def _as_done(
+    history: RecordedHistory, here: MoveTarget, gate: GateFact, spec: StepSpec, now: SavedState, choice: str
+) -> MoveTarget | None:
     """Return the target where the step counts as executed, as a person says or another run did; None for unknown."""
     path = [*history.head_path, _execution(history, gate, spec, now, "step")]
     settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == RecoveryAnswer.HAPPENED else {}
@@ -228,8 +239,8 @@ def _as_done(history: History, here: Target, gate: GateFact, spec: StepSpec, now
     return replace(here, path=path, next_step=after, unknown={**here.unknown, **unknown}, settled=settled)
 
 
-def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
-    return Target(
+def _at_head(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveTarget:
+    return MoveTarget(
         run=history.run, next_step=gate.step, path=history.head_path, gates=history.head_gates, state=now.state,
         fields=now.fields, sent=history.sent, fork=history.fork, branched=history.branched, own=history.own,
         config=history.config, by_hand=history.by_hand,
@@ -237,7 +248,7 @@ def _at_head(history: History, gate: GateFact, now: Saved) -> Target:
     )  # fmt: skip
 
 
-def _landed(history: History, gate: GateFact, now: Saved, next_step: str) -> Target:
+def _landed(history: RecordedHistory, gate: GateFact, now: SavedState, next_step: str) -> MoveTarget:
     """Return the target where the gate's outcome is saved on the path."""
     spec = _spec(history, gate)
     return replace(
@@ -249,16 +260,18 @@ def _landed(history: History, gate: GateFact, now: Saved, next_step: str) -> Tar
     )
 
 
-def _execution(history: History, gate: GateFact, spec: StepSpec, now: Saved, kind: str) -> Execution:
+def _execution(
+    history: RecordedHistory, gate: GateFact, spec: StepSpec, now: SavedState, kind: str
+) -> RecordedExecution:
     digest = gate.input_digest or input_digest(spec, now.fields, history.config)
     before = [each for each in history.head_path if each.step == spec.name and each.input_digest == digest]
-    return Execution(
+    return RecordedExecution(
         id=NOW, parent="", run=history.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
         code_hash=bytes.fromhex(spec.code_hash), occurrence=len(before), next_step="",
     )  # fmt: skip
 
 
-def _doubtful(history: History, spec: StepSpec, now: Saved) -> list[int]:
+def _doubtful(history: RecordedHistory, spec: StepSpec, now: SavedState) -> list[int]:
     """List the run's effect at the head, where nobody knows what became of it; else []."""
     digest = input_digest(spec, now.fields, history.config)
     at = sum(each.step == spec.name and each.input_digest == digest for each in history.head_path)
@@ -268,7 +281,7 @@ def _doubtful(history: History, spec: StepSpec, now: Saved) -> list[int]:
     return [newest.id] if newest is not None and newest.status in effects.IN_DOUBT else []
 
 
-def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> EffectFact | None:
+def _foreign(history: RecordedHistory, spec: StepSpec, now: SavedState, here: RecordedExecution) -> EffectFact | None:
     digest = input_digest(spec, now.fields, history.config)
     others = [row for row in history.effects if row.run != history.run and effects.asked_about(row)]
     key = (spec.name, digest, here.occurrence)
@@ -276,11 +289,11 @@ def _foreign(history: History, spec: StepSpec, now: Saved, here: Execution) -> E
     return same[-1] if same and effects.there(same[-1]) else None
 
 
-def _told(history: History, gate: GateFact) -> dict[str, Steps]:
+def _told(history: RecordedHistory, gate: GateFact) -> dict[str, Steps]:
     """Name the field that tells the agent of the decision, where its state has a place for it."""
     schema = history.plan.state_schema.get("properties")
     return {DECISION: frozenset({gate.step})} if schema is None or DECISION in schema else {}
 
 
-def _spec(history: History, gate: GateFact) -> StepSpec:
+def _spec(history: RecordedHistory, gate: GateFact) -> StepSpec:
     return history.plan.step(gate.step)

@@ -34,7 +34,7 @@ def unknown() -> Fields | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class RecordedExecution:
     """A checkpoint with an input digest: kind "step" (effects too), "gate" or "reused".
 
     `parent` is the checkpoint it was executed from. `writes()` are the writes that a reuse of it would save; it
@@ -107,7 +107,7 @@ class GrantFact:
     fields: Callable[[], Fields | None] = unknown
 
 
-class Refusal(NamedTuple):
+class ActionRefusal(NamedTuple):
     """An action that does not run although its gate lets the run go on: people refused it, or answered in its place.
 
     `writes` is what passing its effect by writes.
@@ -145,7 +145,7 @@ class GateFact:
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
-    refused: Sequence[Refusal] = ()
+    refused: Sequence[ActionRefusal] = ()
     actions: frozenset[str] = frozenset()  # the ids of its actions
 
 
@@ -157,7 +157,7 @@ class ByHand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class MoveTarget:
     """Where the run would go on, and with what.
 
     `path` are the executions from the root to there, a fork's origin included; `gates` are the ids of the gates whose
@@ -167,7 +167,7 @@ class Target:
 
     run: int  # the run that goes on; 0: a fork that is not made yet
     next_step: str  # "": the run ends here
-    path: Sequence[Execution]
+    path: Sequence[RecordedExecution]
     state: Mapping[str, Any]
     fields: Fields
     gates: Sequence[int] = ()
@@ -190,19 +190,21 @@ class Target:
     deciding: int = 0  # the gate that is decided
     decision: str = ""  # the kind of its outcome
     grants: Sequence[GrantFact] = ()  # what that decision gives
-    refused: Sequence[Refusal] = ()  # and what it refuses
+    refused: Sequence[ActionRefusal] = ()  # and what it refuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class RecordedHistory:
     """A lineage as it is recorded. `plan` is the one that the run would go on with."""
 
     run: int
     plan: PlanSpec
-    executions: Sequence[Execution] = ()  # of all runs and branches, by time: where two match, the last is reused
+    executions: Sequence[
+        RecordedExecution
+    ] = ()  # of all runs and branches, by time: where two match, the last is reused
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
-    head_path: Sequence[Execution] = ()  # from the root to the run's head
+    head_path: Sequence[RecordedExecution] = ()  # from the root to the run's head
     places: Sequence[CheckpointHeader] = ()  # all that was saved on that path, of every kind
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
     by_hand: Sequence[ByHand] = ()  # on that path

@@ -11,26 +11,26 @@ from approvals.engine_rules import effects
 
 from .facts import EffectFact
 from .records import may_match
-from .result import Row, Verdict
-from .values import NOTHING, State, Steps
+from .result import ImpactRow, ImpactVerdict
+from .values import NOTHING, PredictedState, Steps
 from .walk import Walk, told_at, undoable
 
 
-def left(walk: Walk) -> list[Row]:
+def left(walk: Walk) -> list[ImpactRow]:
     """List a row for each effect that is off the path and not certainly adopted, newest first."""
     rows = [row for row in walk.records.own if _is_left(walk, row)]
     ahead = _ahead(walk)
     return [_row(walk, row, ahead) for row in sorted(rows, key=lambda row: row.id, reverse=True)]
 
 
-def questions(walk: Walk) -> list[Row]:
+def questions(walk: Walk) -> list[ImpactRow]:
     """List a row for each step with an unknown outcome that people may be asked about before the run ends."""
     if walk.asks or walk.target.leave:
         return []
     steps = walk.in_order(row.step for row in walk.unsettled() if effects.unclear(row))
     told = {row.step for row in walk.rows if row.asks}
     return [
-        Row(step=name, kind="effect", verdict=Verdict.MAY, on=(name,), why="unsettled", asks=True)
+        ImpactRow(step=name, kind="effect", verdict=ImpactVerdict.MAY, on=(name,), why="unsettled", asks=True)
         for name in steps
         if name not in told
     ]
@@ -42,7 +42,7 @@ def _is_left(walk: Walk, row: EffectFact) -> bool:
     return effects.left_behind(row, on_path=walk.records.carries(row))
 
 
-def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
+def _row(walk: Walk, row: EffectFact, ahead: PredictedState | None) -> ImpactRow:
     may = effects.unclear(row)
     on: Steps = frozenset({row.step}) if may else NOTHING
     if not row.again:
@@ -51,8 +51,8 @@ def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
                 may, on = True, on | chance.on
         if ahead is not None and _reachable(walk, row, ahead):
             may, on = True, on | walk.ahead_on
-    verdict = Verdict.CANNOT if not undoable(row) else Verdict.MAY_UNDONE if may else Verdict.UNDONE
-    return Row(
+    verdict = ImpactVerdict.CANNOT if not undoable(row) else ImpactVerdict.MAY_UNDONE if may else ImpactVerdict.UNDONE
+    return ImpactRow(
         step=row.step,
         kind="effect",
         verdict=verdict,
@@ -65,7 +65,7 @@ def _row(walk: Walk, row: EffectFact, ahead: State | None) -> Row:
     )
 
 
-def _ahead(walk: Walk) -> State | None:
+def _ahead(walk: Walk) -> PredictedState | None:
     """Return the state after the walk, with what may still be written unknown; None where the run ends with it."""
     if walk.ahead is None:
         return None
@@ -77,7 +77,7 @@ def _ahead(walk: Walk) -> State | None:
     return after
 
 
-def _reachable(walk: Walk, row: EffectFact, ahead: State) -> bool:
+def _reachable(walk: Walk, row: EffectFact, ahead: PredictedState) -> bool:
     """Tell whether a step after the walk may adopt the effect."""
     if row.step not in walk.flow.reach(walk.ahead or ()):
         return False

@@ -15,13 +15,13 @@ from approvals.engine_rules.effects import adoptable, doubted
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
-from .facts import EffectFact, GateFact, GrantFact, Refusal
+from .facts import ActionRefusal, EffectFact, GateFact, GrantFact
 from .records import may_match
-from .result import Verdict
-from .values import Known, Reading, Steps
-from .walk import Chance, Walk
+from .result import ImpactVerdict
+from .values import KnownValue, StepInput, Steps
+from .walk import AdoptionChance, Walk
 
-WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 class Permit(NamedTuple):
@@ -34,12 +34,12 @@ class Permit(NamedTuple):
 def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     """Name what becomes of the effect; return the step where the walk goes on, or None."""
     word = _refused(walk, spec)
-    if isinstance(word, Refusal):
+    if isinstance(word, ActionRefusal):
         return _pass_by(walk, spec, word)
     if word is None:
         here = frozenset({spec.name})
         walk.name(spec, MAY, "reads", here)
-        walk.chances.append(Chance(walk.state.reading(spec), here))
+        walk.chances.append(AdoptionChance(walk.state.reading(spec), here))
         return _anywhere(walk, spec, here)
     reading = walk.state.reading(spec)
     at = walk.occurrence(reading)
@@ -58,12 +58,12 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
         return _adopt(walk, spec, reading, row)
     if doubted(row):
         walk.name(spec, MAY, "doubt", frozenset({spec.name}), effect=row, asks=True)
-        walk.chances.append(Chance(reading, frozenset({spec.name})))
+        walk.chances.append(AdoptionChance(reading, frozenset({spec.name})))
         return _anywhere(walk, spec, frozenset({spec.name}))
     return _perform(walk, spec, reading, "new")
 
 
-def _refused(walk: Walk, spec: StepSpec) -> Refusal | bool | None:
+def _refused(walk: Walk, spec: StepSpec) -> ActionRefusal | bool | None:
     """Find people's refusal of what it would do here; False for none, None where that cannot be known."""
     if not spec.guarded:
         return False
@@ -82,20 +82,20 @@ def _acting(walk: Walk, spec: StepSpec) -> str | None:
     found = walk.state.fields.get(spec.action)
     if found is None:
         return ""
-    return found.value if isinstance(found, Known) and isinstance(found.value, str) else None
+    return found.value if isinstance(found, KnownValue) and isinstance(found.value, str) else None
 
 
-def _pass_by(walk: Walk, spec: StepSpec, word: Refusal) -> str | None:
+def _pass_by(walk: Walk, spec: StepSpec, word: ActionRefusal) -> str | None:
     """Skip the effect: what it did before is off the path, and what it would have given is not there."""
     try:
         walk.state.write(word.writes)
     except ValueRefused:
         walk.state.blur(word.writes, frozenset({spec.name}))
-    walk.name(spec, Verdict.SKIPPED, word.verdict)
+    walk.name(spec, ImpactVerdict.SKIPPED, word.verdict)
     return walk.flow.plan.next_after(spec.name)
 
 
-def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
+def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput) -> str | None:
     """Judge an effect whose input is not known, by whether anything that was done could be what it does."""
     held = walk.held()
     done = [
@@ -109,23 +109,23 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: Reading) -> str | None:
     on = reading.on or frozenset({spec.name})
     certain = all(row.run == walk.target.run and adoptable(row) for row in done)
     walk.name(spec, MAY, "reads", on, asks=not certain)
-    walk.chances.append(Chance(reading, on))
+    walk.chances.append(AdoptionChance(reading, on))
     return _perhaps(walk, spec, reading, on, certain=certain)
 
 
-def _adopt(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
+def _adopt(walk: Walk, spec: StepSpec, reading: StepInput, row: EffectFact) -> str | None:
     """Adopt what was done with this very input: its result is taken, and nothing is sent."""
     if row.id in walk.shaky:
         on = walk.shaky[row.id]
         walk.name(spec, MAY, "reads", on, effect=row)
-        walk.chances.append(Chance(reading, on))
+        walk.chances.append(AdoptionChance(reading, on))
         return _perhaps(walk, spec, reading, on, certain=True)
     try:
         writes, goto = row.returned()
         walk.state.write(writes)
     except (CheckpointError, ValueRefused):
         walk.name(spec, MAY, "adopted", frozenset({spec.name}), effect=row)
-        walk.chances.append(Chance(reading, frozenset({spec.name})))
+        walk.chances.append(AdoptionChance(reading, frozenset({spec.name})))
         return _anywhere(walk, spec, frozenset({spec.name}))
     walk.name(spec, STANDS, "adopted", effect=row)
     walk.adopted.add(row.id)
@@ -133,7 +133,7 @@ def _adopt(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str
     return walk.flow.plan.next_after(spec.name) if goto is None else goto
 
 
-def _perhaps(walk: Walk, spec: StepSpec, reading: Reading, on: Steps, *, certain: bool) -> str | None:
+def _perhaps(walk: Walk, spec: StepSpec, reading: StepInput, on: Steps, *, certain: bool) -> str | None:
     """Go on after an effect that is adopted or performed; `certain`: nobody is asked about what was done."""
     permitted = permit(walk, spec).given and not walk.doubtful(spec)
     walk.settle(spec, on)
@@ -143,7 +143,7 @@ def _perhaps(walk: Walk, spec: StepSpec, reading: Reading, on: Steps, *, certain
     return walk.gave(spec, on)
 
 
-def _perform(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | None:
+def _perform(walk: Walk, spec: StepSpec, reading: StepInput, why: str) -> str | None:
     allowed = permit(walk, spec)
     if allowed.given is False:
         walk.name(spec, MAY, "permit", frozenset({allowed.gate}))
@@ -163,7 +163,7 @@ def _perform(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | No
     return walk.gave(spec, frozenset({spec.name}))
 
 
-def _take_over(walk: Walk, spec: StepSpec, reading: Reading, row: EffectFact) -> str | None:
+def _take_over(walk: Walk, spec: StepSpec, reading: StepInput, row: EffectFact) -> str | None:
     """Ask about what another run has done: whoever answers says whether it is done once more."""
     here = frozenset({spec.name})
     walk.name(spec, MAY, "takeover", here, effect=row, asks=True)
@@ -243,5 +243,5 @@ def _covers(walk: Walk, grant: GrantFact) -> bool:
     return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
 
 
-def _at(row: EffectFact, reading: Reading, at: int) -> bool:
+def _at(row: EffectFact, reading: StepInput, at: int) -> bool:
     return row.input_digest == reading.digest and row.occurrence == at

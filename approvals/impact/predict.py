@@ -6,17 +6,17 @@ from approvals.engine_rules.steps import at_guard
 from checkpoints.runs.plans import StepSpec
 
 from . import asking, performing, steps
-from .facts import History, Target
+from .facts import MoveTarget, RecordedHistory
 from .leaving import left, questions
 from .records import Records
 from .repairing import finished
-from .result import Impact, Verdict
+from .result import Impact, ImpactVerdict
 from .walk import Walk
 
 VISIT = {"step": steps.step, "gate": asking.gate, "effect": performing.effect}
 
 
-def impact(history: History, target: Target) -> Impact:
+def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
     """Compute what would happen if the run went on as `target` says."""
     walk = Walk.begin(Records(history, target), target)
     at: str | None = target.next_step
@@ -35,7 +35,7 @@ def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
         walk.over(walk.flow.order, frozenset())
         return None
     if _guarded(walk, spec):
-        walk.name(spec, Verdict.MAY, "guard", frozenset({name}), asks=True)
+        walk.name(spec, ImpactVerdict.MAY, "guard", frozenset({name}), asks=True)
         walk.state.blur(spec.writes, frozenset({name}))
         walk.over({name}, frozenset({name}))
         return None

@@ -11,8 +11,8 @@ from approvals.engine_rules import effects
 from approvals.engine_rules.steps import EXECUTED
 from checkpoints.runs.plans import StepSpec
 
-from .facts import OPEN, EffectFact, Execution, GateFact, History, Target
-from .values import Reading
+from .facts import OPEN, EffectFact, GateFact, MoveTarget, RecordedExecution, RecordedHistory
+from .values import StepInput
 
 NOW = "now"  # the execution that the decision itself will be
 READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
@@ -23,9 +23,9 @@ Key = tuple[str, bytes, int]  # step, input digest, occurrence
 class Records:
     """A history, with the statuses that the decision itself gives."""
 
-    def __init__(self, history: History, target: Target) -> None:
+    def __init__(self, history: RecordedHistory, target: MoveTarget) -> None:
         self.history, self.target = history, target
-        self._executions: dict[str, list[Execution]] = defaultdict(list)
+        self._executions: dict[str, list[RecordedExecution]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
         path = [each for each in target.path if each.kind in EXECUTED]
@@ -89,16 +89,16 @@ class Records:
         ran = [each.took for each in self._executions[step] if each.kind == "step"]
         return ran[-1] if ran else None
 
-    def twins(self, step: StepSpec) -> list[Execution]:
+    def twins(self, step: StepSpec) -> list[RecordedExecution]:
         """List the executions of this very code of a step that may be reused, oldest first."""
         return [each for each in self.every(step) if each.kind in EXECUTED]
 
-    def every(self, step: StepSpec) -> list[Execution]:
+    def every(self, step: StepSpec) -> list[RecordedExecution]:
         """List the executions of this very code of a step, whatever came of them."""
         code = bytes.fromhex(step.code_hash)
         return [each for each in self._executions[step.name] if each.code_hash == code]
 
-    def passes(self, step: StepSpec) -> list[Execution]:
+    def passes(self, step: StepSpec) -> list[RecordedExecution]:
         """List the executions of this very code of a gate that had nothing to ask."""
         return [each for each in self.every(step) if each.kind == "gate" and each.id not in self.ended_at]
 
@@ -123,7 +123,7 @@ class Records:
         return [row for row in others if effects.asked_about(row)]
 
 
-def may_match(record: Execution | EffectFact, reading: Reading) -> bool:
+def may_match(record: RecordedExecution | EffectFact, reading: StepInput) -> bool:
     """Tell whether the input of a record may be this reading."""
     if reading.novel:
         return False
@@ -132,7 +132,9 @@ def may_match(record: Execution | EffectFact, reading: Reading) -> bool:
     return record.reads is None or reading.matches(record.reads())
 
 
-def matching(records: Iterable[Execution], reading: Reading, counts: Counter[tuple[str, bytes]]) -> list[Execution]:
+def matching(
+    records: Iterable[RecordedExecution], reading: StepInput, counts: Counter[tuple[str, bytes]]
+) -> list[RecordedExecution]:
     """List the executions that one on this reading may be, given how often each input was met on the path."""
     found = [each for each in records if each.occurrence >= counts[each.step, each.input_digest]]
     if reading.digest is None and len(found) > READ_AT_MOST:

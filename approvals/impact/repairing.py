@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .result import Row, Verdict
+from .result import ImpactRow, ImpactVerdict
 from .values import Steps
 from .walk import Walk, undoable
 
 
-def finished(walk: Walk) -> list[Row]:
+def finished(walk: Walk) -> list[ImpactRow]:
     """Return the rows of a finished walk, with what a repair may take back named as uncertain."""
     rows = list(walk.rows)
     for stretch, on in walk.losses:
@@ -22,21 +22,23 @@ def finished(walk: Walk) -> list[Row]:
     return rows + _taken_back(walk, rows)
 
 
-def _shaken(walk: Walk, row: Row, on: Steps) -> Row:
+def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
     """Mark a kept row as uncertain, where the run may go back to before it."""
-    if row.verdict is not Verdict.STANDS:
+    if row.verdict is not ImpactVerdict.STANDS:
         return row
-    lost = Verdict.MAY
+    lost = ImpactVerdict.MAY
     if row.effect:
         known = any(each.id == row.effect and undoable(each) for each in walk.records.own)
-        lost = Verdict.MAY_UNDONE if known else Verdict.CANNOT
-    asks = row.kind == "gate" and lost is Verdict.MAY
+        lost = ImpactVerdict.MAY_UNDONE if known else ImpactVerdict.CANNOT
+    asks = row.kind == "gate" and lost is ImpactVerdict.MAY
     return replace(row, verdict=lost, on=walk.in_order(on), why="repair", asks=asks)
 
 
-def _taken_back(walk: Walk, rows: list[Row]) -> list[Row]:
+def _taken_back(walk: Walk, rows: list[ImpactRow]) -> list[ImpactRow]:
     """List the effects that run, or may, and that a repair after them may leave behind again."""
-    named = {row.step: row for row in rows if row.verdict in (Verdict.WILL, Verdict.MAY) and row.kind == "effect"}
+    named = {
+        row.step: row for row in rows if row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY) and row.kind == "effect"
+    }
     found: dict[str, set[str]] = {}
     for judged in walk.judged:
         between = walk.flow.reach(walk.flow.suspects(judged), avoiding=[judged])
@@ -44,7 +46,12 @@ def _taken_back(walk: Walk, rows: list[Row]) -> list[Row]:
             found.setdefault(name, set()).add(judged)
     return [
         replace(
-            named[name], verdict=Verdict.MAY_UNDONE, on=walk.in_order(found[name]), why="repair", effect=0, asks=False
+            named[name],
+            verdict=ImpactVerdict.MAY_UNDONE,
+            on=walk.in_order(found[name]),
+            why="repair",
+            effect=0,
+            asks=False,
         )
         for name in walk.flow.order
         if name in found and walk.flow.steps[name].undo

@@ -15,19 +15,25 @@ from approvals.engine_rules.effects import IN_DOUBT, LANDED
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import canonical
 
-from .facts import EffectFact, History, Target
-from .result import Impact, Repeat, Verdict
+from .facts import EffectFact, MoveTarget, RecordedHistory
+from .result import Impact, ImpactVerdict, Repeat
 
 ABANDONED = "abandoned"  # nobody knows whether it happened, and a person had it done again
 
 
-def repeats(history: History, target: Target, told: Impact, actions: Sequence[Action]) -> tuple[Repeat, ...]:
+def repeats(
+    history: RecordedHistory, target: MoveTarget, told: Impact, actions: Sequence[Action]
+) -> tuple[Repeat, ...]:
     """List by step, oldest first, what `told` would do once more. `actions` are the card's, as they would run."""
     coming: dict[str, bool] = {}
-    for row in told.having(Verdict.WILL, Verdict.MAY, kind="effect"):
+    for row in told.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect"):
         if row.why != "takeover" and not row.asks_alone:
-            coming[row.step] = coming.get(row.step, False) or row.verdict is Verdict.WILL
-    settled = {row.effect for row in told.ahead if row.verdict in (Verdict.UNDONE, Verdict.MAY_UNDONE, Verdict.STANDS)}
+            coming[row.step] = coming.get(row.step, False) or row.verdict is ImpactVerdict.WILL
+    settled = {
+        row.effect
+        for row in told.ahead
+        if row.verdict in (ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.STANDS)
+    }
     path = {each.id for each in target.path}
     found = []
     for step, certain in coming.items():
@@ -60,7 +66,7 @@ def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
             yield each
 
 
-def _again(history: History, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
+def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
     """List the ids of the actions that would do it once more; "" where it is none of the card's."""
     spec = next((each for each in history.plan.steps if each.name == fact.step), None)
     several = bool(spec and spec.action)  # one step for whatever the agent calls: another call is another thing

@@ -13,7 +13,7 @@ from checkpoints.runs.plans import in_words
 from checkpoints.values import digests
 
 
-class Verdict(StrEnum):
+class ImpactVerdict(StrEnum):
     """What becomes of a step, or of an effect that was done before."""
 
     WILL = "will"  # runs; at a gate: asks
@@ -50,7 +50,7 @@ WHY = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ImpactRow:
     """One step, or one effect that the choice leaves behind.
 
     `on`: the steps on whose output it depends, where it is not certain. `why` is one word, see WHY.
@@ -58,7 +58,7 @@ class Row:
 
     step: str
     kind: str  # step, effect, gate
-    verdict: Verdict
+    verdict: ImpactVerdict
     on: tuple[str, ...] = ()
     why: str = ""
     asks: bool = False  # a person is asked here
@@ -115,7 +115,7 @@ class Repeat:
 class Impact:
     """What a choice would do. `asks`: the step that certainly asks a person, at which the rows end."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ImpactRow, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
     repeats: tuple[
@@ -127,68 +127,72 @@ class Impact:
         """Return what people call a step."""
         return self.titles.get(step) or in_words(step)
 
-    def called(self, rows: Iterable[Row]) -> tuple[str, ...]:
+    def called(self, rows: Iterable[ImpactRow]) -> tuple[str, ...]:
         """Return what people call the steps of these rows, each once, in order."""
         return tuple(map(self.title_of, names(rows)))
 
-    def having(self, *verdicts: Verdict, kind: str = "") -> tuple[Row, ...]:
+    def having(self, *verdicts: ImpactVerdict, kind: str = "") -> tuple[ImpactRow, ...]:
         """List the rows with one of these verdicts, those of the path before the target left out."""
         return tuple(row for row in self.ahead if row.verdict in verdicts and kind in ("", row.kind))
 
     @cached_property
-    def kept(self) -> tuple[Row, ...]:
+    def kept(self) -> tuple[ImpactRow, ...]:
         """List the executions before the target."""
         return tuple(row for row in self.rows if row.kept)
 
     @cached_property
-    def ahead(self) -> tuple[Row, ...]:
+    def ahead(self) -> tuple[ImpactRow, ...]:
         """List all rows after the target."""
         return tuple(row for row in self.rows if not row.kept)
 
     @property
-    def will(self) -> tuple[Row, ...]:
+    def will(self) -> tuple[ImpactRow, ...]:
         """List the steps that run; a gate that asks is in `asking`."""
-        return tuple(row for row in self.having(Verdict.WILL) if not row.asks)
+        return tuple(row for row in self.having(ImpactVerdict.WILL) if not row.asks)
 
     @property
-    def may(self) -> tuple[Row, ...]:
+    def may(self) -> tuple[ImpactRow, ...]:
         """List the steps that may run; where a person may only be asked, that is in `asking`."""
-        return tuple(row for row in self.rows if row.verdict is Verdict.MAY and not row.asks_alone)
+        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.MAY and not row.asks_alone)
 
     @property
-    def skipped(self) -> tuple[Row, ...]:
+    def skipped(self) -> tuple[ImpactRow, ...]:
         """List the effects that are skipped."""
-        return self.having(Verdict.SKIPPED)
+        return self.having(ImpactVerdict.SKIPPED)
 
     @property
-    def stands(self) -> tuple[Row, ...]:
+    def stands(self) -> tuple[ImpactRow, ...]:
         """List the executions that are not done again, those before the target included."""
-        return tuple(row for row in self.rows if row.verdict is Verdict.STANDS)
+        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.STANDS)
 
     @property
-    def undone(self) -> tuple[Row, ...]:
-        return self.having(Verdict.UNDONE)
+    def undone(self) -> tuple[ImpactRow, ...]:
+        return self.having(ImpactVerdict.UNDONE)
 
     @property
-    def may_undone(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.verdict is Verdict.MAY_UNDONE)
+    def may_undone(self) -> tuple[ImpactRow, ...]:
+        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.MAY_UNDONE)
 
     @property
-    def cannot(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.verdict is Verdict.CANNOT)
+    def cannot(self) -> tuple[ImpactRow, ...]:
+        return tuple(row for row in self.rows if row.verdict is ImpactVerdict.CANNOT)
 
     @property
-    def asking(self) -> tuple[Row, ...]:
+    def asking(self) -> tuple[ImpactRow, ...]:
         """List the rows at which a person is asked, or may be."""
-        return tuple(row for row in self.ahead if row.asks and row.verdict in (Verdict.WILL, Verdict.MAY))
+        return tuple(row for row in self.ahead if row.asks and row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY))
 
     @property
-    def final(self) -> tuple[Row, ...]:
+    def final(self) -> tuple[ImpactRow, ...]:
         """List the effects that run, or may, and cannot be undone once they have."""
-        return tuple(row for row in self.having(Verdict.WILL, Verdict.MAY) if row.irreversible and row.kind == "effect")
+        return tuple(
+            row
+            for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY)
+            if row.irreversible and row.kind == "effect"
+        )
 
     @property
-    def repeated(self) -> tuple[Row, ...]:
+    def repeated(self) -> tuple[ImpactRow, ...]:
         """List the effects that cannot be undone and are done again: they need a confirmation."""
         return tuple(row for row in self.cannot if row.again)
 
@@ -205,19 +209,21 @@ class Impact:
     def acts(self) -> set[str]:
         """Return what it does to the world, or may: the effects that are performed, undone, and repeated."""
         runs = {
-            f"run:{row.step}" for row in self.having(Verdict.WILL, Verdict.MAY, kind="effect") if not row.asks_alone
+            f"run:{row.step}"
+            for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
+            if not row.asks_alone
         }
-        undone = {f"undo:{row.effect}" for row in self.having(Verdict.UNDONE, Verdict.MAY_UNDONE)}
+        undone = {f"undo:{row.effect}" for row in self.having(ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE)}
         return runs | undone | {f"repeat:{each.effect}:{each.action}" for each in self.repeats}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object: the rows in order, a count of each verdict, where it ends, and its digest."""
-        counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in Verdict}
+        counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in ImpactVerdict}
         rows = [{**row.to_json(), "title": row.title or self.titles.get(row.step, "")} for row in self.rows]
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
         return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
 
 
-def names(rows: Iterable[Row]) -> tuple[str, ...]:
+def names(rows: Iterable[ImpactRow]) -> tuple[str, ...]:
     """List the steps of these rows, each once, in order."""
     return tuple(dict.fromkeys(row.step for row in rows))

@@ -6,13 +6,13 @@ from approvals.engine_rules import steps as rules
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
-from .facts import Execution
+from .facts import RecordedExecution
 from .records import matching
-from .result import Verdict
-from .values import NOTHING, Reading, Steps
+from .result import ImpactVerdict
+from .values import NOTHING, StepInput, Steps
 from .walk import Walk
 
-WILL, MAY, STANDS = Verdict.WILL, Verdict.MAY, Verdict.STANDS
+WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
@@ -30,7 +30,7 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     return _perhaps(walk, spec, reading, reading.on, "reads")
 
 
-def _twin(walk: Walk, spec: StepSpec, reading: Reading, twin: Execution) -> str | None:
+def _twin(walk: Walk, spec: StepSpec, reading: StepInput, twin: RecordedExecution) -> str | None:
     """Reuse the output of an execution with this very input, where that can be."""
     try:
         writes = twin.writes()
@@ -51,13 +51,13 @@ def _twin(walk: Walk, spec: StepSpec, reading: Reading, twin: Execution) -> str 
     return twin.next_step
 
 
-def _runs(walk: Walk, spec: StepSpec, reading: Reading, why: str) -> str | None:
+def _runs(walk: Walk, spec: StepSpec, reading: StepInput, why: str) -> str | None:
     walk.name(spec, WILL, why)
     walk.landed(spec, reading)
     return walk.gave(spec, frozenset({spec.name}))
 
 
-def _perhaps(walk: Walk, spec: StepSpec, reading: Reading, on: Steps, why: str) -> str | None:
+def _perhaps(walk: Walk, spec: StepSpec, reading: StepInput, on: Steps, why: str) -> str | None:
     walk.name(spec, MAY, why, on)
     walk.landed(spec, reading)
     return walk.gave(spec, on)

@@ -21,29 +21,29 @@ Steps = frozenset[str]
 NOTHING: Steps = frozenset()
 
 
-class Known(NamedTuple):
+class KnownValue(NamedTuple):
     """A field whose value is what it will be."""
 
     value: Any
     digest: bytes
 
 
-class Novel(NamedTuple):
+class NovelValue(NamedTuple):
     """A field that holds what no record can hold."""
 
 
-class Unknown(NamedTuple):
+class UnknownValue(NamedTuple):
     """A field that depends on what these steps give."""
 
     on: Steps
 
 
-Field = Known | Novel | Unknown
-NOVEL = Novel()
+Field = KnownValue | NovelValue | UnknownValue
+NOVEL = NovelValue()
 
 
 @dataclass(frozen=True)
-class Reading:
+class StepInput:
     """What a step would read. `digest` is that of its whole input, where all of it is known."""
 
     step: str
@@ -62,7 +62,7 @@ class Reading:
 
 
 @dataclass
-class State:
+class PredictedState:
     """The fields by name, and the configuration, which does not change on the way."""
 
     fields: dict[str, Field]
@@ -77,32 +77,32 @@ class State:
         novel: Iterable[str] = (),
         unknown: Mapping[str, Steps] | None = None,
         config: Mapping[str, Any] | None = None,
-    ) -> State:
+    ) -> PredictedState:
         """Build the state from a saved one, with what is not known yet put over it."""
-        made: dict[str, Field] = {name: Known(values.get(name), digest) for name, digest in known.items()}
-        made |= {name: Unknown(on) for name, on in (unknown or {}).items()}
+        made: dict[str, Field] = {name: KnownValue(values.get(name), digest) for name, digest in known.items()}
+        made |= {name: UnknownValue(on) for name, on in (unknown or {}).items()}
         made |= dict.fromkeys(novel, NOVEL)
         return cls(made, config or {})
 
-    def copy(self) -> State:
+    def copy(self) -> PredictedState:
         """Copy the state, to be changed by itself."""
-        return State(dict(self.fields), self.config)
+        return PredictedState(dict(self.fields), self.config)
 
     def digest(self, name: str) -> bytes | None:
         """Return the digest of a known field, empty where there is no such field; None where it is not known."""
         found = self.fields.get(name)
         if found is None:
             return ABSENT
-        return found.digest if isinstance(found, Known) else None
+        return found.digest if isinstance(found, KnownValue) else None
 
-    def reading(self, step: StepSpec) -> Reading:
+    def reading(self, step: StepSpec) -> StepInput:
         """Return what `step` would read now."""
         read = {name: self.fields[name] for name in step.reads if name in self.fields}
-        known = {name: found.digest for name, found in read.items() if isinstance(found, Known)}
-        unknown = [found.on for found in read.values() if isinstance(found, Unknown)]
-        novel = any(isinstance(found, Novel) for found in read.values())
+        known = {name: found.digest for name, found in read.items() if isinstance(found, KnownValue)}
+        unknown = [found.on for found in read.values() if isinstance(found, UnknownValue)]
+        novel = any(isinstance(found, NovelValue) for found in read.values())
         whole = not novel and not unknown
-        return Reading(
+        return StepInput(
             step=step.name,
             known=known,
             absent=frozenset(step.reads) - read.keys(),
@@ -125,20 +125,20 @@ class State:
         """Say that these fields depend on what `on` give."""
         for name in names:
             found = self.fields.get(name)
-            self.fields[name] = Unknown(on | found.on if isinstance(found, Unknown) else on)
+            self.fields[name] = UnknownValue(on | found.on if isinstance(found, UnknownValue) else on)
 
     def _after(self, name: str, write: Write) -> Field | None:
         before = self.fields.get(name)
         if write is DROP:
             return None
         if not isinstance(write, (Append, Splice)):
-            return Known(write, digests.of_field(write))
-        if isinstance(before, Unknown):
+            return KnownValue(write, digests.of_field(write))
+        if isinstance(before, UnknownValue):
             return before
-        if isinstance(before, Novel):
-            return before if isinstance(write, Append) else Unknown(NOTHING)
+        if isinstance(before, NovelValue):
+            return before if isinstance(write, Append) else UnknownValue(NOTHING)
         old = None if before is None else before.value
         value = apply(old, write)
         if isinstance(write, Append) and before is not None and isinstance(old, list):
-            return Known(value, digests.extend(before.digest, map(digests.of_value, write.items)))
-        return Known(value, digests.of_list(value))
+            return KnownValue(value, digests.extend(before.digest, map(digests.of_value, write.items)))
+        return KnownValue(value, digests.of_list(value))

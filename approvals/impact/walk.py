@@ -17,16 +17,16 @@ from approvals.engine_rules.steps import crosses_final
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
 
-from .facts import EffectFact, Execution, Target
+from .facts import EffectFact, MoveTarget, RecordedExecution
 from .flow import Flow
 from .records import NOW, Records
-from .result import Row, Verdict
-from .values import NOTHING, Reading, State, Steps
+from .result import ImpactRow, ImpactVerdict
+from .values import NOTHING, PredictedState, StepInput, Steps
 
 DECISION = "decision"  # the field in which an agent is told what was decided
 
 
-class Entry(NamedTuple):
+class WalkedExecution(NamedTuple):
     """One execution on the path: before the target or on the walk. `digest` is None where its input is not known."""
 
     step: str
@@ -35,10 +35,10 @@ class Entry(NamedTuple):
     row: int  # its place among the rows; -1 where it has none
 
 
-class Chance(NamedTuple):
+class AdoptionChance(NamedTuple):
     """A place at which an effect that was left behind may be adopted."""
 
-    reading: Reading
+    reading: StepInput
     on: Steps
 
 
@@ -51,15 +51,15 @@ class Walk:
 
     records: Records
     flow: Flow
-    target: Target
-    state: State
-    rows: list[Row] = field(default_factory=list)
-    path: list[Entry] = field(default_factory=list)
+    target: MoveTarget
+    state: PredictedState
+    rows: list[ImpactRow] = field(default_factory=list)
+    path: list[WalkedExecution] = field(default_factory=list)
     counts: Counter[tuple[str, bytes]] = field(default_factory=Counter)
     blurred: set[str] = field(default_factory=set)  # steps of which an execution on the path has an unknown input
     adopted: set[int] = field(default_factory=set)
     shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
-    chances: list[Chance] = field(default_factory=list)
+    chances: list[AdoptionChance] = field(default_factory=list)
     judged: set[str] = field(default_factory=set)  # steps whose output may be refused
     losses: list[tuple[slice, Steps]] = field(default_factory=list)  # (stretch of the path, steps that may go back)
     asks: str = ""
@@ -67,10 +67,10 @@ class Walk:
     ahead_on: Steps = NOTHING
 
     @classmethod
-    def begin(cls, records: Records, target: Target) -> Walk:
+    def begin(cls, records: Records, target: MoveTarget) -> Walk:
         """Begin a walk at the target, with the path before it named."""
         flow = Flow(records.history.plan)
-        state = State.of(
+        state = PredictedState.of(
             target.state, target.fields, novel=target.novel, unknown=target.unknown, config=target.config
         )  # fmt: skip
         made = cls(records=records, flow=flow, target=target, state=state)
@@ -78,7 +78,7 @@ class Walk:
             made._came_by(each)
         return made
 
-    def _came_by(self, each: Execution) -> None:
+    def _came_by(self, each: RecordedExecution) -> None:
         """Add an execution before the target; what the decision itself saves is named if it is more than the gate."""
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
@@ -86,13 +86,13 @@ class Walk:
         effect = (self.records.landed(each.id) or self.records.newest(key)) if kind == "effect" else None
         gone = effect is not None and effect.status in effects.GONE
         now = each.id == NOW
-        self.path.append(Entry(each.step, each.input_digest, each.occurrence, len(self.rows)))
+        self.path.append(WalkedExecution(each.step, each.input_digest, each.occurrence, len(self.rows)))
         self.counts[each.step, each.input_digest] += 1
         if now and kind == "gate":
             self.path[-1] = self.path[-1]._replace(row=-1)
             return
-        row = Row(
-            step=each.step, kind=kind, verdict=Verdict.UNDONE if gone else Verdict.STANDS,
+        row = ImpactRow(
+            step=each.step, kind=kind, verdict=ImpactVerdict.UNDONE if gone else ImpactVerdict.STANDS,
             why="told" if now else "path", kept=not now, effect=effect.id if effect else 0,
             irreversible=bool(effect and effect.irreversible), title=effect.title if effect else "",
         )  # fmt: skip
@@ -113,7 +113,7 @@ class Walk:
         """Tell whether certainly nothing is beside the path, so that nothing is looked up. A repair makes a branch."""
         return self.target.branched is False and not self.branched and not self.judged
 
-    def occurrence(self, reading: Reading) -> int | None:
+    def occurrence(self, reading: StepInput) -> int | None:
         """Count how often the step was executed with this input before; None where either is not known."""
         if reading.digest is None or reading.step in self.blurred:
             return None
@@ -140,33 +140,35 @@ class Walk:
         return [] if step in self.target.own and not landed else self.records.foreign(step)
 
     def name(
-        self, spec: StepSpec, verdict: Verdict, why: str, on: Steps = NOTHING, effect: EffectFact | None = None,
+        self, spec: StepSpec, verdict: ImpactVerdict, why: str, on: Steps = NOTHING, effect: EffectFact | None = None,
         asks: bool = False,
     ) -> None:  # fmt: skip
         """Add a row."""
-        row = Row(
+        row = ImpactRow(
             step=spec.name, kind=spec.kind, verdict=verdict, on=self.in_order(on), why=why, asks=asks,
             effect=effect.id if effect else 0, irreversible=spec.irreversible, title=effect.title if effect else "",
             again=spec.kind == "effect" and why == "forced",
             origin=effect.run if effect and effect.run != self.target.run else 0,
-            took=None if verdict is Verdict.STANDS or spec.kind == "gate" else self.records.took(spec.name),
+            took=None if verdict is ImpactVerdict.STANDS or spec.kind == "gate" else self.records.took(spec.name),
         )  # fmt: skip
         self.rows.append(row)
 
     def _perhaps(self, spec: StepSpec, why: str, on: Steps, *, asks: bool = False) -> None:
         """Name a step that may come, unless it is named already."""
-        if not any(row.step == spec.name and row.verdict is Verdict.MAY and row.asks >= asks for row in self.rows):
-            self.name(spec, Verdict.MAY, why, on, asks=asks)
+        if not any(
+            row.step == spec.name and row.verdict is ImpactVerdict.MAY and row.asks >= asks for row in self.rows
+        ):
+            self.name(spec, ImpactVerdict.MAY, why, on, asks=asks)
 
     def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return names in the order of the plan."""
         wanted = set(steps)
         return tuple(name for name in self.flow.order if name in wanted)
 
-    def landed(self, spec: StepSpec, reading: Reading) -> None:
+    def landed(self, spec: StepSpec, reading: StepInput) -> None:
         """Add the step that was named last to the path, whether it ran or was reused."""
         at = self.counts[spec.name, reading.digest] if reading.digest is not None else 0
-        self.path.append(Entry(spec.name, reading.digest, at, len(self.rows) - 1))
+        self.path.append(WalkedExecution(spec.name, reading.digest, at, len(self.rows) - 1))
         if reading.digest is None:
             self.blurred.add(spec.name)
         else:
@@ -263,7 +265,7 @@ class Walk:
         for name in names:
             spec = self.flow.steps[name]
             if spec.kind == "effect":
-                self.chances.append(Chance(self.state.reading(spec), on))
+                self.chances.append(AdoptionChance(self.state.reading(spec), on))
                 self.settle(spec, on)
 
     def _surely_asks(self, spec: StepSpec) -> bool:

@@ -10,21 +10,21 @@ from approvals.cards.verdicts import written
 from approvals.engine_rules.gates import MIXED
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from .facts import Refusal
+from .facts import ActionRefusal
 from .values import Steps
 
 
-def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[Refusal]:
+def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[ActionRefusal]:
     """List which of these actions do not run."""
     return [
-        Refusal(action.effect, action.id, action.settled.verdict, written(plan, action))
+        ActionRefusal(action.effect, action.id, action.settled.verdict, written(plan, action))
         for action in actions
         if action.settled is not None
     ]
 
 
 def by_action(
-    plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[Refusal]
+    plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[ActionRefusal]
 ) -> tuple[frozenset[str], dict[str, Steps]]:
     """Return `words_in` for what the agent is told by action: of refusals always, of edits where items name it."""
     field = spec.feedback

@@ -35,14 +35,14 @@ class Access:
     watched: frozenset[str] = frozenset()  # of what was asked about, what they may see: "run.7", "gate.42"
 
 
-class Asked(NamedTuple):
+class WatchedPage(NamedTuple):
     """A page: the key of its session and the subjects it watches, "run:7", "gate:42"; others are no subjects."""
 
     session_key: str | None
     subjects: frozenset[str] = frozenset()
 
 
-def accesses(asked: Collection[Asked]) -> list[Access | None]:
+def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
     """Return what each of these pages may hear now; None where the session ended or its account is off.
 
     Whoever has not signed in asks too, by a cookie that may say anything, and nothing of it may fail here: what is
@@ -57,7 +57,7 @@ def accesses(asked: Collection[Asked]) -> list[Access | None]:
 
 def access_of(session_key: str | None) -> Access | None:
     """Return what the pages of one session may hear."""
-    return accesses([Asked(session_key)])[0]
+    return accesses([WatchedPage(session_key)])[0]
 
 
 def access_as(user: User) -> Access:
@@ -66,7 +66,7 @@ def access_as(user: User) -> Access:
 
 
 def _access(
-    asked: Asked,
+    asked: WatchedPage,
     user: User | None,
     teams: Mapping[tuple[int, str], frozenset[int]],
     gates: Mapping[int, Set[tuple[str, int]]],
@@ -108,11 +108,11 @@ def _verified(session: Mapping[str, Any], user: User) -> bool:
     return any(constant_time_compare(said, each) for each in hashes)
 
 
-def _runs(asked: Iterable[Asked]) -> dict[int, int]:
+def _runs(asked: Iterable[WatchedPage]) -> dict[int, int]:
     numbers = _numbers("run", asked)
     return dict(Run.objects.filter(pk__in=numbers).values_list("pk", "team_id")) if numbers else {}
 
 
-def _numbers(kind: str, asked: Iterable[Asked]) -> set[int]:
+def _numbers(kind: str, asked: Iterable[WatchedPage]) -> set[int]:
     named = (subject.partition(":") for each in asked for subject in each.subjects)
     return {int(n) for name, _, n in named if name == kind and n.isascii() and n.isdigit() and len(n) < 19}

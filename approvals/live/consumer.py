@@ -32,11 +32,11 @@ from checkpoints.events.tailer import Tailer, end
 from checkpoints.models import Event
 
 from . import ephemeral, presence
-from .access import Access, Asked, accesses
+from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
 from .channel_layer import PageLayer
 from .facts import Fact, audience, fact_of
-from .frame_rate import Pace
+from .frame_rate import FrameRate
 from .replay import missed, titles_of
 
 REVOKED = 4401
@@ -78,7 +78,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def connect(self) -> None:
         await self.accept()
         self.watching: set[str] = set()
-        self.pace = Pace()
+        self.pace = FrameRate()
         self.told: deque[str] = deque(maxlen=1000)
         self.looking = self.noted = 0  # the gate in sight, and the one that the others know of; 0: none
         self.cursor = self.drawn_at = self.asked_cursor()
@@ -179,7 +179,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         """Read what this person may hear now, and listen to that; None where the session has ended."""
         session = self.scope.get("session")
         subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
-        access = await check_access(Asked(session.session_key if session is not None else None, subjects))
+        access = await check_access(WatchedPage(session.session_key if session is not None else None, subjects))
         if access is None:
             await self.close(code=REVOKED)
         if access is None or self.ended:
@@ -264,7 +264,7 @@ async def deliver(events: list[Event]) -> None:
 
 
 @dataclass
-class Running:
+class ConsumerTasks:
     """What of this process reads along, as tasks."""
 
     tasks: list[asyncio.Task[None]]
@@ -273,9 +273,9 @@ class Running:
         await asyncio.gather(*map(end, self.tasks))
 
 
-async def start_tailer() -> Running:
+async def start_tailer() -> ConsumerTasks:
     """Start the one tailer of this process, and what tells of the rest; called at the server's start."""
-    return Running([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())])
+    return ConsumerTasks([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())])
 
 
 consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only

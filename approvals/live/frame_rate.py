@@ -10,7 +10,7 @@ A_SECOND = 4.0  # more of them that come to be allowed
 
 
 @dataclass
-class Pace:
+class FrameRate:
     """A bucket of frames that fills again as time goes by."""
 
     left: float = AT_ONCE

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from approvals.audit import readers
 from approvals.gates import queues
-from approvals.gates.queues import Reach
+from approvals.gates.queues import ReaderReach
 from approvals.models import Policy
 from checkpoints.access.permissions import Person, person
 from checkpoints.events.cursor import Cursor, settled
@@ -23,11 +23,11 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """`queue` are the ids of the gates that wait for the reader, the most urgent first, as far as they are counted."""
 
     cursor: Cursor
-    reach: Reach
+    reach: ReaderReach
     queue: list[int]
     sees_audit: bool
 
@@ -37,30 +37,30 @@ class Frame:
         return Capped(min(len(self.queue), MOST), len(self.queue) > MOST)
 
 
-def of(request: HttpRequest) -> Frame | None:
+def of(request: HttpRequest) -> PageFrame | None:
     """Return the frame of whoever asks, read once for a request; None for somebody who has not signed in."""
     user = getattr(request, "user", AnonymousUser())
     if not isinstance(user, User):
         return None
-    known: Frame | None = getattr(request, "frame", None)
+    known: PageFrame | None = getattr(request, "frame", None)
     if known is None or known.reach.user != user.pk:
         known = request.frame = read(user)  # type: ignore[attr-defined]
     return known
 
 
-def reach_of(request: HttpRequest) -> Reach:
+def reach_of(request: HttpRequest) -> ReaderReach:
     """Return the reach of whoever asks."""
     found = of(request)
-    return found.reach if found else Reach(user=0, teams={}, policies=())
+    return found.reach if found else ReaderReach(user=0, teams={}, policies=())
 
 
-def read(user: User) -> Frame:
+def read(user: User) -> PageFrame:
     """Read a person's frame as it is now."""
     found = _statement(person(user)).run()
     policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
-    return Frame(
+    return PageFrame(
         cursor=Cursor(*found["xid"], *found["id"]),
-        reach=Reach(
+        reach=ReaderReach(
             user=user.pk,
             teams=dict(zip(found["teams"], found["names"], strict=True)),
             policies=tuple(policies),
@@ -71,7 +71,7 @@ def read(user: User) -> Frame:
 
 
 @lru_cache(1024)
-def _statement(user: Person) -> batch_query.Statement:
+def _statement(user: Person) -> batch_query.BatchStatement:
     """Build the statement for what every page asks for one person."""
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.outbound.sending import GONE, WORDS, Sent
+from approvals.outbound.sending import GONE, WORDS, SendResult
 from checkpoints.actors import Actor
 
 from .webhook import Webhook
@@ -148,7 +148,7 @@ class Delivery(models.Model):
         """Say what came of the last attempt."""
         return words(self.result)
 
-    def end(self, attempt: Attempt, sent: Sent, *, duration: timedelta, pause: float | None) -> bool:
+    def end(self, attempt: Attempt, sent: SendResult, *, duration: timedelta, pause: float | None) -> bool:
         """Record what came of an attempt; False where somebody else has the delivery by now.
 
         `pause`: seconds until it is due again where it did not arrive, None where that was the last try.
@@ -179,7 +179,7 @@ class Delivery(models.Model):
             self.webhook.say("webhook.resent", by=by, data={"delivery": self.pk, "message": self.message})
         return True
 
-    def _tell_webhook(self, sent: Sent) -> None:
+    def _tell_webhook(self, sent: SendResult) -> None:
         """Record since when nothing arrives; disable a webhook that wants no more, or has failed for days."""
         hook = Webhook.objects.filter(pk=self.webhook_id)
         if sent.delivered:

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from approvals.cards import verdicts
-from approvals.cards.action import REJECT, Settled
+from approvals.cards.action import REJECT, SettledAction
 from approvals.cards.binding import Approved
 from checkpoints.values import canonical_json
 
@@ -72,7 +72,7 @@ class Outcome(models.Model):
             return {}
         return verdicts.of_card(self.proposal.card, self.gate.asked)
 
-    def refused(self, action: str) -> Settled | None:
+    def refused(self, action: str) -> SettledAction | None:
         """Say why an action does not run although the gate let the run go on; None where it may, or there is none."""
         if self.kind != self.Kind.MIXED:
             return None

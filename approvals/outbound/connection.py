@@ -30,7 +30,7 @@ class NotSent(Exception):
         self.word = word
 
 
-class Line(httpcore.NetworkBackend):
+class OutboundConnection(httpcore.NetworkBackend):
     """One connection, until `deadline` by the monotonic clock. Without `secure` only to networks that are named."""
 
     def __init__(self, *, secure: bool, deadline: float) -> None:
@@ -54,7 +54,7 @@ class Line(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
             else:
-                return Stream(stream, self)
+                return DeadlineStream(stream, self)
         raise failed or NotSent("dns_failed")
 
     def left(self) -> float:
@@ -85,10 +85,10 @@ def looked_up(host: str, port: int, inside: Networks, *, seconds: float) -> list
         aside.shutdown(wait=False)
 
 
-class Stream(httpcore.NetworkStream):
+class DeadlineStream(httpcore.NetworkStream):
     """A stream whose every wait ends at its line's deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream, line: Line) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, line: OutboundConnection) -> None:
         self.stream = stream
         self.line = line
 
@@ -109,7 +109,9 @@ class Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         """Encrypt the stream, with whoever has a certificate for the name. Raises NotSent."""
         try:
-            return Stream(self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line)
+            return DeadlineStream(
+                self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line
+            )
         except httpcore.ConnectError as error:
             raise NotSent("tls_failed") from error
 

@@ -13,7 +13,7 @@ import httpcore
 import httpx
 from django.conf import settings
 
-from .connection import Line, NotSent
+from .connection import NotSent, OutboundConnection
 from .targets import target_of
 
 DELIVERED, GONE = "delivered", "gone"
@@ -41,7 +41,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Sent:
+class SendResult:
     """What came of one message."""
 
     word: str
@@ -53,12 +53,12 @@ class Sent:
         return self.word == DELIVERED
 
 
-def send(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
+def send(url: str, body: bytes, headers: Mapping[str, str]) -> SendResult:
     """POST the message, and judge it by the answer's status alone. Takes no longer than the setting says."""
     target = target_of(url)
     if target is None:
-        return Sent("bad_address")
-    line = Line(secure=target.secure, deadline=time.monotonic() + settings.HOLDPOINT_WEBHOOKS_TIMEOUT)
+        return SendResult("bad_address")
+    line = OutboundConnection(secure=target.secure, deadline=time.monotonic() + settings.HOLDPOINT_WEBHOOKS_TIMEOUT)
     told = {"host": target.authority, "content-length": str(len(body)), **ALWAYS, **headers}
     try:
         with (
@@ -69,21 +69,21 @@ def send(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
             _hear_out(answer)
             return judged(answer.status, answer.headers, now=time.time())
     except NotSent as reason:
-        return Sent(reason.word)
+        return SendResult(reason.word)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        return Sent(_word(error))
+        return SendResult(_word(error))
 
 
-def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -> Sent:
+def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -> SendResult:
     """Say what an answer means. Pure."""
     if 200 <= status < 300:
-        return Sent(DELIVERED, status)
+        return SendResult(DELIVERED, status)
     if status == httpx.codes.GONE:
-        return Sent(GONE, status)
+        return SendResult(GONE, status)
     if 300 <= status < 400:
-        return Sent("redirected", status)
+        return SendResult("redirected", status)
     wait = next((value for name, value in headers if name.lower() == b"retry-after"), b"")
-    return Sent(f"http_{status}", status, _seconds(wait.decode("latin-1").strip(), now))
+    return SendResult(f"http_{status}", status, _seconds(wait.decode("latin-1").strip(), now))
 
 
 def _seconds(text: str, now: float) -> float | None:

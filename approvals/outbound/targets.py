@@ -17,7 +17,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-
 
 
 @dataclass(frozen=True)
-class Target:
+class OutboundTarget:
     """Where to send."""
 
     secure: bool
@@ -63,13 +63,13 @@ def _host_fault(host: str) -> str:
     return "This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE."
 
 
-def target_of(url: str) -> Target | None:
+def target_of(url: str) -> OutboundTarget | None:
     """Parse where an address leads; None where nothing may be sent there any more, by today's settings."""
     if fault(url):
         return None
     parts = urlsplit(url)
     secure = parts.scheme == "https"
-    return Target(secure, parts.hostname or "", parts.port or (443 if secure else 80))
+    return OutboundTarget(secure, parts.hostname or "", parts.port or (443 if secure else 80))
 
 
 def host_of(url: str) -> str:

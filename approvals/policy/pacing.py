@@ -44,7 +44,7 @@ ORDER BY gate.opened_at DESC LIMIT $3
 
 
 @dataclass(frozen=True)
-class Before:
+class RejectedBefore:
     """What was rejected of the same before."""
 
     attempt: int  # which time it is asked, from 1
@@ -78,7 +78,7 @@ def check_cap(policy: Policy, *, team: int, agent: str) -> None:
         raise AskedTooOften(agent, most, policy.name, now=now, until=oldest + HOUR)
 
 
-def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Before:
+def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
     """Count how often the same was rejected. Raises AskedTooSoon where the policy wants a pause before the next."""
     root = run.lineage or run.pk
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
@@ -89,7 +89,7 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Befo
     found = [(each, _refused(each)) for each in looked_at]
     found = [(each, refused) for each, refused in found if each.kind == REJECTED or refused & set(likeness)]
     if not found:
-        return Before(1, None)
+        return RejectedBefore(1, None)
     alike = [each for each, refused in found if refused & set(likeness)]
     if policy.pause and not _unpaced.get() and len(alike) >= PAUSED_AT:
         last = alike[0]
@@ -97,7 +97,7 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Befo
         sent_back = last.gate.run_id == run.pk and last.then == Decision.Then.BACK
         if not sent_back and until > last.now:
             raise AskedTooSoon(last.gate_id, len(alike), now=last.now, until=until)
-    return Before(len(found) + 1, found[0][0].gate_id)
+    return RejectedBefore(len(found) + 1, found[0][0].gate_id)
 
 
 def _refused(outcome: Outcome) -> set[str]:

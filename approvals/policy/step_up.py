@@ -27,7 +27,7 @@ AHEAD = timedelta(minutes=1)  # a web server's clock may be before the database'
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class PasswordConfirmed:
     """Somebody gave their password again: who, and when."""
 
     user_id: int
@@ -39,13 +39,13 @@ def within() -> timedelta:
     return timedelta(minutes=settings.HOLDPOINT_STEP_UP_MINUTES)
 
 
-def of_session(request: HttpRequest) -> Confirmed | None:
+def of_session(request: HttpRequest) -> PasswordConfirmed | None:
     """Find the signed-in person's last confirmation in this very session; signing in is none."""
     user = request.user
     if not isinstance(user, User):
         return None
     moments = [found for each in get_authentication_records(request, user) if (found := _moment(each)) is not None]
-    return Confirmed(user.pk, max(moments)) if moments else None
+    return PasswordConfirmed(user.pk, max(moments)) if moments else None
 
 
 def _moment(record: Any) -> datetime | None:
@@ -58,12 +58,12 @@ def _moment(record: Any) -> datetime | None:
         return None
 
 
-def suffices(policy: Policy, confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
+def suffices(policy: Policy, confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:
     """Tell whether this person may decide under the policy, by what they confirmed."""
     return not policy.step_up or counts(confirmed, by=by, now=now)
 
 
-def counts(confirmed: Confirmed | None, *, by: User, now: datetime) -> bool:
+def counts(confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:
     """Tell whether this person gave their password lately."""
     return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from approvals.english import counted, plural
 
-from .facts import Code, Environment, Library, Program, Saved, Takeover, Unknown
+from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
 
 GREEN, AMBER, RED = "green", "amber", "red"
 ORDER = (GREEN, AMBER, RED)  # from calm to grave
@@ -71,22 +71,22 @@ class Preflight:
         return {"colour": self.colour, "title": self.title, "findings": findings}
 
 
-def judge(saved: Saved, code: Code | Unknown) -> Preflight:
+def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
     """Make every check that can be made."""
     found = [checkpoint(saved)]
-    if isinstance(code, Unknown):
+    if isinstance(code, UnknownCode):
         found.append(Finding("version", AMBER, code.why))
     else:
         found.append(version(code))
         if code.goes_on_in and not saved.fault:
             found.append(state(code))
-            found += [] if code.program else environment(code, code.environment or Environment())
+            found += [] if code.program else environment(code, code.environment or EnvironmentFacts())
     if not saved.fault:
         found.append(artifacts(saved))
-    return Preflight(tuple(found), checked=isinstance(code, Code))
+    return Preflight(tuple(found), checked=isinstance(code, AgentCode))
 
 
-def checkpoint(saved: Saved) -> Finding:
+def checkpoint(saved: SavedCheckpoint) -> Finding:
     """Check that what is saved loads and matches its digest."""
     if saved.fault:
         words = (
@@ -96,7 +96,7 @@ def checkpoint(saved: Saved) -> Finding:
     return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
 
 
-def version(code: Code) -> Finding:
+def version(code: AgentCode) -> Finding:
     """Check that the run's version and its steps are there, or which upcasters bring it to one that is."""
     if code.program:
         return _program(code, code.program)
@@ -120,7 +120,7 @@ def version(code: Code) -> Finding:
     return _taken(code.takeover, gone, again)
 
 
-def _program(code: Code, program: Program) -> Finding:
+def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the outside program is there to act on what is decided."""
     lives = f"{code.agent} lives outside"
     named = f" ({program.name})" if program.name else ""
@@ -149,7 +149,7 @@ def _taken(by: Takeover, gone: str, again: str) -> Finding:
     return Finding("version", AMBER, f"{words}{renamed} An approval does not go over: what it allowed is asked again.")
 
 
-def state(code: Code) -> Finding:
+def state(code: AgentCode) -> Finding:
     """Check that the state fits the schema of the version that would go on."""
     what = "The state" if code.deployed else "What the upcasters make of the state"
     if code.faults:
@@ -163,12 +163,12 @@ def state(code: Code) -> Finding:
     return Finding("state", GREEN, f"{what} fits the schema of version {code.goes_on_in}.")
 
 
-def environment(code: Code, now: Environment) -> Sequence[Finding]:
+def environment(code: AgentCode, now: EnvironmentFacts) -> Sequence[Finding]:
     """Check that configuration and libraries are those that were recorded."""
     return _configuration(code, now), _libraries(now)
 
 
-def _configuration(code: Code, now: Environment) -> Finding:
+def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     if now.fault:
         words = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
         return Finding("configuration", RED, words)
@@ -184,7 +184,7 @@ def _configuration(code: Code, now: Environment) -> Finding:
     return Finding("configuration", GREEN, "The configuration is the recorded one.")
 
 
-def _libraries(now: Environment) -> Finding:
+def _libraries(now: EnvironmentFacts) -> Finding:
     if not now.libraries:
         return Finding("libraries", GREEN, "The agent declares no libraries.")
     gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]
@@ -203,7 +203,7 @@ def _other(library: Library) -> str:
     return f"{library.name} was {library.recorded or 'not installed'} when the run started and {now}"
 
 
-def artifacts(saved: Saved) -> Finding:
+def artifacts(saved: SavedCheckpoint) -> Finding:
     """Check that what the state refers to outside the database is there."""
     if not saved.artifacts:
         return Finding("artifacts", GREEN, "The state names no artifacts.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedCheckpoint:
     """The checkpoint: its number, why it does not verify, and the artifacts that its state names."""
 
     seq: int
@@ -40,7 +40,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class EnvironmentFacts:
     """The configuration and the libraries as they would be, against what was recorded when the run started."""
 
     configured: bool = False  # whether the agent has a configuration
@@ -51,7 +51,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class RemoteProgram:
     """The program elsewhere that has the code of an agent which lives outside."""
 
     name: str = ""  # what it calls itself
@@ -61,7 +61,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class AgentCode:
     """What this process knows of the agent's code.
 
     `deployed`: the run's version, with the very plan that the run goes by; `changed`: that version with another one.
@@ -77,8 +77,8 @@ class Code:
     takeover: Takeover | None = None
     faults: tuple[str, ...] = ()  # fields of the state that no step could read
     doubts: tuple[str, ...] = ()  # what only the state as a whole does not fit: an edit would be refused for it
-    environment: Environment | None = None
-    program: Program | None = None  # of an agent that lives outside
+    environment: EnvironmentFacts | None = None
+    program: RemoteProgram | None = None  # of an agent that lives outside
 
     @property
     def goes_on_in(self) -> str:
@@ -89,10 +89,10 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownCode:
     """Why nothing of the code was looked at."""
 
     why: str
 
 
-NOBODY = Unknown("The agents' code is not part of this process, so it was not checked here.")
+NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")

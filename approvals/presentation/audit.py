@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from approvals.audit import event_words
 from approvals.audit.event_words import Happening
-from approvals.audit.listing import Page
-from approvals.audit.readers import ERASE, Reader
+from approvals.audit.listing import EventPage
+from approvals.audit.readers import ERASE, AuditReader
 from approvals.models import Gate
 from checkpoints.access.permissions import teams_where
 from checkpoints.audit.reading import row_of
@@ -35,7 +35,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class EventRow:
     """One event in the list."""
 
     event: Event
@@ -50,7 +50,7 @@ class Row:
     may_erase: bool
 
 
-def rows(page: Page, reader: Reader) -> list[Row]:
+def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
     """List a page of events as rows; what they are about is read in a few statements."""
     events = page.events
     gates = _gates(events, reader)
@@ -59,7 +59,7 @@ def rows(page: Page, reader: Reader) -> list[Row]:
     titles = _titles(events)
     erasing = set(teams_where(reader.user, ERASE).values_list("pk", flat=True)) if page.texts else set()
     return [
-        Row(
+        EventRow(
             event=event,
             told=event_words.of_row(row_of(event), page.texts.get(event.pk, ""), titles.get(event.run_id or 0, {})),
             subject=subject_of(event, gates, runs),
@@ -92,14 +92,14 @@ def pretty(data: bytes) -> str:
     return json.dumps(found, ensure_ascii=False, indent=2) if found else ""
 
 
-def _gates(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
+def _gates(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
     wanted = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
     rows = Gate.objects.visible_to(reader.user).filter(pk__in=wanted)
     seen = rows.values_list("pk", "title", "run__plan__external") if wanted else ()
     return {pk: Subject(f"gate {pk}", title, reverse("gate", args=[pk]), quoted) for pk, title, quoted in seen}
 
 
-def _runs(events: Iterable[Event], reader: Reader) -> dict[int, Subject]:
+def _runs(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
     wanted = {event.run_id for event in events if event.run_id}
     rows = Run.objects.visible_to(reader.user).filter(pk__in=wanted)
     seen = rows.values_list("pk", "title", "plan__external") if wanted else ()

@@ -25,7 +25,7 @@ GROUPS = (("hour", "Due within the hour"), ("today", "Later today"), ("later", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class InboxRow:
     """One gate in a list."""
 
     gate: Gate
@@ -35,7 +35,7 @@ class Row:
     fresh: bool
     edited: bool
     leaves_in: int  # seconds until a decided row goes; 0 for rows that stay
-    ended: outcomes.Ended | None
+    ended: outcomes.GateEnding | None
     soon: bool = False
     looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
@@ -63,12 +63,12 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class InboxGroup:
     """Rows that are due about the same time."""
 
     key: str
     label: str
-    rows: Sequence[Row]
+    rows: Sequence[InboxRow]
     whole: Capped | None = None  # how many are like that, where more of them follow on the next page
 
     @property
@@ -89,10 +89,10 @@ def row(
     looking: Sequence[User] = (),
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
-) -> Row:
+) -> InboxRow:
     """Build a gate's row. `lingering`: it was decided just now and leaves soon. `repeats`: what was done before."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
-    return Row(
+    return InboxRow(
         gate=gate,
         card=gate.asked,
         agent=gate.run.plan.agent,
@@ -125,15 +125,15 @@ def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | Non
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 
-def grouped(rows: Iterable[Row], *, now: datetime) -> list[Group]:
+def grouped(rows: Iterable[InboxRow], *, now: datetime) -> list[InboxGroup]:
     """Sort rows into groups by due date; groups without rows are left out."""
-    by: dict[str, list[Row]] = {key: [] for key, _ in GROUPS}
+    by: dict[str, list[InboxRow]] = {key: [] for key, _ in GROUPS}
     for each in rows:
         by[due(each.gate, now)].append(each)
-    return [Group(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
+    return [InboxGroup(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
 
 
-def summary(groups: Sequence[Group], *, whole: Capped | None = None, filtered: bool = False) -> str:
+def summary(groups: Sequence[InboxGroup], *, whole: Capped | None = None, filtered: bool = False) -> str:
     """Write `14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
 
     `filtered`: filters are set, so that none shown does not mean that none waits.

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from approvals.gates.queues import Reach
+from approvals.gates.queues import ReaderReach
 from approvals.live import page_frame
 
 PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"), ("agents", "Agents", "agents"))
@@ -30,7 +30,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def teams(reach: Reach) -> list[str]:
+def teams(reach: ReaderReach) -> list[str]:
     """List the teams whose runs they see, by name; the first of them where they are many."""
     names = list(reach.teams.values())
     return names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]

@@ -26,7 +26,7 @@ LEAST = 4  # characters of a secret that is looked for in the agent's words: a s
 
 
 @dataclass(frozen=True)
-class Veil:
+class Redaction:
     """What a schema hides of one value: `parts` of `root` are all that may speak of it."""
 
     root: Schema
@@ -48,12 +48,12 @@ class Veil:
     def __bool__(self) -> bool:
         return self.hides
 
-    def within(self, token: str) -> Veil:
+    def within(self, token: str) -> Redaction:
         """Return the veil of a member or an item."""
         found = [inner for part in self.parts for inner in within(part, token)]
-        return Veil(self.root, tuple(parts(found, self.root)), self.known)
+        return Redaction(self.root, tuple(parts(found, self.root)), self.known)
 
-    def at(self, pointer: str) -> Veil:
+    def at(self, pointer: str) -> Redaction:
         """Return the veil of the value at a JSON Pointer; everything inside of what is hidden is hidden."""
         veil = self
         for token in json_pointer.tokens(pointer):
@@ -128,10 +128,10 @@ class Veil:
         return self.known[id(part)]
 
 
-def veil(schema: Schema, root: Schema | None = None) -> Veil:
+def veil(schema: Schema, root: Schema | None = None) -> Redaction:
     """Return the veil of what a JSON Schema hides of its values; `root` holds what it refers to."""
     whole = schema if root is None else root
-    return Veil(whole, tuple(parts([schema], whole)))
+    return Redaction(whole, tuple(parts([schema], whole)))
 
 
 def placeholder(pointer: str) -> str:
@@ -156,7 +156,7 @@ def begun(text: str, words: Sequence[str]) -> int:
     return max(ends, default=0)
 
 
-def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
+def _kept(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any:
     if isinstance(new, str) and new.startswith(MASK):
         return _meant(veil, new, at, whole, old)
     if isinstance(new, dict):
@@ -166,7 +166,7 @@ def _kept(veil: Veil, new: Any, at: str, whole: Veil, old: Any) -> Any:
     return new
 
 
-def _meant(veil: Veil, text: str, at: str, whole: Veil, old: Any) -> Any:
+def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> Any:
     """Return the secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
     if not veil.secret and json_pointer.has(old, at) and json_pointer.find(old, at) == text:
         return text  # a plain text that was there before

@@ -13,7 +13,7 @@ from dataclasses import replace
 from django.contrib.auth.models import Group
 
 from approvals.cards import binding
-from approvals.cards.action import Action, Registered, pinned_faults
+from approvals.cards.action import Action, ToolVersion, pinned_faults
 from approvals.cards.card import RISKS, Card
 from approvals.errors import NotRegistered, ToolFault, ToolMismatch
 from approvals.models import Policy, Tool
@@ -103,7 +103,7 @@ def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
         pinned=tool.pinned,
         irreversible=final,
         undo="" if final else tool.undo or action.undo,
-        registered=Registered(version=tool.version, risk=tool.risk),
+        registered=ToolVersion(version=tool.version, risk=tool.risk),
     )
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.gates import reading
-from approvals.gates.reading import Shown
+from approvals.gates.reading import ShownGate
 from approvals.models import Gate
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
@@ -105,7 +105,7 @@ def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
     return GatePage(shown_or_404(request, gate_id), reader_of(request))
 
 
-def shown_or_404(request: HttpRequest, gate_id: int) -> Shown:
+def shown_or_404(request: HttpRequest, gate_id: int) -> ShownGate:
     """Return the gate, where the reader may see it; else 404. Raises NotVerified where rows and events differ."""
     found = _seen_or_404(request, gate_id)
     evidence.check(found.standing, getattr(found.gate, "outcome", None))
@@ -117,7 +117,7 @@ def _gate_named(request: HttpRequest) -> int:
     return int(request.resolver_match.kwargs.get("gate_id", 0)) if request.resolver_match else 0
 
 
-def _seen_or_404(request: HttpRequest, gate_id: int) -> Shown:
+def _seen_or_404(request: HttpRequest, gate_id: int) -> ShownGate:
     found = reading.shown(gate_id, to=reader_of(request))
     if found is None:
         raise Http404("No such gate")

@@ -12,17 +12,17 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from approvals.audit import listing, readers, seal_status
-from approvals.audit.listing import Mark
-from approvals.audit.readers import Reader
+from approvals.audit.listing import PageMark
+from approvals.audit.readers import AuditReader
 from approvals.presentation import audit
-from checkpoints.audit.filters import Filters, NoFilter
+from checkpoints.audit.filters import AuditFilters, NoFilter
 
 from .access import private, reader_of
 
 NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "until", "zone")
 
 
-def auditor_or_404(request: HttpRequest) -> Reader:
+def auditor_or_404(request: HttpRequest) -> AuditReader:
     """Return what the reader may see; somebody who may see nothing gets 404."""
     reader = readers.reader(reader_of(request))
     if not reader.may_see:
@@ -39,11 +39,11 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         filters, refused = filters_of(typed), ""
     except NoFilter as error:
-        filters, refused = Filters(), str(error)
+        filters, refused = AuditFilters(), str(error)
     context = {"typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_status.standing()}
     context |= choices(reader)
     if not refused:
-        before = Mark.read(request.GET.get("before", ""))
+        before = PageMark.read(request.GET.get("before", ""))
         context |= listed(reader, filters, typed, before)
     return render(request, "audit/page.html", context, status=400 if refused else 200)
 
@@ -53,7 +53,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def news(request: HttpRequest) -> HttpResponse:
     """Say how many events came since the list was drawn; the list itself never moves under a reader."""
     reader = auditor_or_404(request)
-    typed, after = typed_of(request.GET), Mark.read(request.GET.get("after", ""))
+    typed, after = typed_of(request.GET), PageMark.read(request.GET.get("after", ""))
     try:
         count = listing.newer(reader, filters_of(typed), after) if after else None
     except NoFilter:
@@ -61,18 +61,20 @@ def news(request: HttpRequest) -> HttpResponse:
     return render(request, "audit/_news.html", {"count": count, "after": after, "set": audit.address(typed)})
 
 
-def listed(reader: Reader, filters: Filters, typed: dict[str, str], before: Mark | None) -> dict[str, Any]:
+def listed(
+    reader: AuditReader, filters: AuditFilters, typed: dict[str, str], before: PageMark | None
+) -> dict[str, Any]:
     """Return the context of audit/_list.html."""
     found = listing.page(reader, filters, before=before)
     rows = audit.rows(found, reader)
-    top = Mark.of(found.events[0]) if found.events else Mark(0, 0)
+    top = PageMark.of(found.events[0]) if found.events else PageMark(0, 0)
     return {
         "rows": rows, "before": before, "after": top, "filtered": bool(filters.to_json()),
         "older": audit.address(typed, before=found.next) if found.next else "",
     }  # fmt: skip
 
 
-def choices(reader: Reader) -> dict[str, Any]:
+def choices(reader: AuditReader) -> dict[str, Any]:
     """Return what the filters offer."""
     teams = Group.objects.order_by("name")
     return {
@@ -89,11 +91,11 @@ def typed_of(sent: QueryDict) -> dict[str, str]:
     return {name: sent.get(name, "").strip()[:200] for name in NAMES}
 
 
-def filters_of(typed: dict[str, str]) -> Filters:
+def filters_of(typed: dict[str, str]) -> AuditFilters:
     """Read the filters that were typed, with times in the reader's zone. Raises NoFilter for what is none."""
     try:
         zone = ZoneInfo(typed["zone"] or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         zone = ZoneInfo("UTC")
     with timezone.override(zone):
-        return Filters.read(typed)
+        return AuditFilters.read(typed)

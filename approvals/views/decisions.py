@@ -22,7 +22,7 @@ from approvals.models import Draft, Gate, Proposal
 from approvals.policy import step_up
 from approvals.presentation.decision_form import posted, whole_state
 from approvals.presentation.decision_form.actions import changes_between
-from approvals.presentation.decision_form.posted import Posted
+from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
@@ -102,7 +102,7 @@ def digest_of(request: HttpRequest) -> bytes:
 
 
 def refused(
-    request: HttpRequest, page: GatePage, sent: Posted, looked_at: Proposal, refusal: errors.DecisionRefused
+    request: HttpRequest, page: GatePage, sent: PostedDecision, looked_at: Proposal, refusal: errors.DecisionRefused
 ) -> HttpResponse:
     """Show the gate as it is in `page`, why the decision was not recorded, and all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
@@ -126,7 +126,7 @@ def refused(
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
 
 
-def fill_impact(page: GatePage, request: HttpRequest, sent: Posted, refusal: errors.DecisionRefused) -> None:
+def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refusal: errors.DecisionRefused) -> None:
     """Show what each choice would do for all that was typed, where that is why the decision was refused."""
     if isinstance(refusal, RepeatNotConfirmed):
         page.unconfirmed, page.unconfirmed_at = [each.effect for each in refusal.repeats], sent.choice
@@ -150,7 +150,7 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     }
 
 
-def words_on_each(looked_at: Proposal, sent: Posted) -> list[dict[str, str]]:
+def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[dict[str, str]]:
     """List what the reader had chosen for each action, where there is no form left to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [

@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.gates.queues import MINE, Reach, Wanted
+from approvals.gates.queues import MINE, QueueFilters, ReaderReach
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes
 from approvals.presentation.gate_facts.provenance import Provenance
@@ -34,8 +34,8 @@ def after(request: HttpRequest, gate_id: int) -> HttpResponse:
     if "follows" not in request.POST:
         return HttpResponseRedirect(own, status=303)
     on = request.POST.get("follow") == "yes"
-    reach = Reach.of(reader_of(request))
-    found = (reach.ids(MINE, most=1, wanted=Wanted(after=gate_id)) or reach.ids(MINE, most=1)) if on else []
+    reach = ReaderReach.of(reader_of(request))
+    found = (reach.ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) or reach.ids(MINE, most=1)) if on else []
     to = f"{reverse('gate', args=[found[0]])}?decided={gate_id}" if found else own
     response = HttpResponseRedirect(to, status=303)
     said = "yes" if on else "no"

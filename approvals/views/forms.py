@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from approvals import forms
 from approvals.forms import names
 from approvals.presentation.decision_form import posted, whole_state
-from approvals.presentation.decision_form.posted import Posted
+from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
 
@@ -57,7 +57,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     return show(request, page)
 
 
-def changed(page: GatePage, sent: Posted) -> None:
+def changed(page: GatePage, sent: PostedDecision) -> None:
     """Put what was typed and chosen into the page; what is still missing is said when it is sent."""
     fill(page, sent)
     page.each = posted.edits_said(sent)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals.decisions.lost_race import changes_since
-from approvals.gates.queues import MINE, Wanted
+from approvals.gates.queues import MINE, QueueFilters
 from approvals.live import page_frame
 from approvals.policy import step_up
 from approvals.presentation.decision_form import actions
@@ -60,7 +60,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     queue = frame.queue if frame else []
     if frame is None or gate_id not in queue:  # decided just now: go on from its place; far behind: from the start
         whole = frame is not None and not frame.waiting.more
-        after = page_frame.reach_of(request).ids(MINE, most=1, wanted=Wanted(after=gate_id)) if whole else []
+        after = page_frame.reach_of(request).ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) if whole else []
         return {"next": (after or queue)[0]} if after or queue else {}
     at = queue.index(gate_id)
     return {

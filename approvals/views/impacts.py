@@ -21,7 +21,7 @@ from approvals.decisions import edit_state
 from approvals.errors import DecisionRefused, Rejected
 from approvals.models import Gate
 from approvals.presentation.decision_form import posted, verdict_choice
-from approvals.presentation.decision_form.actions import Typed
+from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.gate_page.filled import blamed, fill
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints.runs.plans import spec_of
@@ -64,7 +64,7 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
     page.instead = typed(page, replace(put.typed, arguments=put.decision.get("arguments", {})))
 
 
-def typed(page: GatePage, said: Typed) -> Typed:
+def typed(page: GatePage, said: TypedDecision) -> TypedDecision:
     """Return what was typed, with the change of the state that it is, or with what does not hold in it."""
     gate: Gate = page.gate
     step = spec_of(gate.run.plan).step(gate.step)

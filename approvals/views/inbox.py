@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach, Wanted
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
@@ -39,19 +39,19 @@ SEARCHED = 200  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class InboxFilters:
     """What the address asks for; junk asks for nothing."""
 
     queue: str
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: QueueFilters = field(default_factory=QueueFilters)
 
     @classmethod
-    def of(cls, request: HttpRequest) -> Asked:
+    def of(cls, request: HttpRequest) -> InboxFilters:
         said = {name: request.GET.get(name, "").strip() for name in ("queue", "risk", "agent", "q", "after")}
         after = said["after"]
         return cls(
             queue=said["queue"] if said["queue"] in EMPTY else MINE,
-            wanted=Wanted(
+            wanted=QueueFilters(
                 risk=said["risk"] if said["risk"] in Gate.Risk.values else "",
                 agent=said["agent"][:100],
                 words=said["q"][:SEARCHED],
@@ -91,7 +91,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 def context_of(request: HttpRequest) -> dict[str, Any]:
-    user, now, asked, reach = reader_of(request), timezone.now(), Asked.of(request), reach_of(request)
+    user, now, asked, reach = reader_of(request), timezone.now(), InboxFilters.of(request), reach_of(request)
     found = reach.gates(asked.queue, most=SHOWN + 1, wanted=asked.wanted)
     shown = found[:SHOWN]
     if asked.queue == DECIDED:
@@ -109,7 +109,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
         groups = inbox.grouped(rows, now=now)
     else:
-        groups = [inbox.Group(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
+        groups = [inbox.InboxGroup(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
     counts = reach.counts(MINE, ALL)
     if len(found) > SHOWN and groups:
         groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups[-1], now, counts.get(asked.queue)))
@@ -130,7 +130,9 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def counted(asked: Asked, reach: Reach, last: inbox.Group, now: datetime, total: Capped | None) -> Capped:
+def counted(
+    asked: InboxFilters, reach: ReaderReach, last: inbox.InboxGroup, now: datetime, total: Capped | None
+) -> Capped:
     """Count the gates of the last group, which goes on on the next page. `total`: all of an open queue.
 
     Gates due earlier are subtracted: they are few, and along the index. Those due later are neither.
@@ -149,12 +151,12 @@ def finish(gates: list[Gate]) -> None:
     prefetch_related_objects(gates, "outcome__decisions__user", "outcome__grants")
 
 
-def just_closed(asked: Asked, reach: Reach) -> list[Gate]:
+def just_closed(asked: InboxFilters, reach: ReaderReach) -> list[Gate]:
     """List gates that left the queue seconds ago: they are shown once more, so that nobody wonders where they went."""
     if asked.wanted.after:
         return []
     queue = MINE_DECIDED if asked.queue == MINE else DECIDED
-    wanted = Wanted(
+    wanted = QueueFilters(
         risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
     )
     found = reach.gates(queue, most=SHOWN, wanted=wanted)[::-1]
@@ -162,7 +164,7 @@ def just_closed(asked: Asked, reach: Reach) -> list[Gate]:
     return found
 
 
-def last_closed(reach: Reach) -> Any:
+def last_closed(reach: ReaderReach) -> Any:
     """Return when the last gate closed that this person may see; None where none has."""
     return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
 

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from approvals.models import Delivery
 from approvals.outbound import sending, signing
-from approvals.outbound.sending import Sent
+from approvals.outbound.sending import SendResult
 from checkpoints import crash_points
 
 from . import ringing, schedule
@@ -19,7 +19,7 @@ from . import ringing, schedule
 log = structlog.get_logger()
 
 
-def deliver(number: int) -> Sent | None:
+def deliver(number: int) -> SendResult | None:
     """Send a delivery where it is due; return what came of it, None where there was nothing to do."""
     taken = Delivery.objects.take(number)
     if taken is None:
@@ -28,7 +28,7 @@ def deliver(number: int) -> Sent | None:
     crash_points.point("webhook_taken")
     pauses = settings.HOLDPOINT_WEBHOOKS_RETRIES
     began = time.monotonic()
-    sent = Sent("lost") if schedule.spent(delivery.tries, pauses) else _send(delivery)
+    sent = SendResult("lost") if schedule.spent(delivery.tries, pauses) else _send(delivery)
     crash_points.point("webhook_sent")
     spread = random.uniform(-1, 1)  # noqa: S311 - no secret
     pause = schedule.pause(delivery.tries, pauses, spread=spread, asked=sent.retry_after)
@@ -40,10 +40,10 @@ def deliver(number: int) -> Sent | None:
     return sent
 
 
-def _send(delivery: Delivery) -> Sent:
+def _send(delivery: Delivery) -> SendResult:
     secrets = delivery.webhook.secrets()
     if not secrets:
-        return Sent("secret_lost")
+        return SendResult("secret_lost")
     body = bytes(delivery.body)
     signed = signing.headers(delivery.message, body, at=datetime.now(UTC), by=secrets)
     return sending.send(delivery.webhook.url, body, signed)

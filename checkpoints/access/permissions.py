@@ -63,7 +63,7 @@ class Person(NamedTuple):
     pk: int
     is_active: bool
     is_superuser: bool
-    bounds: token_scope.Bounds
+    bounds: token_scope.TokenBounds
 
 
 def person(user: Any) -> Person:

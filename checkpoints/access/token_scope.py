@@ -14,7 +14,7 @@ Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TokenBounds:
     """`team` is a group's id, None for all of the person's teams; `agent` an agent's name, "" for all."""
 
     team: int | None = None
@@ -30,9 +30,9 @@ class Bounds:
         return rows.filter(**{way: bound for way, bound in bounds.items() if bound not in (None, "")})
 
 
-EVERYTHING = Bounds()
+EVERYTHING = TokenBounds()
 
 
-def of(user: Any) -> Bounds:
+def of(user: Any) -> TokenBounds:
     """Return the bounds of this user, or of the token that they use."""
     return getattr(user, "bounds", EVERYTHING)

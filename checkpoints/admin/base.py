@@ -90,7 +90,7 @@ class ReadOnlyAdmin(OfAllTeams, AnyAdmin):
         return [*columns, *self.get_readonly_fields(request, obj)]
 
 
-class Since(admin.SimpleListFilter):
+class SinceFilter(admin.SimpleListFilter):
     """Rows of the last hours or days; `column` says by which time."""
 
     title = "when"
@@ -114,9 +114,9 @@ class Since(admin.SimpleListFilter):
         return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
 
 
-def since(column: str) -> type[Since]:
+def since(column: str) -> type[SinceFilter]:
     """Make a filter by another column's time."""
-    return type("Since", (Since,), {"column": column})
+    return type("Since", (SinceFilter,), {"column": column})
 
 
 def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:

@@ -102,7 +102,7 @@ class PlanAdmin(ReadOnlyAdmin):
         return digests.brief(bytes(plan.digest))
 
 
-class Kind(admin.SimpleListFilter):
+class EventKindFilter(admin.SimpleListFilter):
     """The kinds that there are, found along their index."""
 
     title = "kind"
@@ -122,7 +122,7 @@ class EventAdmin(ReadOnlyAdmin):
     """Events as rows; the audit's page writes them as sentences."""
 
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
-    list_filter = (Kind, since("at"))
+    list_filter = (EventKindFilter, since("at"))
     search_fields = ("subject",)
     search_help_text = _("Words of a kind, a subject, a name or the data")
     readonly_fields = ("page", "said")

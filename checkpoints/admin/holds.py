@@ -70,7 +70,7 @@ class LegalHoldForm(HoldModelForm):
         return said | {"run": run}
 
 
-class Standing(admin.SimpleListFilter):
+class HoldStateFilter(admin.SimpleListFilter):
     """Those that hold something still, or no more."""
 
     title = "state"
@@ -160,7 +160,7 @@ class Holds(OfAllTeams, OfHold):
         return False
 
 
-class Why(admin.SimpleListFilter):
+class HoldReasonFilter(admin.SimpleListFilter):
     """Those that one kind of thing keeps."""
 
     title = gettext_lazy("what holds")
@@ -180,7 +180,7 @@ class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
     """What open gates, forks, names and unsettled effects keep. They are freed by what made them."""
 
     list_display = ("about", "of_run", "kind", "reason", "made_by", "created_at", "freed_at")
-    list_filter = (Why, Standing)
+    list_filter = (HoldReasonFilter, HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List what there is to know of a hold, as text."""
@@ -197,7 +197,7 @@ class HoldAdmin(Holds):
 
     form = LegalHoldForm
     list_display = ("about", "of_run", "reason", "made_by", "created_at", "freed_at")
-    list_filter = (Standing,)
+    list_filter = (HoldStateFilter,)
     change_form_template = "admin/checkpoints/hold/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:

@@ -19,7 +19,7 @@ from checkpoints.retention import policies
 
 from .base import ALL, OfAllTeams
 from .durations import Days, spelled
-from .versions import Newest, Versioned, refuse_old
+from .versions import NewestVersionsFilter, VersionedForm, refuse_old
 
 if TYPE_CHECKING:
     OfPolicy = admin.ModelAdmin[RetentionPolicy]
@@ -90,13 +90,13 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(RetentionPolicy)
-class RetentionPolicyAdmin(OfAllTeams, Versioned, OfPolicy):
+class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
     """What stays if any rule keeps it. Nothing is removed before a dry run is applied, or the night comes."""
 
     form = PolicyForm
     actions = None
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
-    list_filter = (Newest,)
+    list_filter = (NewestVersionsFilter,)
     ordering = ("agent", "-version")
     sortable_by = ()
     fieldsets = (

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 from .base import Mixed
 
 
-class Versioned(Mixed):
+class VersionedForm(Mixed):
     """A form whose save is the next version of what it shows.
 
     That is a row of its own: what was read along with the old one (its groups, its cached answers) is not of the new
@@ -67,7 +67,7 @@ class Versioned(Mixed):
         return super().change_view(request, object_id, form_url, extra_context)
 
 
-class Newest(admin.SimpleListFilter):
+class NewestVersionsFilter(admin.SimpleListFilter):
     """The versions that count, or all there are."""
 
     title = "versions"

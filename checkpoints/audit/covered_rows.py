@@ -14,7 +14,7 @@ from django.db.models import Model
 from checkpoints.errors import NotVerified
 from checkpoints.events.event_proof import ROWS, is_proven
 from checkpoints.postgresql.sql import microseconds, run_sql
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
 
 BATCH = 500  # subjects
@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID | str) else value
 
 
-class Told(NamedTuple):
+class CoveringEvent(NamedTuple):
     """An event that covers rows."""
 
     id: int
@@ -64,7 +64,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cover:
+class CoveredTable:
     """A table whose rows are subjects of events that cover them.
 
     `present` gives by number the digests of the rows that there are, by their names; `after` the numbers of the first
@@ -77,7 +77,7 @@ class Cover:
     begins: Sequence[str]
     of_run: Callable[[int], Iterable[int]]
 
-    def check(self, numbers: Sequence[int]) -> list[Problem]:
+    def check(self, numbers: Sequence[int]) -> list[IntegrityProblem]:
         """Return what is wrong with the subjects of these numbers: rows altered, removed or slipped in.
 
         Events and rows are read one after the other, and something may move in between: only what is wrong twice is.
@@ -105,7 +105,7 @@ class Cover:
                     return int(number)
         return 0
 
-    def _wrong(self, numbers: Sequence[int]) -> dict[int, list[Problem]]:
+    def _wrong(self, numbers: Sequence[int]) -> dict[int, list[IntegrityProblem]]:
         told, present, before = self._told(numbers), self.present(numbers), None
         found = {}
         for number in numbers:
@@ -116,47 +116,51 @@ class Cover:
                 found[number] = _compare(f"{self.name}:{number}", events, present.get(number, {}))
         return {number: problems for number, problems in found.items() if problems}
 
-    def _told(self, numbers: Sequence[int]) -> dict[str, list[Told]]:
-        found: dict[str, list[Told]] = {}
+    def _told(self, numbers: Sequence[int]) -> dict[str, list[CoveringEvent]]:
+        found: dict[str, list[CoveringEvent]] = {}
         for event in told([f"{self.name}:{number}" for number in numbers]):
             found.setdefault(event.subject, []).append(event)
         return found
 
 
-def told(subjects: Sequence[str]) -> list[Told]:
+def told(subjects: Sequence[str]) -> list[CoveringEvent]:
     """Return the events of these subjects that cover rows, by subject, in the order in which they were written."""
     found = run_sql(_TOLD, [list(subjects)])
     events = [
-        Told(id, kind, subject, version, decode(data))
+        CoveringEvent(id, kind, subject, version, decode(data))
         for id, kind, subject, version, data in found
         if b'"rows"' in data
     ]
     return [event for event in events if ROWS in event.data]
 
 
-def claims(events: Sequence[Told]) -> dict[str, tuple[str, int]]:
+def claims(events: Sequence[CoveringEvent]) -> dict[str, tuple[str, int]]:
     """Return, by the names of rows, the digest that the last of these events recorded, and the id of that event."""
     return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
 
 
-def _compare(subject: str, told: Sequence[Told], present: Mapping[str, str]) -> list[Problem]:
+def _compare(subject: str, told: Sequence[CoveringEvent], present: Mapping[str, str]) -> list[IntegrityProblem]:
     """Compare a subject's rows with its events, in order; the last event that names a row counts."""
-    last, first = claims(told), dict[tuple[str, int], Told]()
+    last, first = claims(told), dict[tuple[str, int], CoveringEvent]()
     problems = []
     for event in told:
         before = first.setdefault((event.kind, event.version), event)
         if not event.holds:
-            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}"))
+            problems.append(IntegrityProblem(f"event {event.id}", f"({event.kind} of {subject}) {UNPROVEN}"))
         elif before is not event and before.data == event.data:
-            problems.append(Problem(f"event {event.id}", f"({event.kind} of {subject}) repeats event {before.id}"))
+            problems.append(
+                IntegrityProblem(f"event {event.id}", f"({event.kind} of {subject}) repeats event {before.id}")
+            )
     for name, said in present.items():
         if name not in last:
-            problems.append(Problem(_named(name, subject), NO_EVENT))
+            problems.append(IntegrityProblem(_named(name, subject), NO_EVENT))
         elif last[name][0] != said:
-            problems.append(Problem(_named(name, subject), f"differs from what event {last[name][1]} recorded"))
+            problems.append(
+                IntegrityProblem(_named(name, subject), f"differs from what event {last[name][1]} recorded")
+            )
     for name, (_, at) in last.items():
         if name not in present:
-            problems.append(Problem(_named(name, subject), f"is gone; event {at} recorded it"))
+            problems.append(IntegrityProblem(_named(name, subject), f"is gone; event {at} recorded it"))
     return problems
 
 
@@ -175,15 +179,15 @@ def begun() -> dict[str, int]:
     return {}
 
 
-_covers: list[Cover] = []
+_covers: list[CoveredTable] = []
 
 
-def register(cover: Cover) -> None:
+def register(cover: CoveredTable) -> None:
     """Have a table's rows checked with the seals."""
     _covers[:] = [each for each in _covers if each.name != cover.name] + [cover]
 
 
-def covers() -> Sequence[Cover]:
+def covers() -> Sequence[CoveredTable]:
     """Return the tables that are checked."""
     return tuple(_covers)
 
@@ -195,6 +199,6 @@ def check_row(name: str, number: int) -> None:
         raise NotVerified(*problem)
 
 
-def check_run(run: int) -> list[Problem]:
+def check_run(run: int) -> list[IntegrityProblem]:
     """Return what is wrong with the covered rows of one run."""
     return [problem for cover in covers() for problem in cover.check(list(cover.of_run(run)))]

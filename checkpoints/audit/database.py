@@ -15,10 +15,10 @@ from checkpoints.events.event_proof import key
 from checkpoints.models import Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import anchors
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 
 from . import reading
-from .walk import Walk
+from .walk import VerificationWalk
 
 COUNTED = 1_000
 NO_KEY = "no key is set (HOLDPOINT_SEAL_KEY): whoever can write the database could make seals and gaps again"
@@ -26,7 +26,7 @@ LATE = timedelta(minutes=1)  # a sealer passes every second
 
 
 @dataclass(frozen=True)
-class Tail:
+class UnsealedTail:
     """Settled events that no seal covers yet: how many, up to COUNTED, and since when the oldest waits."""
 
     count: int
@@ -39,12 +39,14 @@ def export_path() -> Path:
     return Path(settings.HOME) / "audit" / "seals.jsonl"
 
 
-def begin(*, after: int = 0) -> Walk:
+def begin(*, after: int = 0) -> VerificationWalk:
     """Begin a walk over the seals that there are now, from the one after `after` on."""
-    return Walk(key(), after, reading.newest_seal())
+    return VerificationWalk(key(), after, reading.newest_seal())
 
 
-def verify(*, after: int = 0, exported: Path | None = None, told: Callable[[Walk], object] = id) -> Iterator[Problem]:
+def verify(
+    *, after: int = 0, exported: Path | None = None, told: Callable[[VerificationWalk], object] = id
+) -> Iterator[IntegrityProblem]:
     """Yield all problems as they are found. `told` is called after each step.
 
     Raises OSError where `exported` is named and cannot be read.
@@ -57,7 +59,7 @@ def verify(*, after: int = 0, exported: Path | None = None, told: Callable[[Walk
     yield from exported_seals(exported, since=after)
 
 
-def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[Problem]:
+def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[IntegrityProblem]:
     """Yield what the file of exported seals says otherwise. Where none is named, a missing file is no problem."""
     path = exported or export_path()
     if exported is None and not path.exists():
@@ -67,7 +69,7 @@ def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[
         yield from anchors.check(lines, _stored, key=key(), name=path.name, since=since)
 
 
-def ahead(walk: Walk) -> int:
+def ahead(walk: VerificationWalk) -> int:
     """Return how many seals a walk will have checked at its end."""
     return walk.seals + Seal.objects.filter(pk__gt=walk.at, pk__lte=walk.upto).count()
 
@@ -77,7 +79,7 @@ def _stored(ids: list[int]) -> dict[int, bytes]:
     return {pk: bytes(digest) for pk, digest in found}
 
 
-def tail() -> Tail:
+def tail() -> UnsealedTail:
     """Return what no seal covers yet."""
     last = Seal.objects.order_by("-pk").first()
     waiting = settled().exclude(kind="checkpoint.saved")
@@ -86,4 +88,4 @@ def tail() -> Tail:
     times = list(waiting.values_list("at", flat=True)[:COUNTED])
     oldest = min(times, default=None)
     now = run_sql("SELECT clock_timestamp()", [])[0][0]
-    return Tail(len(times), oldest, bool(oldest and now - oldest > LATE))
+    return UnsealedTail(len(times), oldest, bool(oldest and now - oldest > LATE))

@@ -20,11 +20,11 @@ from django.db.models import QuerySet
 from checkpoints.events.cursor import Cursor, beyond, until
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals import leaves, merkle
-from checkpoints.seals.export_lines import FORMAT, Told, to_json
-from checkpoints.seals.leaves import Mark, Row
+from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json
+from checkpoints.seals.leaves import EventMark, SealedRow
 
 from . import reading
-from .reading import Kept
+from .reading import StoredSeal
 
 PAGE = 2_000
 END = b"holdpoint export\n"
@@ -33,7 +33,7 @@ _UNSEEN = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ExportRequest:
     """What is to be exported: of these events, those up to a place that `keep` keeps of a page of them."""
 
     events: QuerySet[Event]
@@ -67,7 +67,7 @@ class _Sum:
         return json.dumps({"end": said}).encode() + b"\n"
 
 
-def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
+def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
     """Yield the export, line by line."""
     total = _Sum(key)
     rows = _Rows(in_order(asked))
@@ -81,13 +81,13 @@ def lines(asked: Asked, *, key: bytes) -> Iterator[bytes]:
         last = seal.fact.id + 1
         seal = _covering(rows.next)
     for page in rows.pages():
-        for each in _with_texts([Told(row) for row in page], asked):
+        for each in _with_texts([ExportedEvent(row) for row in page], asked):
             total.events += 1
             yield total.line(to_json(each))
     yield total.end()
 
 
-def in_order(asked: Asked) -> Iterator[Row]:
+def in_order(asked: ExportRequest) -> Iterator[SealedRow]:
     """Yield the events that are asked for, page by page in the order of their places."""
     at = Cursor()
     while True:
@@ -100,36 +100,36 @@ def in_order(asked: Asked) -> Iterator[Row]:
         at = Cursor.of(page[-1])
 
 
-def told(asked: Asked) -> Iterator[Told]:
+def told(asked: ExportRequest) -> Iterator[ExportedEvent]:
     """Yield the same events without their proofs, each with its text where texts are asked for."""
     for page in _Rows(in_order(asked)).pages():
-        yield from _with_texts([Told(row) for row in page], asked)
+        yield from _with_texts([ExportedEvent(row) for row in page], asked)
 
 
 class _Rows:
     """A stream of events, taken in stretches."""
 
-    def __init__(self, rows: Iterator[Row]) -> None:
+    def __init__(self, rows: Iterator[SealedRow]) -> None:
         self.rows = rows
         self.next = next(rows, None)
 
-    def until(self, place: tuple[int, int]) -> Iterator[Row]:
+    def until(self, place: tuple[int, int]) -> Iterator[SealedRow]:
         """Yield the rows up to a place, itself included."""
         while self.next is not None and self.next.place <= place:
             row, self.next = self.next, next(self.rows, None)
             yield row
 
-    def pages(self) -> Iterator[list[Row]]:
+    def pages(self) -> Iterator[list[SealedRow]]:
         """Yield all rows that are left, in pages."""
         while self.next is not None:
-            page: list[Row] = []
+            page: list[SealedRow] = []
             while self.next is not None and len(page) < PAGE:
                 page.append(self.next)
                 self.next = next(self.rows, None)
             yield page
 
 
-def _covering(row: Row | None) -> Kept | None:
+def _covering(row: SealedRow | None) -> StoredSeal | None:
     """Find the seal in whose range an event lies."""
     if row is None:
         return None
@@ -139,7 +139,7 @@ def _covering(row: Row | None) -> Kept | None:
     return reading.kept(seal) if seal else None
 
 
-def _from(first: int, last: int) -> Iterator[Kept]:
+def _from(first: int, last: int) -> Iterator[StoredSeal]:
     """Yield the seals from one to another."""
     at = first - 1
     while found := reading.seals(at, last, events=PAGE):
@@ -147,7 +147,7 @@ def _from(first: int, last: int) -> Iterator[Kept]:
         at = found[-1].fact.id
 
 
-def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[bytes]:
+def _sealed(kept: StoredSeal, rows: _Rows, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
     """Yield the lines of a seal, and of those of its events that were asked for."""
     total.seals += 1
     yield total.line(kept.fact.to_json(heads=False))
@@ -159,31 +159,36 @@ def _sealed(kept: Kept, rows: _Rows, asked: Asked, total: _Sum) -> Iterator[byte
         yield total.line(to_json(each))
 
 
-def _proven(kept: Kept, rows: list[Row]) -> list[Told]:
+def _proven(kept: StoredSeal, rows: list[SealedRow]) -> list[ExportedEvent]:
     """Return events of one seal with their place in it, and their paths where some of its events are left out."""
     marks = marks_of(kept)
     index = {mark.place: n for n, mark in enumerate(marks)}
     kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
     if kept_of == marks:
-        return [Told(row, n, mark=mark.leaf + mark.tags) for n, (row, mark) in enumerate(zip(rows, marks, strict=True))]
+        return [
+            ExportedEvent(row, n, mark=mark.leaf + mark.tags)
+            for n, (row, mark) in enumerate(zip(rows, marks, strict=True))
+        ]
     tree = merkle.levels([mark.leaf for mark in marks])
     found = []
     for row, mark in zip(rows, kept_of, strict=True):
         at = index.get(row.place, 0)
-        found.append(Told(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else Told(row))
+        found.append(
+            ExportedEvent(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else ExportedEvent(row)
+        )
     return found
 
 
-def marks_of(kept: Kept) -> list[Mark]:
+def marks_of(kept: StoredSeal) -> list[EventMark]:
     """Return the marks of a seal's events: those kept, or those of the events as they are where none are kept."""
     if kept.marks:
         return list(leaves.unpack(kept.marks))
     before = reading.seal_before(kept.fact.id)
     rows = reading.events(reading.end_of(before.fact if before else None), kept.fact.last)
-    return [Mark(row.xid, row.id, leaves.leaf(row), leaves.tags(row)) for row in rows]
+    return [EventMark(row.xid, row.id, leaves.leaf(row), leaves.tags(row)) for row in rows]
 
 
-def _with_texts(events: list[Told], asked: Asked) -> list[Told]:
+def _with_texts(events: list[ExportedEvent], asked: ExportRequest) -> list[ExportedEvent]:
     if not asked.texts:
         return events
     wanted = [each.row.id for each in events if each.row.text_digest is not None]
@@ -191,7 +196,7 @@ def _with_texts(events: list[Told], asked: Asked) -> list[Told]:
     return [replace(each, text=found.get(each.row.id)) for each in events]
 
 
-def _header(asked: Asked, before: Kept | None) -> dict[str, Any]:
+def _header(asked: ExportRequest, before: StoredSeal | None) -> dict[str, Any]:
     newest = Seal.objects.order_by("-pk").values_list("pk", "digest").first()
     return {
         "holdpoint": "audit export",

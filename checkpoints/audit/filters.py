@@ -26,7 +26,7 @@ class NoFilter(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filters:
+class AuditFilters:
     """Empty means all. `kind` may end in a point for all kinds that begin so. Times have their zone."""
 
     kind: str = ""

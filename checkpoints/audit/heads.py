@@ -10,7 +10,7 @@ from django.db.models import Max
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Gap
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
 from checkpoints.values.canonical_json import decode
 
@@ -23,7 +23,7 @@ _SOMEWHERE = """
 SELECT DISTINCT c.run_id, c.digest FROM checkpoints_checkpoint c WHERE c.run_id = ANY($1) AND c.digest = ANY($2)"""
 
 
-class Head(NamedTuple):
+class SealedHead(NamedTuple):
     """A run's head as a seal covers it. `seq` is 0 where the seal was made before numbers were kept."""
 
     run: int
@@ -31,16 +31,16 @@ class Head(NamedTuple):
     digest: bytes
 
 
-def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterator[Problem]:
+def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterator[IntegrityProblem]:
     """Say which runs' heads are not there any more; each once, for the first seal that covers it."""
     removals = removals or Removals()
-    wanted: dict[Head, int] = {}
+    wanted: dict[SealedHead, int] = {}
     for seal in seals:
         try:
             for head in heads_of(seal):
                 wanted.setdefault(head, seal.id)
         except (ValueError, TypeError, AttributeError, ValueRefused):
-            yield Problem(f"seal {seal.id}", "its heads cannot be read")
+            yield IntegrityProblem(f"seal {seal.id}", "its heads cannot be read")
     there = present(list(wanted))
     missing = [head for head in wanted if head not in there]
     pruned, wrong = _pruned(missing, removals)
@@ -48,20 +48,20 @@ def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterat
         if head not in pruned:
             number = f", checkpoint {head.seq}," if head.seq else ""
             why = f"; {wrong[head.run][0]}" if wrong.get(head.run) else ""
-            yield Problem(f"seal {wanted[head]}", f"the head that run {head.run} had{number} is gone{why}")
+            yield IntegrityProblem(f"seal {wanted[head]}", f"the head that run {head.run} had{number} is gone{why}")
 
 
-def heads_of(seal: SealFact) -> list[Head]:
+def heads_of(seal: SealFact) -> list[SealedHead]:
     """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
     said: dict[str, Any] = decode(seal.heads or b"{}")
     found = []
     for run, head in said.items():
         seq, digest = head if isinstance(head, list) else (0, head)
-        found.append(Head(int(run), int(seq), bytes.fromhex(digest)))
+        found.append(SealedHead(int(run), int(seq), bytes.fromhex(digest)))
     return found
 
 
-def present(heads: list[Head]) -> set[Head]:
+def present(heads: list[SealedHead]) -> set[SealedHead]:
     """Return those of the heads whose checkpoint is stored."""
     numbered = [head for head in heads if head.seq]
     columns = [list(column) for column in zip(*numbered, strict=True)] or [[], [], []]
@@ -74,11 +74,11 @@ def present(heads: list[Head]) -> set[Head]:
     return {head for head in heads if (head.run, head.seq) in found or (head.run, head.digest) in somewhere}
 
 
-def _pruned(heads: list[Head], removals: Removals) -> tuple[set[Head], dict[int, list[str]]]:
+def _pruned(heads: list[SealedHead], removals: Removals) -> tuple[set[SealedHead], dict[int, list[str]]]:
     """Return the heads that a sound gap accounts for; and by run, what is wrong with the gaps that do not count."""
     runs = Gap.objects.filter(run__in={head.run for head in heads}).values("run_id") if heads else Gap.objects.none()
     newest = dict(runs.annotate(newest=Max("number")).values_list("run_id", "newest"))
-    found: set[Head] = set()
+    found: set[SealedHead] = set()
     wrong: dict[int, list[str]] = {}
     for head in sorted(heads, key=lambda head: head.run):
         if head.run in newest:

@@ -14,11 +14,11 @@ from typing import Any
 
 from checkpoints.errors import ValueRefused
 from checkpoints.seals import merkle
-from checkpoints.seals.chain import UNKNOWN, Chain
+from checkpoints.seals.chain import UNKNOWN, SealChain
 from checkpoints.seals.compare import compare
-from checkpoints.seals.export_lines import FORMAT, Told, from_json
-from checkpoints.seals.leaves import Mark, leaf
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.export_lines import FORMAT, ExportedEvent, from_json
+from checkpoints.seals.leaves import EventMark, leaf
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
 from checkpoints.values import canonical_json
 
@@ -32,7 +32,7 @@ class NoExport(Exception):
 
 
 @dataclass
-class Verdict:
+class ExportVerdict:
     """What was found in an export. `notes` is what could not be checked."""
 
     header: dict[str, Any]
@@ -45,18 +45,18 @@ class Verdict:
 
 
 @dataclass
-class Check:
+class ExportCheck:
     """Reads an export line by line: `for problem in check.lines(file)`, then `check.verdict`."""
 
     key: bytes
     anchors: Mapping[int, bytes] = field(default_factory=dict)  # digests of seals, by number, that were kept elsewhere
-    verdict: Verdict = field(default_factory=lambda: Verdict({}))
+    verdict: ExportVerdict = field(default_factory=lambda: ExportVerdict({}))
     seal: SealFact | None = None
-    told: list[Told] = field(default_factory=list)  # of the seal at hand; at most as many as it covers
+    told: list[ExportedEvent] = field(default_factory=list)  # of the seal at hand; at most as many as it covers
     place: tuple[int, int] = (0, 0)
     ended: bool = False
 
-    def lines(self, data: Iterable[bytes]) -> Iterator[Problem]:
+    def lines(self, data: Iterable[bytes]) -> Iterator[IntegrityProblem]:
         """Yield the problems as they are found. Raises NoExport for what is no export."""
         sha, before = hashlib.sha256(), None
         for number, line in enumerate(data, 1):
@@ -70,7 +70,7 @@ class Check:
         yield from self._close_seal()
         yield from self._verdicts()
         if not self.ended:
-            yield Problem("the end", "is missing: the file was cut off")
+            yield IntegrityProblem("the end", "is missing: the file was cut off")
 
     def _begin(self, line: bytes) -> None:
         try:
@@ -83,11 +83,11 @@ class Check:
             raise NoExport(f"This export has format {header.get('format')!r}; this version reads {FORMAT}.")
         self.verdict.header = header
         begins = header.get("before")
-        self.chain = Chain(self.key, begins=bytes.fromhex(begins["digest"]) if begins else None)
+        self.chain = SealChain(self.key, begins=bytes.fromhex(begins["digest"]) if begins else None)
 
-    def _line(self, number: int, line: bytes, sha: Any) -> Iterator[Problem]:
+    def _line(self, number: int, line: bytes, sha: Any) -> Iterator[IntegrityProblem]:
         if self.ended:
-            yield Problem(f"line {number}", "stands after the end")
+            yield IntegrityProblem(f"line {number}", "stands after the end")
             return
         try:
             said = canonical_json.parse(line)
@@ -101,40 +101,44 @@ class Check:
             else:
                 yield from self._event(number, from_json(said))
         except UNREADABLE:
-            yield Problem(f"line {number}", "cannot be read: it was altered or cut")
+            yield IntegrityProblem(f"line {number}", "cannot be read: it was altered or cut")
 
-    def _seal(self, seal: SealFact) -> Iterator[Problem]:
+    def _seal(self, seal: SealFact) -> Iterator[IntegrityProblem]:
         yield from self.chain.follow(seal)
         if self.anchors.get(seal.id, seal.digest) != seal.digest:
-            yield Problem(f"seal {seal.id}", "is not the one that was exported then: it was made again")
+            yield IntegrityProblem(f"seal {seal.id}", "is not the one that was exported then: it was made again")
         self.seal = seal
         self.verdict.seals += 1
         self.verdict.first = self.verdict.first or seal.id
         self.verdict.last = seal.id
 
-    def _event(self, number: int, told: Told) -> Iterator[Problem]:
+    def _event(self, number: int, told: ExportedEvent) -> Iterator[IntegrityProblem]:
         row = told.row
         self.verdict.events += 1
         if row.place <= self.place:
-            yield Problem(f"event {row.id}", f"(line {number}) stands after one that is later: the order was changed")
+            yield IntegrityProblem(
+                f"event {row.id}", f"(line {number}) stands after one that is later: the order was changed"
+            )
         self.place = max(row.place, self.place)
         if told.text is not None and hashlib.sha256(b"".join(told.text)).digest() != row.text_digest:
-            yield Problem(f"event {row.id}", f"the text of event {row.id} is not what was written")
+            yield IntegrityProblem(f"event {row.id}", f"the text of event {row.id} is not what was written")
         if told.index is None:
             yield from self._unsealed(told)
         elif self.seal is None:
-            yield Problem(f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed")
+            yield IntegrityProblem(
+                f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed"
+            )
         else:
             self.told.append(told)
 
-    def _unsealed(self, told: Told) -> Iterator[Problem]:
+    def _unsealed(self, told: ExportedEvent) -> Iterator[IntegrityProblem]:
         if self.seal is not None and told.row.place <= self.seal.last:
-            yield Problem(
+            yield IntegrityProblem(
                 f"event {told.row.id}",
                 f"({told.row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal",
             )
 
-    def _close_seal(self) -> Iterator[Problem]:
+    def _close_seal(self) -> Iterator[IntegrityProblem]:
         """Check the events of the seal at hand, which are all there now."""
         seal, told = self.seal, self.told
         self.told = []
@@ -148,7 +152,7 @@ class Check:
             if merkle.climb(leaf(each.row), each.index or 0, seal.count, each.path or []) != seal.root:
                 yield from self._differing(seal, each)
 
-    def _whole(self, seal: SealFact, told: list[Told]) -> Iterator[Problem]:
+    def _whole(self, seal: SealFact, told: list[ExportedEvent]) -> Iterator[IntegrityProblem]:
         """Check that all events of a seal are there."""
         if len(told) == seal.count and merkle.root([leaf(each.row) for each in told]) == seal.root:
             return
@@ -157,43 +161,49 @@ class Check:
         for index in missing[:20]:
             after = max((each for each in told if (each.index or 0) < index), key=lambda e: e.row.place, default=None)
             beside = f" after event {after.row.id}" if after else ""
-            yield Problem(
+            yield IntegrityProblem(
                 f"seal {seal.id}", f"the event that stood at place {index}{beside} was removed from the export"
             )
         if len(missing) > 20:
-            yield Problem(f"seal {seal.id}", f"and {len(missing) - 20} more of its events were removed")
+            yield IntegrityProblem(f"seal {seal.id}", f"and {len(missing) - 20} more of its events were removed")
         altered = [problem for each in told for problem in self._differing(seal, each)]
         yield from altered
         if not (missing or altered):
-            yield Problem(f"seal {seal.id}", "its events do not lead to its root: they are not what was sealed")
+            yield IntegrityProblem(
+                f"seal {seal.id}", "its events do not lead to its root: they are not what was sealed"
+            )
 
-    def _differing(self, seal: SealFact, told: Told) -> Iterator[Problem]:
-        row, mark = told.row, Mark(told.row.xid, told.row.id, told.mark[:32], told.mark[32:])
+    def _differing(self, seal: SealFact, told: ExportedEvent) -> Iterator[IntegrityProblem]:
+        row, mark = told.row, EventMark(told.row.xid, told.row.id, told.mark[:32], told.mark[32:])
         found = compare(seal.id, [mark], [row])
         yield from found
         if not found and told.path is not None:
-            yield Problem(f"event {row.id}", f"({row.kind}) is not what seal {seal.id} covers at its place")
+            yield IntegrityProblem(f"event {row.id}", f"({row.kind}) is not what seal {seal.id} covers at its place")
 
-    def _end(self, end: Any, sha: Any) -> Iterator[Problem]:
+    def _end(self, end: Any, sha: Any) -> Iterator[IntegrityProblem]:
         verdict = self.verdict
         for name, there in (("events", verdict.events), ("seals", verdict.seals)):
             if end[name] != there:
-                yield Problem("the end", f"says {end[name]} {name}, there are {there}")
+                yield IntegrityProblem("the end", f"says {end[name]} {name}, there are {there}")
         digest = sha.digest()
         if bytes.fromhex(end["sha256"]) != digest:
-            yield Problem("the file", "is not as it was exported: its lines do not match the digest at its end")
+            yield IntegrityProblem(
+                "the file", "is not as it was exported: its lines do not match the digest at its end"
+            )
         elif end["hmac"] and self.key:
             if not hmac.compare_digest(hmac.digest(self.key, END + digest, "sha256"), bytes.fromhex(end["hmac"])):
-                yield Problem("the file", "was not made with this key: another key made it, or somebody without one")
+                yield IntegrityProblem(
+                    "the file", "was not made with this key: another key made it, or somebody without one"
+                )
         elif self.key:
-            yield Problem("the file", "was made without a key, and one is set here")
+            yield IntegrityProblem("the file", "was made without a key, and one is set here")
         elif end["hmac"]:
             verdict.notes.append(
                 "The key of the seals was not given (HOLDPOINT_SEAL_KEY): that nobody without it made this file, or "
                 "left lines out of it, could not be checked."
             )
 
-    def _verdicts(self) -> Iterator[Problem]:
+    def _verdicts(self) -> Iterator[IntegrityProblem]:
         """Yield what is wrong with the seals' digests.
 
         Without the key, a seal that the key made looks like one that was altered.

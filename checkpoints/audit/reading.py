@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Seal
 from checkpoints.postgresql.sql import microseconds, run_sql
-from checkpoints.seals.leaves import Row
+from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.seal import SealFact
 
 PAGE = 5_000
@@ -33,14 +33,14 @@ WITH RECURSIVE found AS (
 ) SELECT kind FROM found WHERE kind IS NOT NULL"""
 
 
-class Kept(NamedTuple):
+class StoredSeal(NamedTuple):
     """A seal as it is stored, and its marks; None where it was made before marks were kept."""
 
     fact: SealFact
     marks: bytes | None
 
 
-def kept(seal: Seal) -> Kept:
+def kept(seal: Seal) -> StoredSeal:
     """Return a stored seal as plain data."""
     marks = None if seal.marks is None else bytes(seal.marks)
     fact = SealFact(
@@ -56,19 +56,19 @@ def kept(seal: Seal) -> Kept:
         marks=None if marks is None else hashlib.sha256(marks).digest(),
         digest=bytes(seal.digest),
     )
-    return Kept(fact, marks)
+    return StoredSeal(fact, marks)
 
 
-def row_of(event: Event) -> Row:
+def row_of(event: Event) -> SealedRow:
     """Return an event as plain data."""
     digest = None if event.text_digest is None else bytes(event.text_digest)
-    return Row(
+    return SealedRow(
         event.pk, event.xid, microseconds(event.at), event.kind, event.run_id, event.team_id, event.subject,
         event.version, event.actor, event.actor_name, bytes(event.data), digest,
     )  # fmt: skip
 
 
-def seals(after: int, upto: int, *, events: int) -> list[Kept]:
+def seals(after: int, upto: int, *, events: int) -> list[StoredSeal]:
     """Return the next seals after one, up to another and with it, that cover about so many events; at least one."""
     sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
     wanted: list[int] = []
@@ -81,7 +81,7 @@ def seals(after: int, upto: int, *, events: int) -> list[Kept]:
     return [kept(seal) for seal in Seal.objects.filter(pk__in=wanted).order_by("pk")]
 
 
-def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[Row]:
+def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[SealedRow]:
     """Yield the events that seals cover between two places, the second included, in order."""
     at: Sequence[int] = after
     while found := run_sql(_RANGE, [*at, *upto]):
@@ -92,7 +92,7 @@ def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[Row]:
             return
 
 
-def elsewhere(ids: Sequence[int]) -> dict[int, Row]:
+def elsewhere(ids: Sequence[int]) -> dict[int, SealedRow]:
     """Find events by their ids, whatever their place."""
     return {row.id: row for row in map(_row, run_sql(_BY_ID, [list(ids)]))}
 
@@ -107,7 +107,7 @@ def newest_seal() -> int:
     return Seal.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def seal_before(seal: int) -> Kept | None:
+def seal_before(seal: int) -> StoredSeal | None:
     """Return the seal before this one; None where there is none."""
     found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
     return kept(found) if found else None
@@ -118,5 +118,5 @@ def end_of(seal: SealFact | None) -> Cursor:
     return Cursor(*seal.last) if seal else Cursor()
 
 
-def _row(columns: tuple[Any, ...]) -> Row:
-    return Row._make(columns)
+def _row(columns: tuple[Any, ...]) -> SealedRow:
+    return SealedRow._make(columns)

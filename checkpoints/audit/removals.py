@@ -15,7 +15,7 @@ from django.conf import settings
 
 from checkpoints.models import Event, Gap, RetentionPolicy
 from checkpoints.seals.chain import OTHERWISE, UNKNOWN, WITHOUT
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.store import gaps
 from checkpoints.values.canonical_json import decode
 
@@ -24,7 +24,7 @@ NO_EVENT = "no event recorded it"
 NO_ORDER = "no order of a prune stands behind it"
 
 
-class Judged(NamedTuple):
+class JudgedGap(NamedTuple):
     """A gap with what is wrong with it: with its rows and its place, and with who made it."""
 
     gap: Gap
@@ -41,21 +41,21 @@ class _Order(NamedTuple):
     finished: int | None
 
 
-def judged(run_id: int) -> Iterator[Judged]:
+def judged(run_id: int) -> Iterator[JudgedGap]:
     """Yield a run's gaps in order, each with what is wrong with it."""
     known = Gap.objects.filter(run_id=run_id).order_by("number")
     light = list(known.defer("headers"))
     untold = _untold(run_id, light)
     before: Gap | None = None
     for gap in known.filter(number__in=list(untold)).iterator(chunk_size=20):
-        yield Judged(gap, gaps.faults(gap, before), [*_made(gap), *untold[gap.number]])
+        yield JudgedGap(gap, gaps.faults(gap, before), [*_made(gap), *untold[gap.number]])
         before = gap
 
 
-def unreadable(run_id: int) -> list[Problem]:
+def unreadable(run_id: int) -> list[IntegrityProblem]:
     """Report the events of this run's removals that do not say which gap they left."""
     return [
-        Problem(f"event {event}", "tells of a removal without the gap that it left")
+        IntegrityProblem(f"event {event}", "tells of a removal without the gap that it left")
         for event, _, data in _told(run_id)
         if _named(data) is None
     ]

@@ -13,11 +13,11 @@ from uuid import UUID
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout.assembly import Assembly
-from checkpoints.layout.chunks import Contents, fetcher, read_chunk
-from checkpoints.layout.rows import Row
+from checkpoints.layout.chunks import ChunkContents, fetcher, read_chunk
+from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Gap, Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.store import gap_headers, gaps
 from checkpoints.values import digests
 
@@ -25,16 +25,17 @@ from . import covered_rows, database, removals
 
 BATCH = 200
 _ROWS = f"""
-SELECT {", ".join(Row._fields)} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {BATCH}
+SELECT {", ".join(CheckpointRow._fields)} FROM checkpoints_checkpoint
+WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {BATCH}
 """  # noqa: S608 - constants
 
 
-def verify_run(run: Run) -> list[Problem]:
+def verify_run(run: Run) -> list[IntegrityProblem]:
     """Return what is wrong with a run's checkpoints and with the decisions in it; empty where all is as written."""
     return [*_checkpoints(run), *covered_rows.check_run(run.pk)]
 
 
-def _checkpoints(run: Run) -> list[Problem]:
+def _checkpoints(run: Run) -> list[IntegrityProblem]:
     walk = _Walk(run)
     stretches = sorted(_gaps(run.pk, walk.problems), key=lambda gap: gap.first_seq)
     for row in _rows(run.pk):
@@ -46,27 +47,29 @@ def _checkpoints(run: Run) -> list[Problem]:
     return walk.end()
 
 
-def verify_all() -> list[Problem]:
+def verify_all() -> list[IntegrityProblem]:
     """Return what is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
     problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in _checkpoints(run)]
     strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
-    problems += [Problem(f"checkpoint {id}", "belongs to no run") for id in strays]
+    problems += [IntegrityProblem(f"checkpoint {id}", "belongs to no run") for id in strays]
     for chunk in Chunk.objects.iterator(chunk_size=50):
         stored = (bytes(chunk.digest), chunk.codec, bytes(chunk.payload), bytes(chunk.checksum))
         try:
             content, _ = read_chunk(chunk.lineage, *stored)
         except NotVerified as error:
-            problems.append(Problem(error.subject, error.reason))
+            problems.append(IntegrityProblem(error.subject, error.reason))
             continue
         if stored[0] not in (digests.of_segment(content), digests.of_canonical(content)):
-            problems.append(Problem(f"chunk {digests.brief(stored[0])}", "the content does not match its digest"))
+            problems.append(
+                IntegrityProblem(f"chunk {digests.brief(stored[0])}", "the content does not match its digest")
+            )
     return [*dict.fromkeys(problems), *database.verify()]
 
 
-def _gaps(run_id: int, problems: list[Problem]) -> Iterator[Gap]:
+def _gaps(run_id: int, problems: list[IntegrityProblem]) -> Iterator[Gap]:
     """Yield the run's gaps that can be followed; add what is wrong with any, or with who made it, to `problems`."""
     for gap, faults, doubts in removals.judged(run_id):
-        problems += [Problem(f"gap {gap.number} (run {run_id})", reason) for reason in (*faults, *doubts)]
+        problems += [IntegrityProblem(f"gap {gap.number} (run {run_id})", reason) for reason in (*faults, *doubts)]
         if not faults:
             yield gap
     problems += removals.unreadable(run_id)
@@ -77,15 +80,15 @@ class _Walk:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.contents = Contents(fetcher(run.lineage or 0))
+        self.contents = ChunkContents(fetcher(run.lineage or 0))
         self.assembly: Assembly | None = None
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0
-        self.newest: Row | None = None
+        self.newest: CheckpointRow | None = None
         self.elsewhere: dict[UUID, bytes] | None = None
-        self.problems: list[Problem] = []
+        self.problems: list[IntegrityProblem] = []
 
-    def visit(self, row: Row) -> None:
+    def visit(self, row: CheckpointRow) -> None:
         if row.seq != self.seq + 1:
             where = "what is between is gone" if row.seq > self.seq else "a gap says that it was removed"
             self._say(row, f"follows number {self.seq}: {where}")
@@ -101,15 +104,19 @@ class _Walk:
         """Continue after a gap, whose headers take the place of the rows."""
         name = f"gap {gap.number} (run {gap.run_id})"
         if gap.first_seq != self.seq + 1:
-            self.problems.append(Problem(name, f"begins at {gap.first_seq}, what is before it ends at {self.seq}"))
+            self.problems.append(
+                IntegrityProblem(name, f"begins at {gap.first_seq}, what is before it ends at {self.seq}")
+            )
         for row in gaps.removed(gap):
             parent = row.header[gap_headers.PARENT]
             if self._parent_digest(UUID(bytes=parent) if parent else None) != row.header[gap_headers.PARENT_DIGEST]:
-                self.problems.append(Problem(name, f"the parent of {row.id} is not the checkpoint it was saved on"))
+                self.problems.append(
+                    IntegrityProblem(name, f"the parent of {row.id} is not the checkpoint it was saved on")
+                )
             self.digests[row.id] = row.digest
         self.seq = max(self.seq, gap.last_seq)
 
-    def _apply(self, row: Row) -> None:
+    def _apply(self, row: CheckpointRow) -> None:
         """Check the state after this row. After a fault the next anchor is the next that can be checked."""
         if row.anchor_seq == row.seq or self.assembly is None:
             self.assembly = Assembly(self.contents)
@@ -118,7 +125,7 @@ class _Walk:
             self.assembly.check()
         except NotVerified as error:
             self.assembly = None
-            self.problems.append(Problem(error.subject, error.reason))
+            self.problems.append(IntegrityProblem(error.subject, error.reason))
 
     def _parent_digest(self, parent: UUID | None) -> bytes | None:
         if parent is None or parent in self.digests:
@@ -138,15 +145,17 @@ class _Walk:
                     self.elsewhere |= {row.id: row.digest for row in gaps.removed(gap)}
         return self.elsewhere or {}
 
-    def _say(self, row: Row, reason: str) -> None:
-        self.problems.append(Problem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))
+    def _say(self, row: CheckpointRow, reason: str) -> None:
+        self.problems.append(IntegrityProblem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))
 
-    def end(self) -> list[Problem]:
+    def end(self) -> list[IntegrityProblem]:
         """Return all problems that were found, and where the run's own row contradicts its checkpoints."""
         for head, seq, next_step in run_sql(
             "SELECT head, seq, next_step FROM checkpoints_run WHERE id = $1", [self.run.pk]
         ):
-            self.problems += [Problem(f"run {self.run.pk}", reason) for reason in self._misplaced(head, seq, next_step)]
+            self.problems += [
+                IntegrityProblem(f"run {self.run.pk}", reason) for reason in self._misplaced(head, seq, next_step)
+            ]
         return list(dict.fromkeys(self.problems))
 
     def _misplaced(self, head: UUID | None, seq: int, next_step: str) -> Iterator[str]:
@@ -160,9 +169,9 @@ class _Walk:
             yield f"it would go on with {next_step!r}, its head says {self.newest.next_step!r}"
 
 
-def _rows(run_id: int) -> Iterator[Row]:
+def _rows(run_id: int) -> Iterator[CheckpointRow]:
     seq = 0
     while found := run_sql(_ROWS, [run_id, seq]):
         for columns in found:
-            yield Row._make(columns)
+            yield CheckpointRow._make(columns)
         seq = found[-1][3]

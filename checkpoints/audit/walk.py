@@ -14,24 +14,24 @@ from typing import Any
 from checkpoints import crash_points
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
-from checkpoints.seals.chain import Chain
-from checkpoints.seals.compare import Sources, compare
-from checkpoints.seals.leaves import Row
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.chain import SealChain
+from checkpoints.seals.compare import ComparisonSources, compare
+from checkpoints.seals.leaves import SealedRow
+from checkpoints.seals.problem import IntegrityProblem
 
 from . import heads, reading
-from .covered_rows import Cover, covers
-from .reading import Kept
+from .covered_rows import CoveredTable, covers
+from .reading import StoredSeal
 from .removals import Removals
 
 _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
 _ERASED = "SELECT subject FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"
 STEP = 20_000  # events
-SOURCES = Sources(reading.elsewhere, reading.kinds)
+SOURCES = ComparisonSources(reading.elsewhere, reading.kinds)
 
 
 @dataclass
-class Walk:
+class VerificationWalk:
     """Where a verification stands: `at` is the last seal that was checked, `upto` the last that will be."""
 
     key: bytes
@@ -46,7 +46,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         before = reading.seal_before(self.at + 1)
-        self.chain = Chain(self.key, before.fact if before and self.at else None, wrong=self.wrong)
+        self.chain = SealChain(self.key, before.fact if before and self.at else None, wrong=self.wrong)
         self.removals = Removals()
 
     @property
@@ -54,7 +54,7 @@ class Walk:
         """Tell whether every seal was checked, and every row that their events cover."""
         return self.at >= self.upto and not any(self._next())
 
-    def step(self, *, events: int = STEP) -> list[Problem]:
+    def step(self, *, events: int = STEP) -> list[IntegrityProblem]:
         """Check the next seals, of about so many events, or then the next rows; return what is wrong with them."""
         if self.at >= self.upto:
             return self._rows()
@@ -64,7 +64,7 @@ class Walk:
             return []
         begin = reading.end_of(self.chain.before)
         ahead = _Ahead(reading.events(begin, found[-1].fact.last))
-        problems: list[Problem] = []
+        problems: list[IntegrityProblem] = []
         for kept in found:
             problems += self.chain.follow(kept.fact)
             rows = list(ahead.until(kept.fact.last))
@@ -77,20 +77,20 @@ class Walk:
         crash_points.point(crash_points.OF_AUDITS)
         return problems
 
-    def _rows(self) -> list[Problem]:
+    def _rows(self) -> list[IntegrityProblem]:
         """Check the next rows that events cover."""
         for cover, numbers in self._next():
             self.covered[cover.name] = numbers[-1]
             return cover.check(numbers)
         return []
 
-    def _next(self) -> Iterator[tuple[Cover, Sequence[int]]]:
+    def _next(self) -> Iterator[tuple[CoveredTable, Sequence[int]]]:
         """Yield, by table, the numbers of the next rows to check, where there are some."""
         for cover in covers():
             if numbers := cover.next(self.covered.get(cover.name, 0)):
                 yield cover, numbers
 
-    def _texts(self, rows: list[Row]) -> Iterator[Problem]:
+    def _texts(self, rows: list[SealedRow]) -> Iterator[IntegrityProblem]:
         """Report texts that are not as written, or are gone without an order.
 
         Texts erased by an order are counted.
@@ -99,14 +99,14 @@ class Walk:
         there = run_sql(_TEXTS, [list(digests)]) if rows else []
         for event, salt, text in there:
             if hashlib.sha256(salt + text).digest() != digests[event]:
-                yield Problem(f"event {event}", f"the text of event {event} is not what was written")
+                yield IntegrityProblem(f"event {event}", f"the text of event {event} is not what was written")
         gone = {event for event, digest in digests.items() if digest is not None} - {event for event, *_ in there}
         subjects = {f"event:{event}": event for event in gone}
         orders = run_sql(_ERASED, [list(subjects)]) if gone else []
         ordered = {subjects[subject] for (subject,) in orders}
         for event in sorted(gone - ordered):
             said = f"the text of event {event} is gone, and no order to erase it is in the audit"
-            yield Problem(f"event {event}", said)
+            yield IntegrityProblem(f"event {event}", said)
         self.texts += len(there)
         self.erased += len(ordered)
 
@@ -116,7 +116,7 @@ class Walk:
         return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
 
     @classmethod
-    def from_json(cls, said: dict[str, Any], *, key: bytes) -> Walk:
+    def from_json(cls, said: dict[str, Any], *, key: bytes) -> VerificationWalk:
         """Continue a walk that `to_json` saved."""
         return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
 
@@ -124,36 +124,38 @@ class Walk:
 class _Ahead:
     """Rows that are taken from one stream in stretches."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[SealedRow]) -> None:
         self.rows = iter(rows)
         self.next = next(self.rows, None)
 
-    def until(self, place: tuple[int, int]) -> Iterator[Row]:
+    def until(self, place: tuple[int, int]) -> Iterator[SealedRow]:
         """Yield the rows up to a place, itself included."""
         while self.next is not None and self.next.place <= place:
             yield self.next
             self.next = next(self.rows, None)
 
 
-def check_seal(kept: Kept, rows: list[Row], sources: Sources) -> list[Problem]:
+def check_seal(kept: StoredSeal, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:
     """Check one seal against the events in its range."""
     seal, name = kept.fact, f"seal {kept.fact.id}"
     marks = _marks(kept)
     if marks is not None:
         return compare(seal.id, marks, rows, sources)
     problems = (
-        [Problem(name, "its root and what is kept of its events beside it do not agree")]
+        [IntegrityProblem(name, "its root and what is kept of its events beside it do not agree")]
         if kept.marks is not None
         else []
     )
     if len(rows) != seal.count:
-        problems.append(Problem(name, f"sealed {seal.count} events, there are {len(rows)}"))
+        problems.append(IntegrityProblem(name, f"sealed {seal.count} events, there are {len(rows)}"))
     elif rows and merkle.root([leaves.leaf(row) for row in rows]) != seal.root:
-        problems.append(Problem(name, f"an event between {rows[0].id} and {rows[-1].id} is not what was sealed"))
+        problems.append(
+            IntegrityProblem(name, f"an event between {rows[0].id} and {rows[-1].id} is not what was sealed")
+        )
     return problems
 
 
-def _marks(kept: Kept) -> list[leaves.Mark] | None:
+def _marks(kept: StoredSeal) -> list[leaves.EventMark] | None:
     """Return the marks of a seal; None where they are not those that its root covers."""
     if not kept.marks:
         return None

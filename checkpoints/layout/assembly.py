@@ -15,25 +15,25 @@ from checkpoints.layout import payloads
 from checkpoints.layout.payloads import Op
 from checkpoints.values import digests
 
-from .chunks import MARKS, Contents, Items
-from .parts import Leaf, Part, Series, Tail, measure
-from .rows import Row
+from .chunks import MARKS, ChunkContents, ListItems
+from .parts import ListField, ListTail, Part, WholeField, measure
+from .rows import CheckpointRow
 
 
 class Assembly:
     """Rows in, a verified state out. `contents` may be shared with other assemblies of one lineage."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: ChunkContents) -> None:
         self.contents = contents
-        self.fields: dict[str, bytes | Items] = {}
+        self.fields: dict[str, bytes | ListItems] = {}
         self.wide = False
-        self.last: Row | None = None
+        self.last: CheckpointRow | None = None
 
-    def feed(self, row: Row) -> None:
+    def feed(self, row: CheckpointRow) -> None:
         """Apply one row. Raises NotVerified where it does not fit what was fed before, or its own checksum."""
         self.feed_all([row])
 
-    def feed_all(self, trail: Iterable[Row]) -> None:
+    def feed_all(self, trail: Iterable[CheckpointRow]) -> None:
         """Apply rows in order, with one look for all the chunks that they name."""
         unpacked = [(row, *self._unpack(row)) for row in trail]
         self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
@@ -46,7 +46,7 @@ class Assembly:
                 raise NotVerified(name_of(row), f"its ops do not fit ({error})") from error
             self.last = row
 
-    def _unpack(self, row: Row) -> tuple[list[Op], list[bytes]]:
+    def _unpack(self, row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
         before, self.last = self.last, row
         made = unpack(row)
         # Pruning may have made a later row than the one that it names into the anchor that it builds on.
@@ -69,7 +69,7 @@ class Assembly:
                 self.fields[name] = self.contents.items(taken)
             elif verb != "wrote":
                 grown = self.fields[name]
-                if not isinstance(grown, Items):
+                if not isinstance(grown, ListItems):
                     raise ValueError(f"{name} is no list")
                 start, delete = (len(grown.lines), 0) if verb == "append" else (op[2], op[3])
                 grown.splice(start, delete, taken)
@@ -93,15 +93,15 @@ class Assembly:
         parts = self.check()
         return parts, {name: self.value(name) for name in self.fields}
 
-    def _part(self, field: bytes | Items) -> Part:
+    def _part(self, field: bytes | ListItems) -> Part:
         wide = self.wide or self.contents.wide
         if isinstance(field, bytes):
             digest, size = measure(field)
-            return Leaf(digest, size, field, wide)
+            return WholeField(digest, size, field, wide)
         field.measure()
         rest = tuple(field.lines[sum(entry.count for entry in field.entries) :])
-        tail = Tail(None, rest, sum(map(len, rest)), wide) if rest else None
-        return Series(field.head, len(field.lines), field.size, tuple(field.entries), tail)
+        tail = ListTail(None, rest, sum(map(len, rest)), wide) if rest else None
+        return ListField(field.head, len(field.lines), field.size, tuple(field.entries), tail)
 
     def value(self, name: str) -> Any:
         """Return one field's plain value; call `check` first. Raises KeyError."""
@@ -111,7 +111,7 @@ class Assembly:
         return self.contents.values(field.lines, wide=self.wide)
 
 
-def unpack(row: Row) -> tuple[list[Op], list[bytes]]:
+def unpack(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
     """Verify a row by its checksum and return its ops and lines. Raises NotVerified."""
     if row.expected_checksum() != row.checksum:
         raise NotVerified(name_of(row), "the stored bytes do not match their checksum")
@@ -121,7 +121,7 @@ def unpack(row: Row) -> tuple[list[Op], list[bytes]]:
         raise NotVerified(name_of(row), f"the payload cannot be read ({error})") from error
 
 
-def check_header(row: Row) -> None:
+def check_header(row: CheckpointRow) -> None:
     """Raise NotVerified where the row's columns are not those that its digest covers."""
     if row.header_digest() != row.digest:
         raise NotVerified(name_of(row), "its columns do not match its digest")
@@ -146,6 +146,6 @@ def references(lines: Iterable[bytes]) -> set[bytes]:
     return {line for line in lines if line[:1] in MARKS}
 
 
-def name_of(row: Row) -> str:
+def name_of(row: CheckpointRow) -> str:
     """Name a row as messages do."""
     return f"checkpoint {row.id} (run {row.run_id}, number {row.seq})"

@@ -16,20 +16,20 @@ from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode
 
 from . import rows
-from .parts import Entry, chain, measure
+from .parts import SealedStretch, chain, measure
 
 Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
 MARKS = (b"@", b"#")  # what a line that is a reference begins with
 
 
 @dataclass(slots=True)
-class Items:
+class ListItems:
     """A list field at work: `entries` seal the first items of `lines`; references among the lines stay as they are.
 
     `head` and `size` are those of the first `measured` lines, so that what only grows is hashed once.
     """
 
-    entries: list[Entry]
+    entries: list[SealedStretch]
     lines: list[bytes]
     head: bytes = digests.EMPTY_LIST
     size: int = 0
@@ -61,7 +61,7 @@ class Items:
 
 
 @dataclass(slots=True)
-class Contents:
+class ChunkContents:
     """The chunks of one lineage that were needed so far, which assemblies may share."""
 
     fetch: Fetch
@@ -76,7 +76,7 @@ class Contents:
         """
         while lines:
             values = {measure(line)[0] for line in lines if line[:1] == b"@"}
-            stretches = {Entry.of_line(line).digest for line in lines if line[:1] == b"#"}
+            stretches = {SealedStretch.of_line(line).digest for line in lines if line[:1] == b"#"}
             wanted = (values | stretches) - self.content.keys()
             found = self.fetch(wanted) if wanted else {}
             for digest in values & found.keys():
@@ -90,10 +90,10 @@ class Contents:
             named = [line for digest in stretches for line in self.stretches[digest] if line[:1] in MARKS]
             lines = set(named)
 
-    def items(self, lines: Sequence[bytes]) -> Items:
+    def items(self, lines: Sequence[bytes]) -> ListItems:
         """Return the list that these lines make, its sealed stretches checked. Raises ValueError."""
-        entries = [Entry.of_line(line) for line in lines if line[:1] == b"#"]
-        made = Items(entries, [item for line in lines for item in self._expand(line)])
+        entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
+        made = ListItems(entries, [item for line in lines for item in self._expand(line)])
         made.check_entries()
         return made
 
@@ -101,7 +101,7 @@ class Contents:
         """Return the item lines behind a line: itself, or those of the sealed stretch that it names."""
         if line[:1] != b"#":
             return [line]
-        lines = self.stretches[Entry.of_line(line).digest]
+        lines = self.stretches[SealedStretch.of_line(line).digest]
         if lines[0][:1] == b"#":
             return [item for inner in lines for item in self._expand(inner)]
         return lines

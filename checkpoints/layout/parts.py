@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from checkpoints.layout.payloads import Blob
+from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode
 
@@ -23,18 +23,18 @@ INLINE = 2048  # a tail below this is not worth a chunk yet
 FOLD = 32  # that many entries of a level become one of the next
 
 
-class Line(NamedTuple):
+class ValueLine(NamedTuple):
     """One value on its way into a payload. `blob` is its chunk where it is large."""
 
     text: bytes
     digest: bytes
     size: int
     wide: bool
-    blob: Blob | None
+    blob: ChunkBlob | None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SealedStretch:
     """A sealed stretch of a list: `count` items, and the chain's `head` after them."""
 
     level: int
@@ -47,13 +47,13 @@ class Entry:
         return f"#{self.level}:{self.count}:{self.size}:{self.head.hex()}:{self.digest.hex()}".encode()
 
     @classmethod
-    def of_line(cls, line: bytes) -> Entry:
+    def of_line(cls, line: bytes) -> SealedStretch:
         """Read an entry from its line. Raises ValueError for a line that is no entry."""
         level, count, size, head, digest = line[1:].decode("ascii").split(":")
         return cls(int(level), int(count), int(size), bytes.fromhex(head), bytes.fromhex(digest))
 
 
-class Leaf(NamedTuple):
+class WholeField(NamedTuple):
     """A field that is written whole."""
 
     digest: bytes
@@ -62,23 +62,23 @@ class Leaf(NamedTuple):
     wide: bool
 
 
-class Tail(NamedTuple):
+class ListTail(NamedTuple):
     """Item lines since the last seal, newest stretch first, so that an append copies nothing."""
 
-    before: Tail | None
+    before: ListTail | None
     lines: tuple[bytes, ...]
     size: int  # bytes of all lines down to the first stretch
     wide: bool
 
 
-class Series(NamedTuple):
+class ListField(NamedTuple):
     """A list field. `items` is the sum of its items' sizes, `digest` the chain's head."""
 
     digest: bytes = digests.EMPTY_LIST
     length: int = 0
     items: int = 0
-    entries: tuple[Entry, ...] = ()
-    tail: Tail | None = None
+    entries: tuple[SealedStretch, ...] = ()
+    tail: ListTail | None = None
 
     @property
     def wide(self) -> bool:
@@ -89,16 +89,16 @@ class Series(NamedTuple):
         return self.items + max(self.length - 1, 0) + 2
 
 
-Part = Leaf | Series
+Part = WholeField | ListField
 
 
-def line_of(value: Any) -> Line:
+def line_of(value: Any) -> ValueLine:
     """Return the line of a value, and its chunk where it is large. Raises ValueRefused."""
     data, wide = encode(value)
     digest = digests.of_canonical(data)
     if len(data) <= LARGE:
-        return Line(data, digest, len(data), wide, None)
-    return Line(f"@{len(data)}:{digest.hex()}".encode(), digest, len(data), wide, Blob(digest, data, wide))
+        return ValueLine(data, digest, len(data), wide, None)
+    return ValueLine(f"@{len(data)}:{digest.hex()}".encode(), digest, len(data), wide, ChunkBlob(digest, data, wide))
 
 
 def measure(line: bytes) -> tuple[bytes, int]:
@@ -128,11 +128,11 @@ def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
     return head, size
 
 
-def leaf(line: Line) -> Leaf:
-    return Leaf(line.digest, line.size, line.text, line.wide)
+def leaf(line: ValueLine) -> WholeField:
+    return WholeField(line.digest, line.size, line.text, line.wide)
 
 
-def append(series: Series, lines: Sequence[Line]) -> Series:
+def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
     """Return the series with these items after its last; O(items)."""
     if not lines:
         return series
@@ -143,11 +143,11 @@ def append(series: Series, lines: Sequence[Line]) -> Series:
         items += line.size
         stored += len(line.text)
         wide = wide or line.wide
-    tail = Tail(before, tuple([line.text for line in lines]), stored, wide)
-    return Series(digest, series.length + len(lines), items, entries, tail)
+    tail = ListTail(before, tuple([line.text for line in lines]), stored, wide)
+    return ListField(digest, series.length + len(lines), items, entries, tail)
 
 
-def splice(series: Series, old: list[Any], start: int, delete: int, lines: Sequence[Line]) -> Series:
+def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Sequence[ValueLine]) -> ListField:
     """Return the series of `old` with a range replaced.
 
     What was sealed before `start` stays; the rest is read again.
@@ -159,20 +159,20 @@ def splice(series: Series, old: list[Any], start: int, delete: int, lines: Seque
     return append(kept, [line_of(item) for item in old[start + delete :]])
 
 
-def truncate(series: Series, length: int) -> Series:
+def truncate(series: ListField, length: int) -> ListField:
     """Return the series of the sealed stretches that end at or before `length` items."""
     count = size = 0
-    entries: list[Entry] = []
+    entries: list[SealedStretch] = []
     for entry in series.entries:
         if count + entry.count > length:
             break
         entries.append(entry)
         count += entry.count
         size += entry.size
-    return Series(entries[-1].head if entries else digests.EMPTY_LIST, count, size, tuple(entries))
+    return ListField(entries[-1].head if entries else digests.EMPTY_LIST, count, size, tuple(entries))
 
 
-def unwind(tail: Tail | None) -> list[bytes]:
+def unwind(tail: ListTail | None) -> list[bytes]:
     """Return the tail's lines in order."""
     stretches: list[tuple[bytes, ...]] = []
     while tail:
@@ -181,7 +181,7 @@ def unwind(tail: Tail | None) -> list[bytes]:
     return [line for stretch in reversed(stretches) for line in stretch]
 
 
-def seal(series: Series) -> tuple[Series, list[Blob]]:
+def seal(series: ListField) -> tuple[ListField, list[ChunkBlob]]:
     """Return the series with its tail in chunks, and those chunks. A small tail stays as it is."""
     if not series.tail or series.tail.size <= INLINE:
         return series, []
@@ -191,14 +191,14 @@ def seal(series: Series) -> tuple[Series, list[Blob]]:
         head, size = chain(head, stretch)
         blob = _segment(stretch, series.tail.wide)
         blobs.append(blob)
-        entries.append(Entry(0, len(stretch), size, head, blob.digest))
+        entries.append(SealedStretch(0, len(stretch), size, head, blob.digest))
         blobs.extend(_fold(entries))
     return series._replace(entries=tuple(entries), tail=None), blobs
 
 
-def _segment(lines: Iterable[bytes], wide: bool) -> Blob:
+def _segment(lines: Iterable[bytes], wide: bool) -> ChunkBlob:
     content = b"\n".join(lines)
-    return Blob(digests.of_segment(content), content, wide)
+    return ChunkBlob(digests.of_segment(content), content, wide)
 
 
 def _cut(lines: list[bytes]) -> Iterable[list[bytes]]:
@@ -213,14 +213,14 @@ def _cut(lines: list[bytes]) -> Iterable[list[bytes]]:
     yield stretch
 
 
-def _fold(entries: list[Entry]) -> list[Blob]:
+def _fold(entries: list[SealedStretch]) -> list[ChunkBlob]:
     """Fold the newest entries in place while a level is full, so that a manifest grows with the logarithm."""
     blobs = []
     while len(entries) >= FOLD and entries[-FOLD].level == entries[-1].level:
         group = entries[-FOLD:]
         blob = _segment((entry.line() for entry in group), False)
         count, size = sum(entry.count for entry in group), sum(entry.size for entry in group)
-        entries[-FOLD:] = [Entry(group[0].level + 1, count, size, group[-1].head, blob.digest)]
+        entries[-FOLD:] = [SealedStretch(group[0].level + 1, count, size, group[-1].head, blob.digest)]
         blobs.append(blob)
     return blobs
 
@@ -231,7 +231,7 @@ def manifest(parts: dict[str, Part]) -> tuple[list[list[Any]], list[bytes]]:
     lines: list[bytes] = []
     for name in sorted(parts):
         part = parts[name]
-        if isinstance(part, Leaf):
+        if isinstance(part, WholeField):
             ops.append(["set", name])
             lines.append(part.line)
         else:

@@ -45,7 +45,7 @@ _own = threading.local()  # a compressor belongs to one thread at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class ChunkBlob:
     """A chunk that is about to be stored: its digest and its content as one run of bytes."""
 
     digest: bytes

@@ -15,7 +15,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 
 
-class Row(NamedTuple):
+class CheckpointRow(NamedTuple):
     """One stored checkpoint, column by column in the table's order."""
 
     id: UUID
@@ -59,7 +59,7 @@ class Row(NamedTuple):
         return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
 
 
-COLUMNS = ", ".join(Row._fields)
+COLUMNS = ", ".join(CheckpointRow._fields)
 
 
 def new_id() -> UUID:
@@ -72,7 +72,7 @@ def new_id() -> UUID:
 
 _TRAIL = f"""
 WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id = $1)
-SELECT {", ".join(f"c.{name}" for name in Row._fields)}
+SELECT {", ".join(f"c.{name}" for name in CheckpointRow._fields)}
 FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
 ORDER BY c.seq
 """  # noqa: S608 - constants
@@ -84,14 +84,14 @@ SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $
 """
 
 
-def trail(checkpoint: UUID) -> list[Row]:
+def trail(checkpoint: UUID) -> list[CheckpointRow]:
     """Return the rows from a checkpoint's anchor up to itself."""
-    return [Row._make(row) for row in run_sql(_TRAIL, [checkpoint])]
+    return [CheckpointRow._make(row) for row in run_sql(_TRAIL, [checkpoint])]
 
 
-def head_trail(run_id: int) -> list[Row]:
+def head_trail(run_id: int) -> list[CheckpointRow]:
     """Return the rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
-    return [Row._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
+    return [CheckpointRow._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
 
 
 def chunks(lineage: int, wanted: Sequence[bytes]) -> list[tuple[bytes, int, bytes, bytes]]:

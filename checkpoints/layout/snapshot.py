@@ -13,7 +13,7 @@ from django.conf import settings
 
 from checkpoints.errors import StateTooLarge, ValueRefused
 from checkpoints.layout import payloads
-from checkpoints.layout.payloads import PLAIN, Blob, Op
+from checkpoints.layout.payloads import PLAIN, ChunkBlob, Op
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
@@ -21,8 +21,8 @@ from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Drop, Splice, Write, checked, normalise
 
 from . import parts
-from .parts import Line, Part, Series
-from .rows import Row, new_id
+from .parts import ListField, Part, ValueLine
+from .rows import CheckpointRow, new_id
 
 ANCHOR_EVERY = 64  # rows; what a load reads at most
 
@@ -63,7 +63,7 @@ class Header:
     at: datetime | None = None
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """Where a new checkpoint goes: its run, its number and who holds the run."""
 
     run_id: int
@@ -75,14 +75,14 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Draft:
+class RowDraft:
     """A row about to be written, its header in binary form, and its chunks."""
 
-    row: Row
+    row: CheckpointRow
     header: list[wire.Value]
-    blobs: list[Blob]
-    place: Place
-    changes: Changes
+    blobs: list[ChunkBlob]
+    place: CheckpointPlace
+    changes: StateChanges
     fields: dict[str, bytes]
     size: int
     made: Snapshot | None = None
@@ -103,21 +103,21 @@ class _Edit(NamedTuple):
     """A field's new value: the one line's, or where `old` is a list that list with a range replaced."""
 
     name: str
-    lines: list[Line]
+    lines: list[ValueLine]
     old: list[Any] | None = None
     start: int = 0
     delete: int = 0
 
 
 @dataclass(slots=True)
-class Changes:
+class StateChanges:
     """A state being written: what it becomes, and the ops, lines and chunks that make it so."""
 
     state: dict[str, Any]
     parts: dict[str, Part]
     ops: list[Op] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
-    blobs: list[Blob] = field(default_factory=list)
+    blobs: list[ChunkBlob] = field(default_factory=list)
     wide: bool = False
     edits: list[_Edit] = field(default_factory=list)
 
@@ -163,7 +163,7 @@ class Changes:
         old, start, delete, items = checked("", self.state.get(name), write)
         verb = "append" if isinstance(write, Append) else "splice"
         series = self.parts.get(name)
-        if not isinstance(series, Series):
+        if not isinstance(series, ListField):
             self._list(name, items, (verb,))
             return
         lines = _lines(items)
@@ -180,7 +180,7 @@ class Changes:
         """Write a whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
         lines = _lines(value)
         self._take(lines, [])
-        series, sealed = parts.seal(parts.append(Series(), lines))
+        series, sealed = parts.seal(parts.append(ListField(), lines))
         self.blobs.extend(sealed)
         taken = [*(entry.line() for entry in series.entries), *parts.unwind(series.tail)]
         self.ops.append(["list", name, *mark, len(taken)])
@@ -188,7 +188,7 @@ class Changes:
         self.parts[name] = series
         self.edits.append(_Edit(name, lines, []))
 
-    def _take(self, values: list[Line], lines: list[bytes]) -> None:
+    def _take(self, values: list[ValueLine], lines: list[bytes]) -> None:
         self.lines.extend(lines)
         self.blobs.extend(value.blob for value in values if value.blob)
         self.wide = self.wide or any(value.wide for value in values)
@@ -197,7 +197,7 @@ class Changes:
         """Become an anchor: the whole state, with long tails in chunks, and the writes themselves to `record` them."""
         written, lines, wide = self.ops, self.lines, self.wide
         for name, part in self.parts.items():
-            if isinstance(part, Series):
+            if isinstance(part, ListField):
                 self.parts[name], blobs = parts.seal(part)
                 self.blobs.extend(blobs)
         self.ops, self.lines = parts.manifest(self.parts)
@@ -208,8 +208,8 @@ class Changes:
             self.wide = self.wide or wide
 
 
-def _lines(items: Any) -> list[Line]:
-    made: list[Line] = []
+def _lines(items: Any) -> list[ValueLine]:
+    made: list[ValueLine] = []
     try:
         for item in items:
             made.append(parts.line_of(item))
@@ -218,7 +218,7 @@ def _lines(items: Any) -> list[Line]:
     return made
 
 
-def _plain(lines: list[Line]) -> list[Any]:
+def _plain(lines: list[ValueLine]) -> list[Any]:
     """Return the values of lines just made."""
     return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
 
@@ -227,17 +227,17 @@ def draft(
     base: Snapshot | None,
     writes: Mapping[str, Write],
     header: Header,
-    place: Place,
+    place: CheckpointPlace,
     *,
     parent: Snapshot | None,
     id: UUID | None = None,
-) -> Draft:
+) -> RowDraft:
     """Draft the next row, its chunks, and the snapshot that it will be.
 
     `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
     StateTooLarge before anything is written.
     """
-    changes = Changes(dict(base.state), dict(base.parts)) if base else Changes({}, {})
+    changes = StateChanges(dict(base.state), dict(base.parts)) if base else StateChanges({}, {})
     for name, value in writes.items():
         _check_name(name)
         changes.write(name, value)
@@ -251,7 +251,7 @@ def draft(
     fields = {name: part.digest for name, part in changes.parts.items()}
     state_digest = digests.of_state(fields)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
-    row = Row(
+    row = CheckpointRow(
         id or new_id(), place.run_id, place.plan_id, place.seq, parent.id if parent else None,
         parent.digest if parent else None, header.kind, header.step, header.next_step, header.occurrence,
         header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
@@ -259,14 +259,14 @@ def draft(
     )  # fmt: skip
     columns = row.header()
     row = _sealed(row, columns)
-    return Draft(row, columns, changes.blobs, place, changes, fields, size)
+    return RowDraft(row, columns, changes.blobs, place, changes, fields, size)
 
 
-def _sealed(row: Row, header: list[wire.Value]) -> Row:
+def _sealed(row: CheckpointRow, header: list[wire.Value]) -> CheckpointRow:
     """Return the row with its digest and its checksum."""
     digest = digests.of_header(header)
     checksum = payloads.row_checksum(digest, row.anchor_seq, row.codec, row.payload)
-    return Row(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
+    return CheckpointRow(*row[:17], digest, row.anchor_seq, row.codec, row.payload, checksum)
 
 
 def _check_name(name: object) -> None:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
 
 SHOWN = 100  # findings that are kept; all are counted
@@ -81,11 +81,11 @@ class Verification(models.Model):
             self.refresh_from_db()
         return bool(taken)
 
-    def put_down(self, place: dict[str, Any], found: list[Problem], *, of: int) -> bool:
+    def put_down(self, place: dict[str, Any], found: list[IntegrityProblem], *, of: int) -> bool:
         """Store what a slice found, and where the next one continues; False where another worker has taken it over."""
         return bool(self._mine().update(**self._kept(place, found), of=of, busy_until=None))
 
-    def end(self, place: dict[str, Any], found: list[Problem]) -> bool:
+    def end(self, place: dict[str, Any], found: list[IntegrityProblem]) -> bool:
         """Record the outcome, in the audit too; False where another worker has taken the verification over."""
         kept = self._kept(place, found)
         status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
@@ -98,14 +98,14 @@ class Verification(models.Model):
             )  # fmt: skip
         return True
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[IntegrityProblem]:
         """Return what was found, up to SHOWN."""
-        return [Problem(*each) for each in decode(bytes(self.findings))]
+        return [IntegrityProblem(*each) for each in decode(bytes(self.findings))]
 
     def _mine(self) -> VerificationQuerySet:
         return Verification.objects.underway().filter(pk=self.pk, token=self.token)
 
-    def _kept(self, place: dict[str, Any], found: list[Problem]) -> dict[str, Any]:
+    def _kept(self, place: dict[str, Any], found: list[IntegrityProblem]) -> dict[str, Any]:
         shown = [list(each) for each in (*self.problems(), *found)][:SHOWN]
         return {
             "place": canonical(place),

@@ -1,7 +1,7 @@
 """Several small questions in one statement: what a page asks of unrelated tables costs it one round trip.
 
 A statement is put together once and prepared by every connection, since to write and to plan it takes longer than to
-answer it: its parameters stand in its text as constants, but for those that a `Place` keeps open.
+answer it: its parameters stand in its text as constants, but for those that a `ParameterPlace` keeps open.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .sql import run_sql
 Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
 
 
-class Place(int):
+class ParameterPlace(int):
     """In the parameters of a question: the place of a value that is given when it is asked, the first being 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class BatchStatement:
     """A statement that can be run again: it holds the questions, never an answer."""
 
     sql: str
@@ -40,7 +40,7 @@ class Statement:
         return found
 
 
-def columns(**rows: QuerySet[Any, Any] | Sql) -> Statement:
+def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
     """Build one statement that reads one column of each of these sets of rows (`values("name")`), in their order."""
     parts: list[str] = []
     asked: list[str] = []
@@ -51,7 +51,7 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> Statement:
             continue
         asked.append(name)
         parts.append(f"ARRAY({_filled(sql, parameters)})")
-    return Statement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
+    return BatchStatement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
 
 
 def _filled(sql: str, parameters: Sequence[Any]) -> str:
@@ -61,4 +61,4 @@ def _filled(sql: str, parameters: Sequence[Any]) -> str:
 
 
 def _written(parameter: Any) -> str:
-    return f"${int(parameter)}" if isinstance(parameter, Place) else Literal(parameter).as_string()
+    return f"${int(parameter)}" if isinstance(parameter, ParameterPlace) else Literal(parameter).as_string()

@@ -14,14 +14,14 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from checkpoints.layout import payloads
 from checkpoints.layout.assembly import Assembly, unpack
-from checkpoints.layout.chunks import Contents, fetcher
-from checkpoints.layout.payloads import Blob
-from checkpoints.layout.rows import COLUMNS, Row
-from checkpoints.layout.snapshot import Changes
+from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.payloads import ChunkBlob
+from checkpoints.layout.rows import COLUMNS, CheckpointRow
+from checkpoints.layout.snapshot import StateChanges
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import save_statements
 
-from .rules import Place
+from .rules import RetentionRow
 
 _ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq"  # noqa: S608 - constants
 _REWRITE = """
@@ -32,32 +32,32 @@ WHERE c.run_id = $1 AND c.seq = made.seq
 """
 
 
-class Anchor(NamedTuple):
+class NewAnchor(NamedTuple):
     """A row's new encoding and its chunks."""
 
     seq: int
     codec: int
     payload: bytes
     checksum: bytes
-    blobs: list[Blob]
+    blobs: list[ChunkBlob]
 
 
-def prepared(run_id: int, lineage: int, places: Sequence[Place], orphans: Sequence[int]) -> list[Anchor]:
+def prepared(run_id: int, lineage: int, places: Sequence[RetentionRow], orphans: Sequence[int]) -> list[NewAnchor]:
     """Return the new encodings of these rows, each from its verified state. Raises NotVerified."""
-    contents = Contents(fetcher(lineage))
+    contents = ChunkContents(fetcher(lineage))
     bases = [place.seq for place in places if place.anchor]
-    found: list[Anchor] = []
+    found: list[NewAnchor] = []
     wanted = set(orphans)
     for base, following in zip(bases, [*bases[1:], places[-1].seq + 1], strict=True):
         mine = [seq for seq in orphans if base < seq < following]
         if mine:
-            rows = [Row._make(row) for row in run_sql(_ROWS, [Int8(run_id), Int4(base), Int4(mine[-1])])]
+            rows = [CheckpointRow._make(row) for row in run_sql(_ROWS, [Int8(run_id), Int4(base), Int4(mine[-1])])]
             found += _of_segment(rows, contents, wanted)
     return found
 
 
-def _of_segment(rows: Sequence[Row], contents: Contents, wanted: set[int]) -> list[Anchor]:
-    assembly, made, left = Assembly(contents), [], list[Row]()
+def _of_segment(rows: Sequence[CheckpointRow], contents: ChunkContents, wanted: set[int]) -> list[NewAnchor]:
+    assembly, made, left = Assembly(contents), [], list[CheckpointRow]()
     for row in rows:
         left.append(row)
         if row.seq in wanted:
@@ -67,17 +67,17 @@ def _of_segment(rows: Sequence[Row], contents: Contents, wanted: set[int]) -> li
     return made
 
 
-def _of(row: Row, assembly: Assembly) -> Anchor:
+def _of(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
     ops, lines = unpack(row)
-    changes = Changes({}, assembly.check(), ops, lines, wide=bool(row.codec & payloads.WIDE))
+    changes = StateChanges({}, assembly.check(), ops, lines, wide=bool(row.codec & payloads.WIDE))
     changes.seal(record=row.input_digest is not None)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide or assembly.wide)
-    return Anchor(
+    return NewAnchor(
         row.seq, codec, payload, payloads.row_checksum(row.digest, row.seq, codec, payload), changes.blobs
     )  # fmt: skip
 
 
-def write(run_id: int, lineage: int, made: Sequence[Anchor]) -> None:
+def write(run_id: int, lineage: int, made: Sequence[NewAnchor]) -> None:
     """Store the anchors, in the caller's transaction, under the lock of the run's row."""
     if not made:
         return

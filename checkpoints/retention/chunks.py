@@ -15,8 +15,8 @@ from psycopg.types.numeric import Int4, Int8
 from checkpoints import crash_points
 from checkpoints.layout.assembly import references, unpack
 from checkpoints.layout.chunks import fetcher
-from checkpoints.layout.parts import Entry, measure
-from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.layout.parts import SealedStretch, measure
+from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
 PORTION = 500
@@ -31,7 +31,7 @@ DELETE FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2) RETURNING 
 OVERHEAD = 120  # bytes of a chunk's row and its index entry beside the payload, about
 
 
-class Marks:
+class NamedChunks:
     """The chunks that a lineage's rows name, and up to which row each run was read."""
 
     def __init__(self, lineage: int) -> None:
@@ -43,7 +43,9 @@ class Marks:
     def read(self, runs: Iterable[int]) -> None:
         """Mark what the rows of these runs name that were not read yet. Raises NotVerified."""
         for run in runs:
-            while rows := [Row._make(row) for row in run_sql(_ROWS, [Int8(run), Int4(self.upto.get(run, 0))])]:
+            while rows := [
+                CheckpointRow._make(row) for row in run_sql(_ROWS, [Int8(run), Int4(self.upto.get(run, 0))])
+            ]:
                 self._mark(references(line for row in rows for line in unpack(row)[1]))
                 self.upto[run] = rows[-1].seq
                 if len(rows) < AT_ONCE:
@@ -52,7 +54,7 @@ class Marks:
     def _mark(self, lines: set[bytes]) -> None:
         while lines:
             self.named |= {measure(line)[0] for line in lines if line[:1] == b"@"}
-            stretches = {Entry.of_line(line).digest for line in lines if line[:1] == b"#"} - self.named
+            stretches = {SealedStretch.of_line(line).digest for line in lines if line[:1] == b"#"} - self.named
             self.named |= stretches
             found = self.fetch(stretches) if stretches else {}
             lines = references(line for content, _ in found.values() for line in content.split(b"\n"))
@@ -63,7 +65,7 @@ def free(lineage: int) -> int:
     stored = [digest for (digest,) in run_sql(_STORED, [Int8(lineage)])]
     if not stored:
         return 0
-    marks = Marks(lineage)
+    marks = NamedChunks(lineage)
     marks.read(_runs(_MEMBERS, lineage))
     useless = [digest for digest in stored if digest not in marks.named]
     freed = 0

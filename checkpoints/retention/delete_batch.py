@@ -29,12 +29,12 @@ from checkpoints.models import Gap, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import gaps
 from checkpoints.store.gap_headers import ID, BinaryHeader
-from checkpoints.store.gaps import Why
+from checkpoints.store.gaps import RemovalReason
 from checkpoints.values import digests
 
 from . import anchors, reading, rules
-from .anchors import Anchor
-from .rules import History
+from .anchors import NewAnchor
+from .rules import RetentionHistory
 
 HEADER = COLUMNS.split(", ")[:17]
 _HEADERS = f"""
@@ -79,12 +79,12 @@ def along(companion: Companion) -> None:
     _companions.append(companion)
 
 
-class Moved(Exception):
+class RunMoved(Exception):
     """Somebody moved the run, or held something of it, since it was looked at: look again."""
 
 
 @dataclass(frozen=True)
-class Portion:
+class RemovalPortion:
     """What is removed at once, ready to be: rows' headers and digests by stretch, and the new anchors."""
 
     run_id: int
@@ -93,38 +93,38 @@ class Portion:
     stretches: Sequence[tuple[int, int]]
     headers: Sequence[BinaryHeader]
     digests: Sequence[bytes]
-    anchors: Sequence[Anchor]
+    anchors: Sequence[NewAnchor]
     size: int
     newest: int  # the run's newest row when it was looked at
     head: bytes | None
     live: bool
 
 
-def prepared(run_id: int, lineage: int, history: History, seqs: Sequence[int]) -> Portion:
+def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequence[int]) -> RemovalPortion:
     """Read what the removal of these rows takes. Raises NotVerified for a row that is not what was written."""
     ranges = rules.stretches(seqs)
     found, sizes = _headers(run_id, ranges)
     if len(found) != len(seqs):
-        raise Moved
+        raise RunMoved
     for row, digest in found:
         if digests.of_header(row) != digest:
             raise NotVerified(f"checkpoint {UUID(bytes=row[ID] or b'')} (run {run_id})", "does not match its digest")
     made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     size = sum(sizes) + len(sizes) * reading.ROW
-    return Portion(
+    return RemovalPortion(
         run_id, lineage, seqs, ranges, [row for row, _ in found], [digest for _, digest in found], made, size,
         history.places[-1].seq, history.head, history.live,
     )  # fmt: skip
 
 
-def remove(portion: Portion, *, why: Why) -> int:
+def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
     """Remove a portion, in the caller's transaction; return the bytes freed. Raises Moved."""
     run_id = portion.run_id
     team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
     columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
     if run_sql(_REMOVE, columns)[0][0] != len(portion.headers):
-        raise Moved
+        raise RunMoved
     crash_points.point("prune_removed", str(run_id))
     made = _leave(portion, why._replace(at=at), Run(pk=run_id, team_id=team), before)
     for companion in _companions:
@@ -133,32 +133,32 @@ def remove(portion: Portion, *, why: Why) -> int:
     return portion.size - grown
 
 
-def _check(portion: Portion) -> tuple[int, datetime, Gap | None]:
+def _check(portion: RemovalPortion) -> tuple[int, datetime, Gap | None]:
     """Lock the run; return its team, the time, and its newest gap as far as the next one continues from it.
 
     Raises Moved where the run was moved, held, or came to life, since it was looked at.
     """
     [(head, seq, status, team)] = run_sql(_LOCK, [Int8(portion.run_id)])
     if (status in Run.LIVE) and not portion.live:
-        raise Moved
+        raise RunMoved
     found = run_sql(_NOW, [Int8(portion.run_id)])
     at, number, digest = found[0][:3]
     held = {checkpoint for *_, hold, checkpoint in found if hold is not None}
     if held and (None in held or any(row[ID] in held for row in portion.headers)):
-        raise Moved
+        raise RunMoved
     # What was saved since follows the old head, one after the other; otherwise somebody moved the run.
     if (seq, head) != (portion.newest, portion.head) and _moved(portion):
-        raise Moved
+        raise RunMoved
     return team, at, None if number is None else Gap(run_id=portion.run_id, number=number, digest=digest)
 
 
-def _moved(portion: Portion) -> bool:
+def _moved(portion: RemovalPortion) -> bool:
     head = UUID(bytes=portion.head) if portion.head else None
     params = [Int8(portion.run_id), Int4(portion.newest), head, list(rules.BY_HAND)]
     return bool(run_sql(_FOLLOWS, params)[0][0])
 
 
-def _leave(portion: Portion, why: Why, run: Run, before: Gap | None) -> list[Gap]:
+def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | None) -> list[Gap]:
     """Write a gap for each stretch after the newest one, and the event that names the last."""
     made: list[Gap] = []
     at = 0

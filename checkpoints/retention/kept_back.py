@@ -17,7 +17,7 @@ REASONS = rules.REASONS | {
 }
 
 
-class Stayed(NamedTuple):
+class KeptBack(NamedTuple):
     """So many of a run for one reason; `hold` is the hold's id where that is the reason."""
 
     reason: str
@@ -25,7 +25,7 @@ class Stayed(NamedTuple):
     checkpoints: int
 
 
-def of(line: PruneLine, *, counts: bool) -> list[Stayed]:
+def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
     """Count what is still there of what the line showed, by reason.
 
     `counts`: whether the line's policy is still in force.
@@ -35,7 +35,7 @@ def of(line: PruneLine, *, counts: bool) -> list[Stayed]:
     if not there:
         return []
     if line.fault or not counts:
-        return [Stayed(FAULT if line.fault else POLICY, None, len(there))]
+        return [KeptBack(FAULT if line.fault else POLICY, None, len(there))]
     verdict = rules.decide(history, policies.rules_of(line.policy), line.prune.at)
     found = Counter((verdict.reasons.get(seq, MOVED), verdict.holders.get(seq)) for seq in there)
-    return [Stayed(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda each: each[1])]
+    return [KeptBack(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda each: each[1])]

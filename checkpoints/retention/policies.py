@@ -13,7 +13,7 @@ from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
 from checkpoints.postgresql.sql import run_sql
 
-from .rules import Rules
+from .rules import RetentionRules
 
 SKEW = timedelta(hours=1)  # by which a run's own time may be after its first checkpoint's: other clocks
 
@@ -56,9 +56,11 @@ def touched(policies: ByAgent, at: datetime) -> Q:
     return found
 
 
-def rules_of(policy: RetentionPolicy) -> Rules:
+def rules_of(policy: RetentionPolicy) -> RetentionRules:
     """Return a policy's content as the rules take it."""
-    return Rules(policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals)
+    return RetentionRules(
+        policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals
+    )
 
 
 def lock(agent: str) -> None:

@@ -25,12 +25,12 @@ from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.store.gaps import Why
+from checkpoints.store.gaps import RemovalReason
 from checkpoints.values.canonical_json import canonical
 
 from . import chunks, delete_batch, kept_back, policies, reading, rules, strays
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
-from .rules import History
+from .rules import RetentionHistory
 
 PORTION = 2000  # checkpoints that one transaction removes at most, about
 LOOKED = 20  # runs that one transaction writes the lines of
@@ -202,7 +202,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
             if not _remove(prune, line, until):
                 return
             break
-        except delete_batch.Moved:
+        except delete_batch.RunMoved:
             continue
         except NotVerified as error:
             log.error("retention.not_verified", run=line.run_id, error=str(error))
@@ -222,7 +222,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     verdict = rules.decide(history, policies.rules_of(policy), prune.at)
     going = rules.within(verdict.going, line.ranges)
     portions = rules.batches(history.places, going, PORTION)
-    why = Why(policy.called, policy.version, Actor(prune.by, prune.by_name), prune.at)
+    why = RemovalReason(policy.called, policy.version, Actor(prune.by, prune.by_name), prune.at)
     for number, seqs in enumerate(portions, start=1):
         if time.monotonic() > until:
             return False
@@ -247,7 +247,7 @@ def _counts(line: PruneLine) -> bool:
     return policy is not None and policy.pk == line.policy_id
 
 
-def _without(history: History, seqs: list[int]) -> History:
+def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
     """Return the run's history as it is once these are removed."""
     gone, bare = set(seqs), set(rules.orphans(history.places, seqs))
     left = [

@@ -10,7 +10,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import spec_of
 
-from .rules import Held, History, Place
+from .rules import ActiveHold, RetentionHistory, RetentionRow
 
 ROW = 400  # bytes of a row and its index entries beside the payload, about
 _PLACES = """
@@ -25,21 +25,21 @@ FROM checkpoints_run LEFT JOIN ({HOLDS}) AS held (id, checkpoint) ON true WHERE 
 """  # noqa: S608 - constants
 
 
-def history_of(run_id: int) -> History:
+def history_of(run_id: int) -> RetentionHistory:
     """Return a run's history as it is now."""
     found = run_sql(_RUN, [Int8(run_id)])
     head, status = found[0][:2]
-    holds = [Held(hold, checkpoint) for _, _, hold, checkpoint in found if hold is not None]
+    holds = [ActiveHold(hold, checkpoint) for _, _, hold, checkpoint in found if hold is not None]
     places = [
-        Place(seq, id, parent, kind, step, at, anchor, bool(after) and after in effects(plan), size)
+        RetentionRow(seq, id, parent, kind, step, at, anchor, bool(after) and after in effects(plan), size)
         for seq, id, parent, kind, step, at, anchor, after, plan, size in run_sql(_PLACES, [Int8(run_id)])
     ]
-    return History(places, head, status in Run.LIVE, holds)
+    return RetentionHistory(places, head, status in Run.LIVE, holds)
 
 
-def holds_of(run_id: int) -> list[Held]:
+def holds_of(run_id: int) -> list[ActiveHold]:
     """Return what is held of a run now."""
-    return [Held(*each) for each in run_sql(HOLDS, [Int8(run_id)])]
+    return [ActiveHold(*each) for each in run_sql(HOLDS, [Int8(run_id)])]
 
 
 @lru_cache(1024)
@@ -48,7 +48,7 @@ def effects(plan_id: int) -> frozenset[str]:
     return frozenset(step.name for step in spec_of(Plan.objects.get(pk=plan_id)).steps if step.kind == "effect")
 
 
-def bytes_of(history: History, going: list[int]) -> int:
+def bytes_of(history: RetentionHistory, going: list[int]) -> int:
     """Estimate how many bytes the rows that go take, with their index entries."""
     sizes = {place.seq: place.size for place in history.places}
     return sum(sizes[seq] + ROW for seq in going)

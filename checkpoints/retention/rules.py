@@ -27,7 +27,7 @@ OUTCOMES = ("gate", "recovery")
 EXECUTED = ("step", "reused")
 
 
-class Rules(NamedTuple):
+class RetentionRules(NamedTuple):
     """What a policy keeps. With neither `days` nor `last` it keeps everything."""
 
     days: int | None = None
@@ -37,7 +37,7 @@ class Rules(NamedTuple):
     finals: bool = True
 
 
-class Place(NamedTuple):
+class RetentionRow(NamedTuple):
     """One row. `effect`: the step that comes next is an effect; `size`: the bytes of its payload.
 
     Ids are bytes, which are compared and looked up without a call of ours.
@@ -54,7 +54,7 @@ class Place(NamedTuple):
     size: int
 
 
-class Held(NamedTuple):
+class ActiveHold(NamedTuple):
     """A hold that is not freed: on one checkpoint, or on the whole run."""
 
     id: int
@@ -62,17 +62,17 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class History:
+class RetentionHistory:
     """One run's rows in the order of their numbers, and what protects them."""
 
-    places: Sequence[Place]
+    places: Sequence[RetentionRow]
     head: bytes | None
     live: bool
-    holds: Sequence[Held] = ()
+    holds: Sequence[ActiveHold] = ()
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RetentionVerdict:
     """`going` are numbers in order; `kept` counts what stays by its first reason; `held` what a hold keeps alone.
 
     `reasons` and `holders` say the same by number: why it stays, and which hold keeps it alone.
@@ -90,12 +90,14 @@ class Verdict:
         return stretches(self.going)
 
 
-def decide(history: History, rules: Rules, now: datetime) -> Verdict:
+def decide(history: RetentionHistory, rules: RetentionRules, now: datetime) -> RetentionVerdict:
     """Decide which of a run's checkpoints go under these rules, with ages counted up to `now`."""
     places = history.places
     reasons: dict[int, str] = {}
     if rules.days is None and rules.last is None:
-        return Verdict([], {YOUNG: len(places)} if places else {}, reasons={place.seq: YOUNG for place in places})
+        return RetentionVerdict(
+            [], {YOUNG: len(places)} if places else {}, reasons={place.seq: YOUNG for place in places}
+        )
     for name, seqs in _protected(history, rules, now):
         for seq in seqs:
             reasons.setdefault(seq, name)
@@ -106,10 +108,12 @@ def decide(history: History, rules: Rules, now: datetime) -> Verdict:
     going = [seq for seq in before if seq not in reasons]
     counts = {hold: len(seqs) for hold, seqs in held.items() if seqs}
     holders = {seq: hold for hold, seqs in held.items() for seq in seqs}
-    return Verdict(going, Counter(reasons.values()), counts, reasons, holders)
+    return RetentionVerdict(going, Counter(reasons.values()), counts, reasons, holders)
 
 
-def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[str, Collection[int]]]:
+def _protected(
+    history: RetentionHistory, rules: RetentionRules, now: datetime
+) -> Iterable[tuple[str, Collection[int]]]:
     places = history.places
     yield NEEDED, _needed(history)
     if rules.last is not None:
@@ -127,7 +131,7 @@ def _protected(history: History, rules: Rules, now: datetime) -> Iterable[tuple[
         yield FINAL, [place.seq for place in places if place.id not in parents]
 
 
-def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
+def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, list[int]]:
     """Return, by hold, those of `seqs` that it keeps."""
     if not history.holds:
         return {}
@@ -141,13 +145,13 @@ def _held(history: History, seqs: Sequence[int]) -> dict[int, list[int]]:
     }
 
 
-def _asked(places: Sequence[Place]) -> list[int]:
+def _asked(places: Sequence[RetentionRow]) -> list[int]:
     """Return the places of gates whose outcome is recorded; a gate that is open is held."""
     parents = {place.parent for place in places if place.kind in OUTCOMES}
     return [place.seq for place in places if place.id in parents] if parents else []
 
 
-def _needed(history: History) -> set[int]:
+def _needed(history: RetentionHistory) -> set[int]:
     """Return what the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
     places = history.places
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
@@ -159,13 +163,13 @@ def _needed(history: History) -> set[int]:
     return found | {place.seq for place in places if place.id in wanted} if wanted else found
 
 
-def _on_path(history: History) -> list[Place]:
+def _on_path(history: RetentionHistory) -> list[RetentionRow]:
     """Return the rows that lead to the head, in order.
 
     Where a gap hides part of the path, all rows older than the gap count as on it.
     """
     known = {place.id: place for place in history.places}
-    found: list[Place] = []
+    found: list[RetentionRow] = []
     at = history.head
     while at in known:
         found.append(known[at])
@@ -175,7 +179,7 @@ def _on_path(history: History) -> list[Place]:
     return [place for place in history.places if place.seq < found[-1].seq] + found[::-1]
 
 
-def orphans(places: Sequence[Place], going: Collection[int]) -> list[int]:
+def orphans(places: Sequence[RetentionRow], going: Collection[int]) -> list[int]:
     """Return the survivors whose base goes: they are no anchors, and the row before them is removed."""
     gone = set(going)
     return [place.seq for place in places if place.seq not in gone and not place.anchor and place.seq - 1 in gone]
@@ -203,7 +207,7 @@ def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
     return found
 
 
-def batches(places: Sequence[Place], going: Sequence[int], size: int) -> list[list[int]]:
+def batches(places: Sequence[RetentionRow], going: Sequence[int], size: int) -> list[list[int]]:
     """Split what goes into portions of about `size`.
 
     Each portion ends where the next row can be read without what went before it.

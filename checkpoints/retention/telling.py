@@ -19,7 +19,7 @@ RANGES = 8  # of one run that are named
 RUNS = 50  # for which a page shows what stayed after all
 
 
-class Held(NamedTuple):
+class HoldLine(NamedTuple):
     """A hold and how many checkpoints stay for it alone."""
 
     kind: str
@@ -28,7 +28,7 @@ class Held(NamedTuple):
     checkpoints: int
 
 
-class Told(NamedTuple):
+class RunPruneWords(NamedTuple):
     """What goes of one run."""
 
     run: int
@@ -38,7 +38,7 @@ class Told(NamedTuple):
     size: int
     ranges: str
     kept: list[tuple[str, int]]
-    held: list[Held]
+    held: list[HoldLine]
     removed: int
     freed: int
     done: bool
@@ -85,27 +85,27 @@ def by_agent(prune: Prune) -> list[ByAgent]:
     return [ByAgent(*row) for row in rows]
 
 
-def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[Told]:
+def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[RunPruneWords]:
     """Return some of the runs, those first of which most goes."""
     found = prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit]
     return list(_told(list(found)))
 
 
-def _told(found: Sequence[PruneLine]) -> Iterator[Told]:
+def _told(found: Sequence[PruneLine]) -> Iterator[RunPruneWords]:
     held = {line.pk: [*line.held, *([hold, count] for _, hold, count in line.stayed if hold)] for line in found}
     holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(REASONS[name], count) for name, count in line.kept.items() if name != HELD]
-        yield Told(
+        yield RunPruneWords(
             line.run_id, line.agent, str(line.policy), line.checkpoints, line.size, ranges(line.ranges), kept,
             [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds], line.removed,
             line.freed, line.done,
         )  # fmt: skip
 
 
-def _held(hold: Hold, count: int, names: Mapping[str, str]) -> Held:
-    return Held(hold.get_kind_display(), hold.reason, names[hold.by], count)
+def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
+    return HoldLine(hold.get_kind_display(), hold.reason, names[hold.by], count)
 
 
 def ranges(found: Sequence[Sequence[int]]) -> str:

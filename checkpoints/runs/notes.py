@@ -31,7 +31,7 @@ class NotTheirs(CheckpointError):
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class NoteLine:
     """A note that was not taken back. `text` (untrusted) is None where it was erased; `actor` is its author's id."""
 
     id: int  # its event's
@@ -88,7 +88,7 @@ def of_checkpoint(checkpoint: UUID) -> list[Event]:
     return list(found.select_related("words"))
 
 
-def standing(events: Iterable[Event]) -> list[Noted]:
+def standing(events: Iterable[Event]) -> list[NoteLine]:
     """Return the notes among a checkpoint's events that were not taken back, oldest first."""
     told = sorted((each for each in events if each.kind in KINDS), key=lambda each: each.pk)
     gone = {decode(bytes(each.data)).get("note") for each in told if each.kind == REMOVED}
@@ -100,7 +100,7 @@ def subject_of(checkpoint: UUID) -> str:
     return f"checkpoint:{checkpoint}"
 
 
-def _noted(event: Event) -> Noted:
+def _noted(event: Event) -> NoteLine:
     words = getattr(event, "words", None)
     text = bytes(words.text).decode(errors="replace") if words is not None else None
-    return Noted(event.pk, event.actor, event.actor_name or event.actor, event.at, text)
+    return NoteLine(event.pk, event.actor, event.actor_name or event.actor, event.at, text)

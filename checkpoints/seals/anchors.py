@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from checkpoints.errors import ValueRefused
 
-from .problem import Problem
+from .problem import IntegrityProblem
 from .seal import SealFact
 
 BATCH = 1_000
 Stored = Callable[[list[int]], Mapping[int, bytes]]
 
 
-class Anchor(NamedTuple):
+class SealAnchor(NamedTuple):
     """One line. `whole` where the line holds all of the seal, as lines do since marks are kept."""
 
     line: int
@@ -29,7 +29,7 @@ class Anchor(NamedTuple):
     whole: SealFact | None
 
 
-def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[Problem]:
+def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[IntegrityProblem]:
     """Report seals that the lines know and that are not stored, or are stored otherwise; and lines that are no seals.
 
     `stored` gives the digests of those seals that there are, by id; seals up to `since` are passed over.
@@ -40,7 +40,7 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
         for number, line in batch:
             anchor = read(number, line)
             if anchor is None:
-                yield Problem(f"line {number} of {name}", "cannot be read")
+                yield IntegrityProblem(f"line {number} of {name}", "cannot be read")
             elif anchor.seal > since:
                 anchors.append(anchor)
         found = stored([anchor.seal for anchor in anchors])
@@ -48,27 +48,27 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
             yield from _judge(anchor, found.get(anchor.seal), key, name)
 
 
-def read(number: int, line: str) -> Anchor | None:
+def read(number: int, line: str) -> SealAnchor | None:
     """Read one line; None where it is no seal."""
     try:
         said = json.loads(line)
         digest = bytes.fromhex(said["digest"])
         whole = SealFact.from_json(said) if "root" in said else None
-        return Anchor(number, int(said["seal"]), digest, whole)
+        return SealAnchor(number, int(said["seal"]), digest, whole)
     except (ValueError, KeyError, TypeError, AttributeError, ValueRefused, OverflowError):
         return None
 
 
-def _judge(anchor: Anchor, stored: bytes | None, key: bytes, name: str) -> Iterator[Problem]:
+def _judge(anchor: SealAnchor, stored: bytes | None, key: bytes, name: str) -> Iterator[IntegrityProblem]:
     if stored == anchor.digest:
         return
     if anchor.whole and anchor.whole.made(key) == "other":
-        yield Problem(
+        yield IntegrityProblem(
             f"line {anchor.line} of {name}", f"what it says of seal {anchor.seal} was altered, or made with another key"
         )
     elif stored is None:
-        yield Problem(f"seal {anchor.seal}", f"was exported (line {anchor.line} of {name}) and is gone")
+        yield IntegrityProblem(f"seal {anchor.seal}", f"was exported (line {anchor.line} of {name}) and is gone")
     else:
-        yield Problem(
+        yield IntegrityProblem(
             f"seal {anchor.seal}", f"is not the one that was exported (line {anchor.line} of {name}): it was made again"
         )

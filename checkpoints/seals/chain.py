@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .problem import Problem
+from .problem import IntegrityProblem
 from .seal import SealFact
 
 WITHOUT = "made without the key: whoever can write the database can have written {them}"
@@ -14,7 +14,7 @@ UNKNOWN = "made with a key that is not set here, or {their} columns do not match
 
 
 @dataclass
-class Chain:
+class SealChain:
     """What was followed so far. Without the key it cannot be told whether a key made a digest or nobody did."""
 
     key: bytes
@@ -22,14 +22,16 @@ class Chain:
     begins: bytes | None = None  # the digest that the first seal has to name as the previous one
     wrong: list[tuple[int, int, str]] = field(default_factory=list)  # seals in a row whose digests are not right
 
-    def follow(self, seal: SealFact) -> Iterator[Problem]:
+    def follow(self, seal: SealFact) -> Iterator[IntegrityProblem]:
         """Take the next seal. What is wrong with digests themselves is reported once for many, by `digests`."""
         before = self.before.digest if self.before else self.begins
         if seal.previous != before:
             told = f"seal {self.before.id}" if self.before else "what it began with"
-            yield Problem(f"seal {seal.id}", f"does not follow {told}: what stood between was removed or rewritten")
+            yield IntegrityProblem(
+                f"seal {seal.id}", f"does not follow {told}: what stood between was removed or rewritten"
+            )
         if self.before and seal.first <= self.before.last:
-            yield Problem(f"seal {seal.id}", f"begins before seal {self.before.id} ends")
+            yield IntegrityProblem(f"seal {seal.id}", f"begins before seal {self.before.id} ends")
         self._judge(seal)
         self.before = seal
 
@@ -44,12 +46,12 @@ class Chain:
         else:
             self.wrong.append((seal.id, seal.id, said))
 
-    def digests(self) -> list[Problem]:
+    def digests(self) -> list[IntegrityProblem]:
         """Return what is wrong with the digests of the seals followed."""
         return [_fault(*each) for each in self.wrong]
 
 
-def _fault(first: int, last: int, said: str) -> Problem:
+def _fault(first: int, last: int, said: str) -> IntegrityProblem:
     if first == last:
-        return Problem(f"seal {first}", f"was {said.format(them='it', their='its')}")
-    return Problem(f"seals {first} to {last}", f"were {said.format(them='them', their='their')}")
+        return IntegrityProblem(f"seal {first}", f"was {said.format(them='it', their='its')}")
+    return IntegrityProblem(f"seals {first} to {last}", f"were {said.format(them='them', their='their')}")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .leaves import TAGGED, Mark, Row, differing, kind_of, leaf, tags
-from .problem import Problem
+from .leaves import TAGGED, EventMark, SealedRow, differing, kind_of, leaf, tags
+from .problem import IntegrityProblem
 
 # What people call a column.
 WORDS = {
@@ -19,24 +19,26 @@ WORDS = {
 }
 
 
-class Sources(NamedTuple):
+class ComparisonSources(NamedTuple):
     """What a comparison asks for once something is wrong: events by id, wherever they are, and the kinds there are."""
 
-    elsewhere: Callable[[Sequence[int]], Mapping[int, Row]]
+    elsewhere: Callable[[Sequence[int]], Mapping[int, SealedRow]]
     kinds: Callable[[], Collection[str]]
 
 
-NOWHERE = Sources(lambda ids: {}, lambda: ())
+NOWHERE = ComparisonSources(lambda ids: {}, lambda: ())
 
 
 @dataclass
 class _Differences:
-    altered: list[tuple[Mark, Row]] = field(default_factory=list)
-    missing: list[Mark] = field(default_factory=list)
-    extra: list[Row] = field(default_factory=list)
+    altered: list[tuple[EventMark, SealedRow]] = field(default_factory=list)
+    missing: list[EventMark] = field(default_factory=list)
+    extra: list[SealedRow] = field(default_factory=list)
 
 
-def compare(seal: int, marks: Iterable[Mark], rows: Iterable[Row], sources: Sources = NOWHERE) -> list[Problem]:
+def compare(
+    seal: int, marks: Iterable[EventMark], rows: Iterable[SealedRow], sources: ComparisonSources = NOWHERE
+) -> list[IntegrityProblem]:
     """Return what is wrong with the events of one seal; empty where all is as it was sealed.
 
     `marks` and `rows` are in order of their place.
@@ -56,7 +58,7 @@ def compare(seal: int, marks: Iterable[Mark], rows: Iterable[Row], sources: Sour
     return problems + [_slipped_in(seal, row, sealed) for row in extra.values()]
 
 
-def _walk(marks: Iterable[Mark], rows: Iterable[Row]) -> _Differences:
+def _walk(marks: Iterable[EventMark], rows: Iterable[SealedRow]) -> _Differences:
     found = _Differences()
     left, right = iter(marks), iter(rows)
     mark, row = next(left, None), next(right, None)
@@ -75,39 +77,43 @@ def _walk(marks: Iterable[Mark], rows: Iterable[Row]) -> _Differences:
     return found
 
 
-def _altered(mark: Mark, row: Row, sealed: Mapping[bytes, Mark], kinds: Collection[str]) -> Problem:
+def _altered(
+    mark: EventMark, row: SealedRow, sealed: Mapping[bytes, EventMark], kinds: Collection[str]
+) -> IntegrityProblem:
     other = sealed.get(tags(row))
     if other is not None and other.id != mark.id:
-        return Problem(f"event {row.id}", f"was put in another's place: it holds what was sealed as event {other.id}")
-    return Problem(f"event {row.id}", f"{_was(mark, kinds)}was altered: {_columns(mark, row, kinds)}")
+        return IntegrityProblem(
+            f"event {row.id}", f"was put in another's place: it holds what was sealed as event {other.id}"
+        )
+    return IntegrityProblem(f"event {row.id}", f"{_was(mark, kinds)}was altered: {_columns(mark, row, kinds)}")
 
 
-def _moved(mark: Mark, row: Row, kinds: Collection[str]) -> Problem:
+def _moved(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> IntegrityProblem:
     what = f"was moved: it was written by transaction {mark.xid}, and says {row.xid}" if row.xid != mark.xid else ""
     changed = _columns(mark, row, kinds) if differing(mark, row) else ""
     said = " and ".join(part for part in (what, f"was altered: {changed}" if changed else "") if part)
-    return Problem(f"event {row.id}", _was(mark, kinds) + (said or "stands outside the range of its seal"))
+    return IntegrityProblem(f"event {row.id}", _was(mark, kinds) + (said or "stands outside the range of its seal"))
 
 
-def _removed(seal: int, mark: Mark, kinds: Collection[str]) -> Problem:
-    return Problem(f"event {mark.id}", f"{_was(mark, kinds)}was removed from seal {seal}")
+def _removed(seal: int, mark: EventMark, kinds: Collection[str]) -> IntegrityProblem:
+    return IntegrityProblem(f"event {mark.id}", f"{_was(mark, kinds)}was removed from seal {seal}")
 
 
-def _slipped_in(seal: int, row: Row, sealed: Mapping[bytes, Mark]) -> Problem:
+def _slipped_in(seal: int, row: SealedRow, sealed: Mapping[bytes, EventMark]) -> IntegrityProblem:
     other = sealed.get(tags(row))
     if other is not None:
-        return Problem(f"event {row.id}", f"({row.kind}) is event {other.id} under another number")
-    return Problem(
+        return IntegrityProblem(f"event {row.id}", f"({row.kind}) is event {other.id} under another number")
+    return IntegrityProblem(
         f"event {row.id}", f"({row.kind}) was slipped in: it lies in the range of seal {seal}, and in no seal"
     )
 
 
-def _was(mark: Mark, kinds: Collection[str]) -> str:
+def _was(mark: EventMark, kinds: Collection[str]) -> str:
     kind = kind_of(mark, kinds)
     return f"({kind}) " if kind else ""
 
 
-def _columns(mark: Mark, row: Row, kinds: Collection[str]) -> str:
+def _columns(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> str:
     names = differing(mark, row)
     if not names:
         return "its content is not what was sealed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .leaves import Row, leaf, tags
+from .leaves import SealedRow, leaf, tags
 from .seal import exact, instant, moment, readable
 
 FORMAT = 1
@@ -13,21 +13,21 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the yea
 
 
 @dataclass(frozen=True)
-class Told:
+class ExportedEvent:
     """One event of an export. `index` is its place among its seal's events, None where it is in no seal.
 
     `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and
     is None where all events of the seal are in the export.
     """
 
-    row: Row
+    row: SealedRow
     index: int | None = None
     path: list[bytes] | None = None
     mark: bytes = b""
     text: tuple[bytes, bytes] | None = None  # salt, words
 
 
-def to_json(told: Told) -> dict[str, Any]:
+def to_json(told: ExportedEvent) -> dict[str, Any]:
     """Write one line."""
     row = told.row
     said: dict[str, Any] = {
@@ -53,10 +53,10 @@ def to_json(told: Told) -> dict[str, Any]:
     return said
 
 
-def from_json(said: Any) -> Told:
+def from_json(said: Any) -> ExportedEvent:
     """Read that form. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
     at = said["at"]
-    row = Row(
+    row = SealedRow(
         said["event"], said["xid"], instant(at) if isinstance(at, str) else at, said["kind"], said["run"],
         said["team"], said["subject"], said["version"], said["actor"], said["actor_name"], exact(said["data"]),
         None if said["text_digest"] is None else bytes.fromhex(said["text_digest"]),
@@ -66,7 +66,7 @@ def from_json(said: Any) -> Told:
     index = said["index"]
     if not (type(row.id) is type(row.xid) is int and (index is None or type(index) is int)):
         raise ValueError("an id is no whole number")
-    return Told(
+    return ExportedEvent(
         row=row,
         index=index,
         path=None if path is None else [bytes.fromhex(sibling) for sibling in path],

@@ -13,7 +13,7 @@ _MARK = struct.Struct("!qq32s20s")
 SIZE = _MARK.size
 
 
-class Row(NamedTuple):
+class SealedRow(NamedTuple):
     """An event's columns. `at` is in microseconds since 1970, None where it is no time that there is."""
 
     id: int
@@ -41,10 +41,10 @@ class Row(NamedTuple):
 
 
 # Two bytes are kept of each of these; the place is kept whole.
-TAGGED = Row._fields[2:]
+TAGGED = SealedRow._fields[2:]
 
 
-class Mark(NamedTuple):
+class EventMark(NamedTuple):
     """What is kept of one sealed event: its place, its leaf, two bytes for each column but the place."""
 
     xid: int
@@ -58,7 +58,7 @@ class Mark(NamedTuple):
         return self.xid, self.id
 
 
-def leaf(row: Row) -> bytes:
+def leaf(row: SealedRow) -> bytes:
     """Compute the digest of one event, over all its columns."""
     return hashlib.sha256(b"\0" + canonical(row.plain())).digest()
 
@@ -68,28 +68,28 @@ def tag(column: str, value: object) -> bytes:
     return hashlib.sha256(canonical([column, value])).digest()[:2]
 
 
-def tags(row: Row) -> bytes:
+def tags(row: SealedRow) -> bytes:
     """Compute the tags of all columns but the place."""
     return b"".join(tag(name, value) for name, value in zip(TAGGED, row.plain()[2:], strict=True))
 
 
-def differing(mark: Mark, row: Row) -> list[str]:
+def differing(mark: EventMark, row: SealedRow) -> list[str]:
     """Return the columns whose tags are not those of the mark."""
     now = tags(row)
     return [name for n, name in enumerate(TAGGED) if now[2 * n : 2 * n + 2] != mark.tags[2 * n : 2 * n + 2]]
 
 
-def kind_of(mark: Mark, kinds: Iterable[str]) -> str:
+def kind_of(mark: EventMark, kinds: Iterable[str]) -> str:
     """Return the kind that the event had, where it is one of `kinds`; else ""."""
     at = 2 * TAGGED.index("kind")
     return next((kind for kind in kinds if tag("kind", kind) == mark.tags[at : at + 2]), "")
 
 
-def pack(rows: Iterable[Row]) -> bytes:
+def pack(rows: Iterable[SealedRow]) -> bytes:
     """Pack the marks of events, to be kept beside their seal."""
     return b"".join(_MARK.pack(row.xid, row.id, leaf(row), tags(row)) for row in rows)
 
 
-def unpack(marks: bytes) -> Iterator[Mark]:
+def unpack(marks: bytes) -> Iterator[EventMark]:
     """Return the marks in what `pack` made. Raises struct.error where it is cut."""
-    return (Mark._make(fields) for fields in _MARK.iter_unpack(marks))
+    return (EventMark._make(fields) for fields in _MARK.iter_unpack(marks))

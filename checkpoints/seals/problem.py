@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Problem(NamedTuple):
+class IntegrityProblem(NamedTuple):
     """Something stored that is not what was written. `subject` names it, "checkpoint <id>", "seal 7" or "event 12"."""
 
     subject: str

@@ -80,11 +80,11 @@ def path(head: UUID) -> list[CheckpointHeader]:
     found = _stretch(head)
     if not found:
         raise NoSuchCheckpoint
-    gone: gaps.Gone | None = None
+    gone: gaps.RemovedPast | None = None
     while (above := found[0].parent) is not None:
         more = _stretch(above)
         if not more:
-            gone = gone or gaps.Gone(found[0].run_id)
+            gone = gone or gaps.RemovedPast(found[0].run_id)
             more = gone.leading_to(above, found[0])
         if not more:
             break

@@ -31,7 +31,7 @@ _LARGEST = 256 * 1024 * 1024
 BinaryHeader = Sequence[bytes | None]  # the seventeen columns, in binary form
 
 
-class Removed(NamedTuple):
+class RemovedCheckpoint(NamedTuple):
     """One checkpoint that is gone: its header and the digest that it had."""
 
     header: BinaryHeader
@@ -96,7 +96,7 @@ class _Reader:
         return [None if each == -1 else self.take(each) for each in lengths]
 
 
-def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
+def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoint]:
     """Yield the removed checkpoints of a gap that begins at number `first`, in order. Raises ValueError."""
     try:
         reader = _Reader(zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST))
@@ -115,7 +115,7 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[Removed]:
         row[PARENT], row[PARENT_DIGEST] = parents.get(number, before)
         digest = digests.of_header(row)
         before = (row[ID], digest)
-        yield Removed(row, digest)
+        yield RemovedCheckpoint(row, digest)
 
 
 def over(removed: Sequence[bytes]) -> bytes:

@@ -23,11 +23,11 @@ from checkpoints.postgresql.sql import microseconds
 from checkpoints.values.canonical_json import canonical
 
 from . import gap_headers
-from .gap_headers import BinaryHeader, Removed
+from .gap_headers import BinaryHeader, RemovedCheckpoint
 from .header import CheckpointHeader, ancestry
 
 
-class Why(NamedTuple):
+class RemovalReason(NamedTuple):
     """By which policy something is removed, by whom and when; `at` is set anew under the lock of the run."""
 
     policy: str
@@ -37,7 +37,12 @@ class Why(NamedTuple):
 
 
 def made(
-    run_id: int, first: int, rows: Sequence[BinaryHeader], digests: Sequence[bytes], before: Gap | None, why: Why
+    run_id: int,
+    first: int,
+    rows: Sequence[BinaryHeader],
+    digests: Sequence[bytes],
+    before: Gap | None,
+    why: RemovalReason,
 ) -> Gap:
     """Make the gap for rows that begin at number `first`, after the run's newest gap; it is not saved."""
     gap = Gap(
@@ -66,7 +71,7 @@ def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
     return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
 
-def removed(gap: Gap) -> Iterator[Removed]:
+def removed(gap: Gap) -> Iterator[RemovedCheckpoint]:
     """Return what a gap removed, in order. Raises ValueError where its headers cannot be read."""
     return gap_headers.unpack(bytes(gap.headers), run_id=gap.run_id, first=gap.first_seq)
 
@@ -103,7 +108,7 @@ def records_of(lineage: int) -> dict[UUID, CheckpointHeader]:
     return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
 
 
-class Gone:
+class RemovedPast:
     """What was removed from a run's lineage, unpacked gap by gap as far as a path goes through it."""
 
     def __init__(self, run_id: int) -> None:

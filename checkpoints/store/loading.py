@@ -8,7 +8,7 @@ from uuid import UUID
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.layout import rows
 from checkpoints.layout.assembly import Assembly
-from checkpoints.layout.chunks import Contents, fetcher
+from checkpoints.layout.chunks import ChunkContents, fetcher
 from checkpoints.layout.snapshot import Snapshot, size_of
 from checkpoints.models import Run
 
@@ -18,7 +18,7 @@ from . import read_cache
 def load(run: Run) -> Snapshot:
     """Load the run's head, verified. Raises NotVerified."""
 
-    def read() -> Sequence[rows.Row]:
+    def read() -> Sequence[rows.CheckpointRow]:
         found = rows.head_trail(run.pk)
         if not found:
             raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
@@ -32,7 +32,7 @@ def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
     if read_cache.current() is not None:
         return _finished(*_on_shelf(id))
 
-    def read() -> Sequence[rows.Row]:
+    def read() -> Sequence[rows.CheckpointRow]:
         found = rows.trail(id)
         if not found:
             raise NoSuchCheckpoint
@@ -52,7 +52,7 @@ def fields_of(id: UUID) -> dict[str, bytes]:
     return {name: part.digest for name, part in assembly.check().items()}
 
 
-def _on_shelf(id: UUID) -> tuple[int, rows.Row, Assembly]:
+def _on_shelf(id: UUID) -> tuple[int, rows.CheckpointRow, Assembly]:
     reader = read_cache.current()
     found = reader.assembled(id) if reader is not None else None
     if found is None:
@@ -60,7 +60,7 @@ def _on_shelf(id: UUID) -> tuple[int, rows.Row, Assembly]:
     return found
 
 
-def _read_twice(read: Callable[[], Sequence[rows.Row]], lineage: int | None) -> Snapshot:
+def _read_twice(read: Callable[[], Sequence[rows.CheckpointRow]], lineage: int | None) -> Snapshot:
     """Read a trail and put it together; read once more where it does not verify.
 
     Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. What
@@ -76,16 +76,16 @@ def _read_twice(read: Callable[[], Sequence[rows.Row]], lineage: int | None) -> 
         return _assemble(again, lineage)
 
 
-def _assemble(trail: Sequence[rows.Row], lineage: int | None) -> Snapshot:
+def _assemble(trail: Sequence[rows.CheckpointRow], lineage: int | None) -> Snapshot:
     row = trail[-1]
     if lineage is None:
         lineage = Run.objects.values_list("lineage", flat=True).get(pk=row.run_id) or row.run_id
-    assembly = Assembly(Contents(fetcher(lineage)))
+    assembly = Assembly(ChunkContents(fetcher(lineage)))
     assembly.feed_all(trail)
     return _finished(lineage, row, assembly)
 
 
-def _finished(lineage: int, row: rows.Row, assembly: Assembly) -> Snapshot:
+def _finished(lineage: int, row: rows.CheckpointRow, assembly: Assembly) -> Snapshot:
     parts, state = assembly.finish()
     return Snapshot(
         row.run_id, lineage, row.plan_id, row.id, row.seq, row.digest, state,

@@ -17,8 +17,8 @@ from uuid import UUID
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout.assembly import Assembly, references, unpack
-from checkpoints.layout.chunks import Contents, fetcher
-from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.layout.chunks import ChunkContents, fetcher
+from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
 _TRAILS = f"""
@@ -33,12 +33,12 @@ ORDER BY c.run_id, c.seq
 
 
 @dataclass(slots=True)
-class Shelf:
+class ReadCache:
     """Rows, from an anchor to what builds on it without a gap, and the chunks that they name."""
 
-    rows: dict[UUID, tuple[int, Row]] = field(default_factory=dict)  # by id, with the lineage
-    runs: dict[int, dict[int, Row]] = field(default_factory=lambda: defaultdict(dict))  # by run and number
-    contents: dict[int, Contents] = field(default_factory=dict)
+    rows: dict[UUID, tuple[int, CheckpointRow]] = field(default_factory=dict)  # by id, with the lineage
+    runs: dict[int, dict[int, CheckpointRow]] = field(default_factory=lambda: defaultdict(dict))  # by run and number
+    contents: dict[int, ChunkContents] = field(default_factory=dict)
     expected: set[UUID] = field(default_factory=set)
 
     def fetch(self, id: UUID) -> None:
@@ -50,16 +50,16 @@ class Shelf:
             return
         wanted = [id, *(self.expected - self.rows.keys() - {id})]
         self.expected.clear()
-        found: list[Row] = []
+        found: list[CheckpointRow] = []
         for lineage, *columns in run_sql(_TRAILS, [wanted]):
-            row = Row._make(columns)
+            row = CheckpointRow._make(columns)
             self.rows[row.id] = (lineage, row)
             self.runs[row.run_id][row.seq] = row
             found.append(row)
         if len({(row.run_id, row.anchor_seq) for row in found}) > 1:
             self._collect(found)
 
-    def _collect(self, rows: Iterable[Row]) -> None:
+    def _collect(self, rows: Iterable[CheckpointRow]) -> None:
         """Fetch the chunks of many rows at once. What does not verify is left to the load that needs it."""
         lines: dict[int, set[bytes]] = defaultdict(set)
         for row in rows:
@@ -69,11 +69,11 @@ class Shelf:
             with suppress(NotVerified, ValueError):
                 self.contents_of(lineage).collect(named)
 
-    def contents_of(self, lineage: int) -> Contents:
+    def contents_of(self, lineage: int) -> ChunkContents:
         """Return the chunks of a lineage that were read so far."""
-        return self.contents.setdefault(lineage, Contents(fetcher(lineage)))
+        return self.contents.setdefault(lineage, ChunkContents(fetcher(lineage)))
 
-    def assembled(self, id: UUID) -> tuple[int, Row, Assembly] | None:
+    def assembled(self, id: UUID) -> tuple[int, CheckpointRow, Assembly] | None:
         """Put a checkpoint together, unchecked, and return it with its lineage; None where there is none of that id.
 
         Raises NotVerified.
@@ -89,10 +89,10 @@ class Shelf:
         return lineage, row, assembly
 
 
-_SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
+_SHELF: ContextVar[ReadCache | None] = ContextVar("shelf", default=None)
 
 
-def current() -> Shelf | None:
+def current() -> ReadCache | None:
     """Return the cache of the reading under way; None outside of `reading`."""
     return _SHELF.get()
 
@@ -110,7 +110,7 @@ def expect(ids: Iterable[UUID]) -> None:
 @contextmanager
 def reading() -> Iterator[None]:
     """Keep what is read of the store until the end of this block."""
-    token = _SHELF.set(Shelf())
+    token = _SHELF.set(ReadCache())
     try:
         yield
     finally:

@@ -14,9 +14,9 @@ from uuid import UUID
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
 from checkpoints.layout import payloads
 from checkpoints.layout.assembly import Assembly, check_header, name_of, portions, references, unpack
-from checkpoints.layout.chunks import Contents, fetcher
+from checkpoints.layout.chunks import ChunkContents, fetcher
 from checkpoints.layout.payloads import Op
-from checkpoints.layout.rows import COLUMNS, Row
+from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import DROP, Append, Splice, Write
 
@@ -25,7 +25,7 @@ SELECT coalesce((SELECT lineage FROM checkpoints_run r WHERE r.id = c.run_id), c
 FROM checkpoints_checkpoint c WHERE id = ANY($1)
 """  # noqa: S608 - constants
 _TRAILS = f"""
-SELECT DISTINCT ON (c.run_id, c.seq) {", ".join(f"c.{name}" for name in Row._fields)}
+SELECT DISTINCT ON (c.run_id, c.seq) {", ".join(f"c.{name}" for name in CheckpointRow._fields)}
 FROM unnest($1::bigint[], $2::int[], $3::int[]) AS wanted (run_id, first, last)
 JOIN checkpoints_checkpoint c ON c.run_id = wanted.run_id AND c.seq BETWEEN wanted.first AND wanted.last
 ORDER BY c.run_id, c.seq
@@ -44,7 +44,7 @@ class _Portion(NamedTuple):
 class _Written:
     """A row's own writes, still as lines."""
 
-    row: Row
+    row: CheckpointRow
     portions: list[_Portion]
 
     def plain(self) -> list[str]:
@@ -59,17 +59,17 @@ def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
     and NotVerified.
     """
     wanted = list(dict.fromkeys(ids))
-    found = {row[1]: (row[0], _written(Row._make(row[1:]))) for row in run_sql(_ROWS, [wanted])}
+    found = {row[1]: (row[0], _written(CheckpointRow._make(row[1:]))) for row in run_sql(_ROWS, [wanted])}
     made: dict[UUID, dict[str, Write]] = {}
     for lineage in {lineage for lineage, _ in found.values()}:
         members = [written for of, written in found.values() if of == lineage]
-        made |= _read(members, Contents(fetcher(lineage)))
+        made |= _read(members, ChunkContents(fetcher(lineage)))
     if len(made) < len(wanted):
         raise NoSuchCheckpoint
     return {id: made[id] for id in wanted}
 
 
-def _written(row: Row) -> _Written:
+def _written(row: CheckpointRow) -> _Written:
     """Return a row's own ops; an anchor's are beside its manifest. Raises NotVerified and NotRecorded."""
     if row.input_digest is None:
         raise NotRecorded
@@ -87,7 +87,7 @@ def _written(row: Row) -> _Written:
     return _Written(row, made)
 
 
-def _read(members: Sequence[_Written], contents: Contents) -> dict[UUID, dict[str, Write]]:
+def _read(members: Sequence[_Written], contents: ChunkContents) -> dict[UUID, dict[str, Write]]:
     """Read the writes of executions of one lineage."""
     lists = _whole_lists([written for written in members if written.plain()], contents)
     contents.collect(references(line for written in members for _, lines in written.portions for line in lines))
@@ -100,7 +100,7 @@ def _read(members: Sequence[_Written], contents: Contents) -> dict[UUID, dict[st
     return made
 
 
-def _writes(written: _Written, contents: Contents, lists: dict[str, Any]) -> dict[str, Write]:
+def _writes(written: _Written, contents: ChunkContents, lists: dict[str, Any]) -> dict[str, Write]:
     wide = bool(written.row.codec & payloads.WIDE)
     made: dict[str, Write] = {}
     for op, lines in written.portions:
@@ -121,7 +121,7 @@ def _writes(written: _Written, contents: Contents, lists: dict[str, Any]) -> dic
     return made
 
 
-def _whole_lists(members: Sequence[_Written], contents: Contents) -> dict[UUID, dict[str, Any]]:
+def _whole_lists(members: Sequence[_Written], contents: ChunkContents) -> dict[UUID, dict[str, Any]]:
     """Return the lists that these executions gave as plain lists, after each of them, from its verified state."""
     fields = {written.row.id: written.plain() for written in members}
     ends: dict[tuple[int, int], int] = {}
@@ -131,7 +131,7 @@ def _whole_lists(members: Sequence[_Written], contents: Contents) -> dict[UUID, 
     if not ends:
         return {}
     columns = [[run for run, _ in ends], [first for _, first in ends], list(ends.values())]
-    rows = [Row._make(row) for row in run_sql(_TRAILS, columns)]
+    rows = [CheckpointRow._make(row) for row in run_sql(_TRAILS, columns)]
     contents.collect(references(line for row in rows for line in unpack(row)[1]))
     made: dict[UUID, dict[str, Any]] = {}
     assembly = Assembly(contents)

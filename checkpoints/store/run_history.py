@@ -17,7 +17,7 @@ from .loading import load_checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CheckpointComparison:
     """Two checkpoints of a lineage: the last that their paths share, and the ways from it to each, without it."""
 
     ancestor: CheckpointHeader
@@ -41,7 +41,7 @@ def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
     return patch.changes(load_checkpoint(a_id).state, load_checkpoint(b_id).state)
 
 
-def compare(a_id: UUID, b_id: UUID) -> Comparison:
+def compare(a_id: UUID, b_id: UUID) -> CheckpointComparison:
     """Find where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
 
     Raises NoSuchCheckpoint and OtherLineage.
@@ -49,7 +49,7 @@ def compare(a_id: UUID, b_id: UUID) -> Comparison:
     return parting(executions.path(a_id), executions.path(b_id))
 
 
-def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> Comparison:
+def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> CheckpointComparison:
     """Compare the ends of two paths from the root. Raises OtherLineage where they share nothing."""
     shared = 0
     for one, other in zip(a, b, strict=False):
@@ -58,4 +58,4 @@ def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> Com
         shared += 1
     if not shared:
         raise OtherLineage
-    return Comparison(a[shared - 1], tuple(a[shared:]), tuple(b[shared:]))
+    return CheckpointComparison(a[shared - 1], tuple(a[shared:]), tuple(b[shared:]))

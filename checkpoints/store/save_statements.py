@@ -19,9 +19,9 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from checkpoints.actors import Actor
 from checkpoints.layout import payloads
-from checkpoints.layout.payloads import Blob
-from checkpoints.layout.rows import COLUMNS, Row
-from checkpoints.layout.snapshot import Draft
+from checkpoints.layout.payloads import ChunkBlob
+from checkpoints.layout.rows import COLUMNS, CheckpointRow
+from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import run_status
 from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql, storable
@@ -29,7 +29,7 @@ from checkpoints.postgresql.sql import run_sql, storable
 from .claims import Claim
 
 
-class Move(NamedTuple):
+class RunMove(NamedTuple):
     """What a save does to its run besides moving the head."""
 
     status: str
@@ -39,7 +39,7 @@ class Move(NamedTuple):
     actor: Actor
 
 
-_ROW = ", ".join(f"${n}" for n in range(1, len(Row._fields) + 1))
+_ROW = ", ".join(f"${n}" for n in range(1, len(CheckpointRow._fields) + 1))
 _CHECKPOINT = f"INSERT INTO checkpoints_checkpoint ({COLUMNS}) SELECT {_ROW}"
 _CHUNKS = """
 INSERT INTO checkpoints_chunk (lineage, digest, codec, payload, checksum)
@@ -69,7 +69,7 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
     return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
 
 
-def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move: Move) -> bool:
+def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, lineage: int, move: RunMove) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
     Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
@@ -93,12 +93,12 @@ def save(made: Draft, *, claim: Claim, head: UUID, seq: int, lineage: int, move:
     return bool(run_sql(sql, params))
 
 
-def _reason(move: Move) -> str:
+def _reason(move: RunMove) -> str:
     """Return the reason as a text column takes it: an exception's text may hold what the column refuses."""
     return storable(move.reason[:300]) if move.reason else ""
 
 
-def _binary(made: Draft, claim: Claim, head: UUID, seq: int, move: Move) -> list[wire.Value]:
+def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -> list[wire.Value]:
     """Return the parameters of a step's save in PostgreSQL's binary form."""
     row = made.row
     return [
@@ -108,20 +108,20 @@ def _binary(made: Draft, claim: Claim, head: UUID, seq: int, move: Move) -> list
     ]  # fmt: skip
 
 
-def insert_first(made: Draft, lineage: int) -> None:
+def insert_first(made: RowDraft, lineage: int) -> None:
     """Write the first checkpoint of a run that is being made in the caller's transaction."""
     run_sql(_CHECKPOINT, _typed(made.row))
     if made.blobs:
         insert_chunks(lineage, made.blobs)
 
 
-def insert_chunks(lineage: int, blobs: Sequence[Blob]) -> None:
+def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:
     """Write chunks that are not there yet; in the caller's transaction."""
     run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
             [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
 
 
-def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
+def _columns(lineage: int, blobs: Sequence[ChunkBlob]) -> list[list[Any]]:
     """Return the chunks' columns as arrays: digest, codec, payload, checksum."""
     unique = {blob.digest: blob for blob in blobs}
     packed = [(digest, *payloads.pack(blob.content, wide=blob.wide)) for digest, blob in unique.items()]
@@ -129,7 +129,7 @@ def _columns(lineage: int, blobs: Sequence[Blob]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _typed(row: Row) -> list[Any]:
+def _typed(row: CheckpointRow) -> list[Any]:
     """Return a row's columns with types that do not change with their size, so that one prepared statement serves."""
     return [
         row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,

@@ -12,14 +12,14 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.events import wakeup
-from checkpoints.layout.snapshot import Header, Place, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import Write
 
 from . import executions, save_statements
 from .claims import Claim
-from .save_statements import Move
+from .save_statements import RunMove
 
 
 def save(
@@ -43,9 +43,9 @@ def save(
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
     at = header.at or claim.clock()
-    place = Place(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, at)
+    place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, at)
     made = draft(snapshot, writes, header, place, parent=snapshot)
-    move = Move(status, reason, wake_at, notes, actor)
+    move = RunMove(status, reason, wake_at, notes, actor)
     if not save_statements.save(
         made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move
     ):
@@ -73,13 +73,13 @@ def move_head(
     path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
     `save` does, and NoSuchCheckpoint.
     """
-    move = Move(status, reason, wake_at, notes, actor)
+    move = RunMove(status, reason, wake_at, notes, actor)
     with transaction.atomic(savepoint=False):
         head, seq = _locked(claim.run_id, target.id)
         if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
-        place = Place(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
+        place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
         made = draft(target, writes, header, place, parent=target)
         if not save_statements.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
             raise Fenced

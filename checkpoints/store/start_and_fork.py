@@ -14,7 +14,7 @@ from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.events import event_log
 from checkpoints.layout.rows import new_id
-from checkpoints.layout.snapshot import Header, Place, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical
@@ -123,7 +123,7 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     run.head, run.seq, run.next_step = id, 1, header.next_step
     ((run.pk, at),) = run_sql("SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp()", [])
     run.lineage = run.lineage or run.pk
-    place = Place(run.pk, run.lineage, run.plan_id, 1, run.token, header.at or at)
+    place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, header.at or at)
     made = draft(origin, values, header, place, parent=origin, id=id)
     run.save(force_insert=True)
     insert_first(made, run.lineage)

@@ -16,7 +16,7 @@ PAIRED = 40  # items on either side whose likeness is measured
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class AlignedItem:
     """One item. `old` and `new` are its places; None where it is not in that list."""
 
     old: int | None
@@ -25,7 +25,9 @@ class Pair:
     moved: bool = False  # its order among those that stayed is another
 
 
-def aligned(left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]) -> list[Pair]:
+def aligned(
+    left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]
+) -> list[AlignedItem]:
     """Pair the items of both lists, by place in the new one, then what was removed. `keys` are canonical bytes."""
     equal = _equal(*keys)
     taken = set(equal.values())
@@ -35,11 +37,13 @@ def aligned(left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[byte
     whole = {**equal, **changed}
     still = set(rising([whole[at] for at in sorted(whole)]))
     found = [
-        Pair(whole[at], at, same=at in equal, moved=whole[at] not in still) if at in whole else Pair(None, at)
+        AlignedItem(whole[at], at, same=at in equal, moved=whole[at] not in still)
+        if at in whole
+        else AlignedItem(None, at)
         for at in range(len(right))
     ]
     kept = set(whole.values())
-    return found + [Pair(at, None) for at in range(len(left)) if at not in kept]
+    return found + [AlignedItem(at, None) for at in range(len(left)) if at not in kept]
 
 
 def rising(numbers: Sequence[int]) -> list[int]:

@@ -14,7 +14,7 @@ from checkpoints.errors import ValueRefused
 from .artifacts import MARK
 from .canonical_json import canonical
 from .json_pointer import INDEX, find, has, pointer, tokens
-from .list_alignment import Pair, aligned
+from .list_alignment import AlignedItem, aligned
 
 Op = dict[str, Any]
 COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
@@ -67,7 +67,7 @@ def _diff_lists(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iter
             yield from _diff((*path, head + j), old[i], new[j])
 
 
-def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[Pair]]:
+def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[AlignedItem]]:
     """Return (number of items shared at the head, middle of the old list, middle of the new, pairs of the middles)."""
     left, right = [canonical(item) for item in a], [canonical(item) for item in b]
     head, tail = _shared(left, right)

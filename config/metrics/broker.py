@@ -14,7 +14,7 @@ from agents.ringing import queues
 from config import canary
 
 
-class Broker(Collector):
+class BrokerMetrics(Collector):
     """Asks Redis, which has two seconds at most for each answer."""
 
     def describe(self) -> list[Metric]:

@@ -35,7 +35,7 @@ Family = Callable[[], Iterable[Metric]]
 log = structlog.get_logger(__name__)
 
 
-class Database(Collector):
+class DatabaseMetrics(Collector):
     """Asks PostgreSQL for all of it at once; another scrape meanwhile gets the same answer."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 MS = 1000
 
 
-class Pools(Collector):
+class PoolMetrics(Collector):
     """Reads the pool's own counters."""
 
     def describe(self) -> list[Metric]:

@@ -9,12 +9,12 @@ from prometheus_client import REGISTRY, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
 from .access import refusal
-from .broker import Broker
-from .database import Database
-from .pools import Pools
+from .broker import BrokerMetrics
+from .database import DatabaseMetrics
+from .pools import PoolMetrics
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody reads
-for collector in (Database(), Broker(), Pools()):
+for collector in (DatabaseMetrics(), BrokerMetrics(), PoolMetrics()):
     REGISTRY.register(collector)
 
 

@@ -12,7 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.models import Scope
+from agents.models import TokenScope
 from checkpoints import request_ids
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
@@ -45,7 +45,7 @@ def test_a_start_is_found_in_the_events_and_in_the_lines_of_the_worker(
 ) -> None:
     worker = celery_worker("-c", "1", env=AGENTS)
     web, base = start_web({**AGENTS, "FORWARDED_ALLOW_IPS": "127.0.0.1"})
-    _, token = make_token(starter, Scope.START, Scope.READ)
+    _, token = make_token(starter, TokenScope.START, TokenScope.READ)
     asked = {"agent": "hopper", "input": {}}
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one", **TOLD}
     answer = httpx.post(f"{base}/api/runs", json=asked, headers=headers, timeout=60)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from config.environment import Environment
+from config.environment import EnvironmentReader
 from tests.harness.services import run
 from tests.harness.session import ROOT
 
@@ -123,7 +123,7 @@ def test_https_is_on_by_itself_unless_only_this_machine_is_served() -> None:
 
 
 def test_a_database_url_on_a_socket_keeps_its_folder_and_escapes() -> None:
-    reader = Environment({"DATABASE_URL": "postgres://an%40n:p%2Fw@/my%20db?host=/run/my%20pg"})
+    reader = EnvironmentReader({"DATABASE_URL": "postgres://an%40n:p%2Fw@/my%20db?host=/run/my%20pg"})
     read = reader.database("DATABASE_URL", required="")
     assert (read["USER"], read["PASSWORD"], read["NAME"], read["OPTIONS"]) == (
         "an@n",
@@ -135,8 +135,11 @@ def test_a_database_url_on_a_socket_keeps_its_folder_and_escapes() -> None:
 
 
 def test_celery_gets_a_socket_in_its_own_spelling() -> None:
-    assert Environment.broker("unix:///run/my%20redis.sock?db=3") == "redis+socket:///run/my redis.sock?virtual_host=3"
-    assert Environment.broker("redis://redis:6379/1") == "redis://redis:6379/1"
+    assert (
+        EnvironmentReader.broker("unix:///run/my%20redis.sock?db=3")
+        == "redis+socket:///run/my redis.sock?virtual_host=3"
+    )
+    assert EnvironmentReader.broker("redis://redis:6379/1") == "redis://redis:6379/1"
 
 
 def test_what_the_client_is_told_by_the_environment_is_no_junk() -> None:

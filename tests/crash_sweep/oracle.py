@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agents.models import Effect
 from agents.session import unsettled
-from agents.session.path import Path
+from agents.session.path import RunPath
 from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.audit import verify_runs
@@ -19,7 +19,7 @@ HAPPENED = ("done", "kept")
 
 def complaints(run: Run, outside: Outside) -> Iterator[str]:
     """Everything that is wrong."""
-    path = Path.to(store.load(run).id)
+    path = RunPath.to(store.load(run).id)
     yield from (str(problem) for problem in verify_runs.verify_run(run))
     yield from _refunds(run, path, outside)
     yield from _mails(run, outside)
@@ -27,7 +27,7 @@ def complaints(run: Run, outside: Outside) -> Iterator[str]:
     yield from _events(run)
 
 
-def _refunds(run: Run, path: Path, outside: Outside) -> Iterator[str]:
+def _refunds(run: Run, path: RunPath, outside: Outside) -> Iterator[str]:
     """One refund for each approval that stands; every other is cancelled; each belongs to its effect."""
     made = outside.refunds_of(run.pk)
     rows = {row.key: row for row in Effect.objects.filter(run=run, step="pay", undoes=None)}
@@ -50,14 +50,14 @@ def _refunds(run: Run, path: Path, outside: Outside) -> Iterator[str]:
         yield f"the state says {payment}, the provider {given}"
 
 
-def _standing_approvals(run: Run, path: Path) -> int:
+def _standing_approvals(run: Run, path: RunPath) -> int:
     """The agreements on the path whose payment was done: each is one refund, and there is one."""
     settled = Outcome.objects.filter(gate__run=run, gate__step="review", gate__checkpoint__in=path.settled())
     agreed = settled.filter(kind__in=("approved", "edited"), gate__kind="review")
     return 1 if agreed.exists() or _reused(run, path) else 0
 
 
-def _reused(run: Run, path: Path) -> bool:
+def _reused(run: Run, path: RunPath) -> bool:
     return any(place.kind == "reused" and place.step == "review" for place in path)
 
 
@@ -70,7 +70,7 @@ def _mails(run: Run, outside: Outside) -> Iterator[str]:
             yield f"reply {row.key[:8]} is {row.status} and went out {times} times"
 
 
-def _settled(run: Run, path: Path) -> Iterator[str]:
+def _settled(run: Run, path: RunPath) -> Iterator[str]:
     """It has ended with nothing open, or it waits for somebody who can be named."""
     asking = list(Gate.objects.open().filter(run=run).values_list("title", flat=True))
     if run.status == "waiting":

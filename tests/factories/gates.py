@@ -17,7 +17,7 @@ from approvals.cards.card import Card, Question
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.gates.opening import open_gate
-from approvals.gates.queues import MINE, Reach
+from approvals.gates.queues import MINE, ReaderReach
 from approvals.models import Decision, Gate, Outcome, Policy
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
@@ -173,4 +173,4 @@ def edit_amount(gate: Gate, amount: str) -> dict[str, Any]:
 
 def waiting(person: User) -> list[int]:
     """Return the ids of the gates that wait for this person's decision."""
-    return Reach.of(person).ids(MINE, most=1000)
+    return ReaderReach.of(person).ids(MINE, most=1000)

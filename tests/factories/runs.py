@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from pydantic import BaseModel, ValidationError
 
 from approvals.decisions import validators
-from approvals.decisions.validators import Fault
+from approvals.decisions.validators import StateFault
 from checkpoints import actors, store
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans
@@ -102,7 +102,7 @@ def make_run(
     )
 
 
-def check(plan: Plan, state: dict[str, Any]) -> list[Fault] | None:
+def check(plan: Plan, state: dict[str, Any]) -> list[StateFault] | None:
     """Return every fault of a state of the runs made here; None for other agents' plans."""
     if not re.match(r"robo\b", plan.agent):
         return None

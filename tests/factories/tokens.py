@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from agents import tokens
-from agents.models import Scope, Token
+from agents.models import Token, TokenScope
 from agents.models.token import FOR_AGENTS
 from checkpoints import actors
 
@@ -23,7 +23,7 @@ def make_token(
     lasts: timedelta = timedelta(days=1),
 ) -> tuple[Token, str]:
     """Make a token of this person, or of an agent that they answer for; for everything unless scopes are given."""
-    default = FOR_AGENTS if agent else tuple(Scope)
+    default = FOR_AGENTS if agent else tuple(TokenScope)
     return tokens.issue(
         owner=owner, name=name, scopes=[str(each) for each in scopes or default], lasts=lasts, team=team, agent=agent,
         policy=policy, by=actors.of_user(owner),

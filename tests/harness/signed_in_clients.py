@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from approvals.gates.reading import Shown
+from approvals.gates.reading import ShownGate
 from approvals.models import Gate
 from approvals.presentation.gate_page.page import GatePage
 
@@ -43,7 +43,7 @@ def form_of(gate: Gate, verdict: str = "approve", **typed: str) -> dict[str, str
 def shown_of(gate: Gate) -> dict[str, str]:
     """The marks with which the gate's page says what each choice does, and every box of it ticked."""
     read = Gate.objects.select_related("run__plan", "policy__team", "team").get(pk=gate.pk)
-    nobody = Shown(
+    nobody = ShownGate(
         gate=read, standing=read.standing(), sees_run=False, decides=False, draft=None, looking=[], replaced=[],
         approvals=[], deciders=frozenset(),
     )  # fmt: skip

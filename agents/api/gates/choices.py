@@ -14,9 +14,9 @@ from agents.api.protocol.addresses import GateId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.runs.impacts import ImpactAnswer
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.decisions import per_action
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.decision_impact import of_word as impact_of
@@ -29,7 +29,7 @@ from checkpoints import store
 
 from .decisions import MARK, Decide, said_in
 
-router = Router(tags=["gates"], auth=needs(Scope.SEE))
+router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 
 
 class ChoiceImpact(Schema):
@@ -108,7 +108,7 @@ def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionI
     """
     proposal = gate.standing()
     card = proposal.card
-    future = Foretold(gate, card, proposal.state_patch)
+    future = GateImpacts(gate, card, proposal.state_patch)
     made = DecisionImpact(impact=None, quorum=gate.policy.quorum)
     if card.question is None:
         yield "approve", "", replace(made, impact=future.approve(), others=others)
@@ -133,7 +133,7 @@ def _others(gate: Gate, reader: User) -> int:
     response=WordImpact,
     operation_id="foretell_decision",
     summary="Preview a decision",
-    auth=needs(Scope.DECIDE),
+    auth=needs(TokenScope.DECIDE),
 )
 def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
     """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""

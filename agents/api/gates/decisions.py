@@ -17,7 +17,7 @@ from agents.api.protocol.enumerations import optional
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, kept, own
 from agents.api.runs.moves import Order
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.decisions import deciding
 from approvals.decisions.decision_impact import LENGTH
@@ -29,7 +29,7 @@ from checkpoints import store
 
 from .gates import DIGEST, GateHead, head_of
 
-router = Router(tags=["gates"], auth=needs(Scope.DECIDE))
+router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
 EACH: dict[str, Any] = {
     "order": {"verdict": "edit", "arguments": LINES},
@@ -206,7 +206,7 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
     return kept(request, key, say)
 
 
-def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
+def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
     """Who gave their password again. Only a session knows: of a token that comes with a cookie nothing counts."""
     return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 

@@ -15,12 +15,12 @@ from agents.api.protocol.addresses import GateId, gate_page
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer, spliced
 from agents.api.protocol.paging import NEXT, Paging, next_of
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
 from approvals.presentation.decision_form import whole_state
 from approvals.presentation.gate_facts import agreement as agreements
-from approvals.presentation.gate_facts.outcomes import Judged, deciders, judged
+from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.views.access import gate_or_404
 from checkpoints import store
@@ -30,7 +30,7 @@ from checkpoints.values.canonical_json import canonical
 
 from .masking import card_of, outcome_of
 
-router = Router(tags=["gates"], auth=needs(Scope.SEE))
+router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
 
 
@@ -137,7 +137,7 @@ class OfAction(Schema):
     response: Any = Field(description="What the agent got instead; otherwise null.", examples=[None])
 
     @classmethod
-    def of(cls, found: Judged) -> Self:
+    def of(cls, found: ActionOutcome) -> Self:
         return cls(verdict=found.verdict, by=found.by, reason=found.reason, response=found.response)
 
 

@@ -8,7 +8,7 @@ from approvals.cards.card import Card
 from approvals.decisions import edit_state
 from approvals.models import Gate, Outcome, Proposal
 from approvals.schema import redact
-from approvals.schema.redact import Veil
+from approvals.schema.redact import Redaction
 from checkpoints.runs.plans import spec_of
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -55,5 +55,5 @@ def _answer(card: Card, answer: Any) -> Any:
     return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
-def _veil(gate: Gate) -> Veil:
+def _veil(gate: Gate) -> Redaction:
     return redact.veil(spec_of(gate.run.plan).state_schema)

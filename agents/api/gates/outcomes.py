@@ -13,7 +13,7 @@ from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import GateId, gate_page
 from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
-from agents.models import Effect, Scope
+from agents.models import Effect, TokenScope
 from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
@@ -23,7 +23,7 @@ from checkpoints.values.canonical_json import canonical
 
 from .gates import Ending, ended
 
-router = Router(tags=["gates"], auth=needs(Scope.SEE))
+router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 
 
 class Granted(Schema):

@@ -11,14 +11,14 @@ from pydantic import Field
 from agents.api.protocol.addresses import GateId, RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from approvals.gates import preflight_facts
 from approvals.preflight.checks import ORDER, Preflight
 from approvals.views.access import gate_or_404
 
-runs = Router(tags=["runs"], auth=needs(Scope.READ))
-gates = Router(tags=["gates"], auth=needs(Scope.SEE))
+runs = Router(tags=["runs"], auth=needs(TokenScope.READ))
+gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 COLOURS: dict[str, Any] = {"enum": list(ORDER)}
 
 

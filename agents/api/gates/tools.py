@@ -11,14 +11,14 @@ from pydantic import Field
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.paging import NEXT, Paging, next_of
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.gates.queues import seen_by
 from approvals.models import Gate, Tool
 
 from .cards import SCHEMA
 
-router = Router(tags=["tools"], auth=needs(Scope.READ))
+router = Router(tags=["tools"], auth=needs(TokenScope.READ))
 
 
 class RegisteredTool(Schema):

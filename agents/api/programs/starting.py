@@ -19,12 +19,12 @@ from agents.api.runs.runs import router as runs
 from agents.api.runs.turns import TurnAnswer, answer
 from agents.definition import registry
 from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
-from agents.models import Client, Registration, Scope
+from agents.models import Client, Registration, TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
-from agents.remote.post_gate import Performed, Posted
+from agents.remote.post_gate import ActionPerformance, PostedGate
 from agents.runs.start import start_run
 from agents.text import one_line
 from approvals.cards.card import Card
@@ -117,21 +117,23 @@ class PostGate(Words):
         examples=[False],
     )
 
-    def posted(self, agent: str, policy: str) -> Posted:
+    def posted(self, agent: str, policy: str) -> PostedGate:
         """As the runner takes it."""
         of_card = {"agent", "state", "policy", "team", "worker", "deferred", "thread", "ask_only"}
-        return Posted(
+        return PostedGate(
             agent=agent,
             card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
             state=self.state,
-            performed={each.id: Performed(each.undo, each.idempotent) for each in self.actions},
+            performed={each.id: ActionPerformance(each.undo, each.idempotent) for each in self.actions},
             policy=policy,
             thread=one_line(self.thread, 200),
             ask_only=self.ask_only,
         )
 
 
-@runs.post("", auth=needs(Scope.START), response={201: RunSummary}, operation_id="start_run", summary="Start a run")
+@runs.post(
+    "", auth=needs(TokenScope.START), response={201: RunSummary}, operation_id="start_run", summary="Start a run"
+)
 def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     """Start a run. One of an agent that lives outside waits until a program claims it."""
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
@@ -145,7 +147,9 @@ def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     return once(request, key, do)
 
 
-@gates.post("", auth=needs(Scope.START), response={201: TurnAnswer}, operation_id="post_gate", summary="Post a gate")
+@gates.post(
+    "", auth=needs(TokenScope.START), response={201: TurnAnswer}, operation_id="post_gate", summary="Post a gate"
+)
 def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     """Ask people before something is done: a run is started for it, which waits at the gate.
 

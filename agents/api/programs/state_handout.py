@@ -26,7 +26,7 @@ from agents.errors import WorkNotAllowed
 from agents.models import Effect
 from agents.queries.access import reader_of
 from agents.remote import plans, reach, session_cache
-from agents.remote.turns import Turn
+from agents.remote.turns import RemoteTurn
 from agents.session import translate
 from approvals.gates import reveal_secret
 from checkpoints import store
@@ -54,12 +54,14 @@ def alone(
             raise session_cache.stale(run_id, token) from error
 
 
-def with_state(request: HttpRequest, run_id: int, key: str, do: Callable[[], Turn], *, token: int = 0) -> HttpResponse:
+def with_state(
+    request: HttpRequest, run_id: int, key: str, do: Callable[[], RemoteTurn], *, token: int = 0
+) -> HttpResponse:
     """Do something to a run, as `alone`, and answer with the turn that comes of it and the state. Answers 201.
 
     Raises WorkNotAllowed, and whatever `do` raises.
     """
-    done: list[Turn] = []
+    done: list[RemoteTurn] = []
 
     def told() -> HttpResponse:
         _may_have(request, run_id)

@@ -16,7 +16,7 @@ from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.runs.moves import Order
 from agents.definition.options import Declaration, EffectOptions
 from agents.errors import WorkNotAllowed
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
@@ -26,7 +26,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 from .starting import MAY, POLICY, VERSION, agent_of
 from .work import actor_of
 
-router = Router(tags=["agents"], auth=needs(Scope.START))
+router = Router(tags=["agents"], auth=needs(TokenScope.START))
 
 
 class StepBody(Order):

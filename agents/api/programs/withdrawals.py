@@ -13,7 +13,7 @@ from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.runs.moves import Order
 from agents.errors import WorkNotAllowed, WorkRefused
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import reach
 from agents.text import one_line
@@ -25,7 +25,7 @@ from approvals.views.access import gate_or_404
 
 from .work import actor_of
 
-router = Router(tags=["gates"], auth=needs(Scope.WORK))
+router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
 
 
 class Withdrawal(Order):

@@ -20,12 +20,12 @@ from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
 from agents.api.runs.turns import TurnAnswer, TurnWithState, answer
 from agents.errors import FieldError, NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
-from agents.models import Client, Effect, Scope
+from agents.models import Client, Effect, TokenScope
 from agents.queries.access import reader_of
 from agents.remote import asking, reach, results, session_cache, turns
-from agents.remote.results import Written
-from agents.remote.turns import Turn
-from agents.session.run_session import Slice
+from agents.remote.results import StepWrites
+from agents.remote.turns import RemoteTurn
+from agents.session.run_session import RunSession
 from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Run
@@ -46,7 +46,7 @@ from .bodies import (
 )
 from .state_handout import alone, with_state
 
-router = Router(tags=["work"], auth=needs(Scope.WORK))
+router = Router(tags=["work"], auth=needs(TokenScope.WORK))
 EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
 
 
@@ -58,7 +58,7 @@ def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpRe
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
 
-    def do() -> Turn:
+    def do() -> RemoteTurn:
         return turns.claim(reached, worker=order.worker or by.name, lease=order.lease, by=by, token=token)
 
     return with_state(request, run_id, key, do)
@@ -74,7 +74,7 @@ def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
 
 @checkpoints.post(
     "/{int:run_id}/checkpoints",
-    auth=needs(Scope.WORK),
+    auth=needs(TokenScope.WORK),
     response={201: TurnAnswer},
     operation_id="save_checkpoint",
     summary="Save a checkpoint",
@@ -86,7 +86,7 @@ def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResp
 
 @checkpoints.post(
     "/{int:run_id}/checkpoints/batches",
-    auth=needs(Scope.WORK),
+    auth=needs(TokenScope.WORK),
     response={201: TurnAnswer},
     operation_id="save_checkpoints",
     summary="Save several checkpoints",
@@ -98,8 +98,8 @@ def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> H
     saved.
     """
 
-    def do(slice: Slice) -> Turn:
-        said: list[Turn] = []
+    def do(slice: RunSession) -> RemoteTurn:
+        said: list[RemoteTurn] = []
         for wrote in order.checkpoints:
             if said and said[-1].kind != "step":
                 raise OutOfTurn(f"Nothing was saved: after {len(said)} of these {_comes(said[-1])}. Send them alone.")
@@ -116,7 +116,7 @@ def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> H
 def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
     """Ask people, and let go of the run until they have decided."""
 
-    def do(slice: Slice) -> Turn:
+    def do(slice: RunSession) -> RemoteTurn:
         turn = asking.ask(
             slice, order.step, order.card(), token=token_of(request), took=order.took, notes=tuple(order.notes)
         )
@@ -128,7 +128,7 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
 
 @effects.post(
     "/{int:run_id}/effects",
-    auth=needs(Scope.WORK),
+    auth=needs(TokenScope.WORK),
     response={201: TurnWithState},
     operation_id="begin_effect",
     summary="Begin an effect",
@@ -137,7 +137,7 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
     reached = reach.to_work(run_id, by=reader_of(request))
 
-    def do() -> Turn:
+    def do() -> RemoteTurn:
         if bool(order.step) == (order.undoes is not None):
             raise WorkInvalid([FieldError(pointer="", message="send either `step` or `undoes`")])
         with session_cache.at_work(reached, order.token) as slice:
@@ -170,7 +170,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
         raise WorkInvalid([FieldError(pointer="/error", message="say what went wrong")])
     if row.undoes is not None and (order.writes or order.next_step is not None):
         raise WorkInvalid([FieldError(pointer="/writes", message="an undo writes nothing")])
-    written = Written(order.writes, order.next_step, order.took, order.notes)
+    written = StepWrites(order.writes, order.next_step, order.took, order.notes)
 
     def told() -> HttpResponse:
         if order.token < row.token:
@@ -193,17 +193,17 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
     return alone(request, run_id, key, told, token=order.token)
 
 
-def _saved(slice: Slice, order: Wrote) -> Turn:
+def _saved(slice: RunSession, order: Wrote) -> RemoteTurn:
     if (order.ops is None) == (order.state is None):
         raise WorkInvalid([FieldError(pointer="", message="send either `ops` or `state`")])
     if order.state is not None:
         writes = results.whole(slice, turns.check_next(slice, order.step, "step"), order.state)
     else:
         writes = results.writes_of([each.model_dump() for each in order.ops or ()])
-    return results.step(slice, order.step, Written(writes, order.next_step, order.took, order.notes))
+    return results.step(slice, order.step, StepWrites(writes, order.next_step, order.took, order.notes))
 
 
-def _comes(turn: Turn) -> str:
+def _comes(turn: RemoteTurn) -> str:
     return f"the {turn.kind} {turn.step.name} comes" if turn.step else "the run is released, as somebody asked"
 
 
@@ -217,7 +217,7 @@ def _within(place: str) -> Iterator[None]:
         raise WorkInvalid(told) from error
 
 
-def _reported(slice: Slice, row: Effect, order: Report, written: Written) -> Turn:
+def _reported(slice: RunSession, row: Effect, order: Report, written: StepWrites) -> RemoteTurn:
     if row.undoes is not None:
         if order.status == results.DONE:
             return results.taken_back(slice, row.undoes, row)
@@ -257,7 +257,7 @@ def worked(
     run_id: int,
     token: int,
     key: str,
-    do: Callable[[Slice], Turn],
+    do: Callable[[RunSession], RemoteTurn],
     *,
     status: int = 200,
 ) -> HttpResponse:

@@ -15,13 +15,13 @@ from ninja.security import HttpBearer, SessionAuth
 
 from agents import tokens
 from agents.errors import TokenNotAllowed
-from agents.models import Scope, Token
+from agents.models import Token, TokenScope
 
 
 class Bearer(HttpBearer):
     """Whoever owns the token, where it is for this."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: TokenScope) -> None:
         super().__init__()
         self.scope = scope
 
@@ -47,7 +47,7 @@ class Session(SessionAuth):
 session = Session()
 
 
-def needs(scope: Scope) -> list[Any]:
+def needs(scope: TokenScope) -> list[Any]:
     """The ways in to an operation that a token of this scope opens."""
     return [Bearer(scope), session]
 

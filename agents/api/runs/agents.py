@@ -11,12 +11,12 @@ from pydantic import Field
 from agents.api.protocol.addresses import AgentName
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
-from agents.models import Scope
-from agents.queries.known_agents import Known, known_to
+from agents.models import TokenScope
+from agents.queries.known_agents import KnownAgent, known_to
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import canonical
 
-router = Router(tags=["agents"], auth=needs(Scope.READ))
+router = Router(tags=["agents"], auth=needs(TokenScope.READ))
 
 
 class AgentSummary(Schema):
@@ -33,7 +33,7 @@ class AgentSummary(Schema):
     doc: str = Field(description="Its author's description: data, never markup.", examples=["Answer a refund."])
 
     @classmethod
-    def of(cls, known: Known, spec: PlanSpec) -> Self:
+    def of(cls, known: KnownAgent, spec: PlanSpec) -> Self:
         return cls(
             name=known.name, version=spec.version, versions=list(specs_of(known)), deployed=known.here is not None,
             doc=spec.doc or known.doc,
@@ -118,7 +118,7 @@ def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> H
     return answer(head, state_schema=canonical(spec.state_schema))
 
 
-def specs_of(known: Known) -> dict[str, PlanSpec]:
+def specs_of(known: KnownAgent) -> dict[str, PlanSpec]:
     """By version, the newest plan of it; the one that is deployed first."""
     found = {known.spec.version: known.spec}
     for plan in known.plans:

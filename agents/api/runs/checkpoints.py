@@ -13,7 +13,7 @@ from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import RunId, Seq
 from agents.api.protocol.auth import needs
 from agents.api.protocol.paging import NEXT, Paging, next_of
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, veil_of
 from checkpoints import store
@@ -21,7 +21,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
 
-router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
+router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 PATCH_MEDIA_TYPE = "application/json-patch+json"
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries import comparison
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import veil_of
@@ -19,7 +19,7 @@ from checkpoints import store
 from checkpoints.models import Checkpoint
 from checkpoints.values import patch
 
-router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
+router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 
@@ -61,7 +61,7 @@ class Side(Schema):
     effects: list[EffectFate] = Field(description="The effects among them.")
 
     @classmethod
-    def of(cls, found: comparison.Side) -> Self:
+    def of(cls, found: comparison.ComparedCheckpoint) -> Self:
         way = [
             Way(run=each.run_id, seq=each.seq, kind=each.kind, step=each.step, took_us=each.took_us)
             for each in found.steps

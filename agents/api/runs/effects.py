@@ -14,14 +14,14 @@ from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.paging import NEXT, Paging, next_of
-from agents.models import Effect, Scope
+from agents.models import Effect, TokenScope
 from agents.queries.access import run_or_404
-from agents.queries.performed_effects import Performed, off_course, performed_of
+from agents.queries.performed_effects import PerformedEffect, off_course, performed_of
 from agents.queries.run_row import course
 
 from .turns import KEY
 
-router = Router(tags=["effects"], auth=needs(Scope.READ))
+router = Router(tags=["effects"], auth=needs(TokenScope.READ))
 
 
 class EffectSummary(Schema):
@@ -55,7 +55,7 @@ class EffectSummary(Schema):
     )
 
     @classmethod
-    def of(cls, row: Performed, unsettled: Collection[int]) -> Self:
+    def of(cls, row: PerformedEffect, unsettled: Collection[int]) -> Self:
         """Of a row of the ledger; those of `unsettled` were left behind."""
         same = ("id", "step", "status", "key", "grant", "action", "irreversible", "attempts", "error")
         return cls(

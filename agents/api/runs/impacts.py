@@ -8,10 +8,10 @@ from typing import Any, Self
 from ninja import Schema
 from pydantic import Field
 
-from approvals.impact import Impact, Verdict
+from approvals.impact import Impact, ImpactVerdict
 
 DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
-VERDICTS: dict[str, Any] = {"enum": [str(verdict) for verdict in Verdict]}
+VERDICTS: dict[str, Any] = {"enum": [str(verdict) for verdict in ImpactVerdict]}
 
 
 class Consequence(Schema):

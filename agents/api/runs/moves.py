@@ -19,7 +19,7 @@ from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, kept, once, own
 from agents.errors import ImpactChanged, RewindRefused
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.moves import cancel as cancelling
 from agents.moves import fork as forks
 from agents.moves import impact as impacts
@@ -32,7 +32,7 @@ from checkpoints.models import Run
 from .impacts import ImpactAnswer
 from .runs import RunSummary, summed_up
 
-router = Router(tags=["orders"], auth=needs(Scope.ORDER))
+router = Router(tags=["orders"], auth=needs(TokenScope.ORDER))
 OP: dict[str, Any] = {"op": "replace", "path": "/order/currency", "value": "USD"}
 SEEN = Field(
     "",

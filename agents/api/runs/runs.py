@@ -15,14 +15,14 @@ from agents.api.protocol.auth import needs
 from agents.api.protocol.enumerations import optional
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.paging import NEXT, Paging, next_of
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.queries.run_story import starter
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.models import Run
 
-router = Router(tags=["runs"], auth=needs(Scope.READ))
+router = Router(tags=["runs"], auth=needs(TokenScope.READ))
 OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import gate_page
 from agents.models import Effect
-from agents.remote.turns import Turn
+from agents.remote.turns import RemoteTurn
 from checkpoints.models import Run
 
 KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
@@ -77,7 +77,7 @@ class TurnAnswer(Schema):
     next: Next | None = Field(description="What to do next; null: nothing now.")
 
     @classmethod
-    def of(cls, turn: Turn) -> Self:
+    def of(cls, turn: RemoteTurn) -> Self:
         """As the run stands after what was done."""
         run = turn.run
         return cls(
@@ -103,7 +103,7 @@ class TurnWithState(TurnAnswer):
     )
 
 
-def answer(turn: Turn, *, status: int = 200, state: bool = False) -> HttpResponse:
+def answer(turn: RemoteTurn, *, status: int = 200, state: bool = False) -> HttpResponse:
     """The turn as an answer; with the state where the program may not have it."""
     more = {} if not state else {"state": b"null" if turn.state is None else exact_json.of_state(turn.state)}
     response = exact_json.answer(TurnAnswer.of(turn), **more)
@@ -111,13 +111,13 @@ def answer(turn: Turn, *, status: int = 200, state: bool = False) -> HttpRespons
     return response
 
 
-def _next(turn: Turn) -> Next | None:
+def _next(turn: RemoteTurn) -> Next | None:
     if not turn.kind:
         return None
     effect = Begun.of(turn.effect) if turn.effect else None
     return Next(kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn))
 
 
-def _undone(turn: Turn) -> Undone | None:
+def _undone(turn: RemoteTurn) -> Undone | None:
     row = turn.undoes
     return None if row is None else Undone(id=row.pk, key=row.key, undo=turn.step.undo if turn.step else "")

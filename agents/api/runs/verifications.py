@@ -9,11 +9,11 @@ from pydantic import Field
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
-from agents.models import Scope
+from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from checkpoints.audit.verify_runs import verify_run
 
-router = Router(tags=["checkpoints"], auth=needs(Scope.READ))
+router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 
 
 class Finding(Schema):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from approvals.cards.card import Choice, Question
+from approvals.cards.card import AnswerChoice, Question
 from approvals.cards.chart import Chart
 from approvals.cards.quote import Quote
 
@@ -48,7 +48,9 @@ def two(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Ques
         ("global", "Global plan", "/global_plan", whole),
     )
     charts = [Chart(title=title, pointer=pointer, figures=figures(repair, plan)) for _, title, pointer, repair in each]
-    choices: list[Choice] = [{"id": id, "label": label(title, repair), "grants": True} for id, title, _, repair in each]
+    choices: list[AnswerChoice] = [
+        {"id": id, "label": label(title, repair), "grants": True} for id, title, _, repair in each
+    ]
     return charts, {"text": "Which schedule goes to the shop floor?", "choices": choices}
 
 

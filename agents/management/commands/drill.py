@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.definition import environment, registry
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.drill import report, stand_in
 from agents.drill.aims import MOMENTS
 from agents.drill.answers import Answers
@@ -62,14 +62,14 @@ class Command(BaseCommand):
         except (AgentError, ValueRefused) as error:
             raise CommandError(str(error)) from error
 
-    def consent(self, known: Registered, *, yes: bool) -> None:
+    def consent(self, known: RegisteredAgent, *, yes: bool) -> None:
         """Say what a drill does to the world; end here unless the caller wants that."""
         for line in report.warning(known.spec):
             self.stdout.write(line)
         if not yes and any(step.kind == "effect" for step in known.spec.steps):
             raise CommandError("Nothing was run. Add --yes to really perform the effects.")
 
-    def drill(self, known: Registered, options: dict[str, Any]) -> None:
+    def drill(self, known: RegisteredAgent, options: dict[str, Any]) -> None:
         """Run, kill, compare."""
         [input, *others] = RunAgent().inputs(known.agent, [options["input"]])
         if others:

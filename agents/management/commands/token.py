@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents import tokens
 from agents.errors import TokenRefused
-from agents.models.token import FOR_AGENTS, Scope
+from agents.models.token import FOR_AGENTS, TokenScope
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
 from approvals.policy import enough_reviewers
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             "--scope",
             action="append",
             dest="scopes",
-            choices=Scope.values,
+            choices=TokenScope.values,
             help="a scope; may be repeated. Without any, an agent's token gets all scopes that an agent may have",
         )
         parser.add_argument("--owner", default="", help="the username of the owner of an agent's token")

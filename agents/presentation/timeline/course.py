@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Turn(NamedTuple):
+class CourseTurn(NamedTuple):
     """A checkpoint that does not follow the one saved before it, and what it follows: a number of a run."""
 
     seq: int
@@ -26,7 +26,7 @@ class Course:
 
     run: int
     head: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[CourseTurn, ...] = ()
     aside: tuple[tuple[int, str], ...] = ()
 
     def stretches(self) -> list[tuple[int, int]]:

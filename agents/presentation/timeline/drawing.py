@@ -8,7 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from .lanes import MIDDLE
-from .rows import Row
+from .rows import TimelineRow
 
 LINE = '<line class="line" data-lane="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>'
 CURVE = '<path class="line" data-lane="{}" d="{}"/>'
@@ -17,12 +17,12 @@ NODE = '<circle class="node" data-mark="{}" cx="{}" cy="{}" r="{}"/>'
 GLYPH = '<path class="glyph" data-tone="{}" d="{}"/>'
 
 
-def lanes(row: Row) -> SafeString:
+def lanes(row: TimelineRow) -> SafeString:
     """Draw the lines that pass, the curve that leaves, and the row's mark."""
     return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', format_html_join("", "{}", _parts(row)))
 
 
-def _parts(row: Row) -> Iterator[tuple[SafeString]]:
+def _parts(row: TimelineRow) -> Iterator[tuple[SafeString]]:
     for line in row.piece.lines:
         yield (format_html(LINE, line.kind, line.x, line.x, line.top, line.bottom),)
     for curve in row.piece.curves:

@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from .facts import Done
-from .marks import Mark
+from .facts import TimelineEffect
+from .marks import TimelineMark
 from .remarks import Remark
 
-DONE = Mark("", "done", "check", _("done"))
+DONE = TimelineMark("", "done", "check", _("done"))
 UNDOABLE = replace(DONE, word=_("done, can be undone"))
-FINAL = Mark("", "unknown", "oneway", _("done, cannot be undone"))
-UNDONE = Mark("", "undone", "undo", _("undone"))
-KEPT = Mark("", "cancelled", "oneway", _("kept"))
-LOST = Mark("", "unknown", "oneway", _("from an abandoned branch; cannot be undone"))
-DUE = Mark("", "held", "undo", _("from an abandoned branch; will be undone"))
-LEFT = Mark("", "held", "undo", _("from an abandoned branch; kept"))
-DOUBT = Mark("", "unknown", "unknown", _("unknown: it may have happened"))
+FINAL = TimelineMark("", "unknown", "oneway", _("done, cannot be undone"))
+UNDONE = TimelineMark("", "undone", "undo", _("undone"))
+KEPT = TimelineMark("", "cancelled", "oneway", _("kept"))
+LOST = TimelineMark("", "unknown", "oneway", _("from an abandoned branch; cannot be undone"))
+DUE = TimelineMark("", "held", "undo", _("from an abandoned branch; will be undone"))
+LEFT = TimelineMark("", "held", "undo", _("from an abandoned branch; kept"))
+DOUBT = TimelineMark("", "unknown", "unknown", _("unknown: it may have happened"))
 STATES = {
-    "intended": Mark("", "waiting", "clock", _("begun, result not recorded yet")),
-    "failed": Mark("", "failed", "x", _("failed, confirmed not executed")),
+    "intended": TimelineMark("", "waiting", "clock", _("begun, result not recorded yet")),
+    "failed": TimelineMark("", "failed", "x", _("failed, confirmed not executed")),
     "unknown": DOUBT,
-    "abandoned": Mark("", "cancelled", "unknown", _("unknown, and ordered again")),
+    "abandoned": TimelineMark("", "cancelled", "unknown", _("unknown, and ordered again")),
     "undone": UNDONE,
     "kept": KEPT,
 }
@@ -39,12 +39,12 @@ STATES = {
 class Fate:
     """One effect with its undos and the checkpoints that took its result over, and what is said of it."""
 
-    effect: Done
-    undos: tuple[Done, ...] = ()
+    effect: TimelineEffect
+    undos: tuple[TimelineEffect, ...] = ()
     reused: tuple[int, ...] = ()  # numbers of checkpoints
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> TimelineMark:
         """Return the mark, with the word for what became of the effect."""
         done = self.effect
         if done.left_open:
@@ -52,13 +52,13 @@ class Fate:
         if done.status == "kept" and done.irreversible:
             return replace(KEPT, word=gettext("kept, cannot be undone"), status="unknown")
         if done.status != "done":
-            return STATES.get(done.status, Mark("", "ahead", "unknown", done.status))
+            return STATES.get(done.status, TimelineMark("", "ahead", "unknown", done.status))
         if not done.unsettled:
             return FINAL if done.irreversible else UNDOABLE if done.undo else DONE
         return LOST if done.irreversible else DUE if done.undo and not done.taken_from else LEFT
 
     @property
-    def undone(self) -> Done | None:
+    def undone(self) -> TimelineEffect | None:
         """Return the undo of it that succeeded; None where none did."""
         if self.effect.status != "undone":
             return None
@@ -92,12 +92,12 @@ class Fate:
                 yield Remark(unknown if undo.status == "unknown" else gettext("its undo is running"))
 
 
-def fates(effects: Sequence[Done], reused: dict[str, list[int]] | None = None) -> list[Fate]:
+def fates(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None = None) -> list[Fate]:
     """Return the effects in the order in which they were intended, each with its undos.
 
     `reused` maps what was executed to the checkpoints that took its result over.
     """
-    undos: dict[int, list[Done]] = {}
+    undos: dict[int, list[TimelineEffect]] = {}
     for row in effects:
         if row.undoes:
             undos.setdefault(row.undoes, []).append(row)
@@ -109,7 +109,7 @@ def fates(effects: Sequence[Done], reused: dict[str, list[int]] | None = None) -
     ]
 
 
-def _adopted(row: Done, newest: dict[str, int], reused: dict[str, list[int]]) -> list[int]:
+def _adopted(row: TimelineEffect, newest: dict[str, int], reused: dict[str, list[int]]) -> list[int]:
     """Return the checkpoints that took the result over: only the newest generation ever is."""
     if row.status not in ("done", "kept") or newest.get(row.execution) != row.id:
         return []

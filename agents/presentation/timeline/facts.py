@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from approvals.preflight.facts import Program
+from approvals.preflight.facts import RemoteProgram
 from checkpoints.runs.plans import in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class TimelineCheckpoint:
     """One checkpoint: its position, and how it came to be. `words` are the step's own notes (untrusted).
 
     `execution` names what was executed: step, input and occurrence; two checkpoints of one name hold one output.
@@ -41,7 +41,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TimelineDecision:
     """One decision on a gate. `comment` is a person's text (untrusted); a decision that no longer counts has lapsed."""
 
     name: str
@@ -51,7 +51,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimelineGate:
     """A gate that was opened on the state of the checkpoint `base`. `outcome` is empty while it is open."""
 
     id: int
@@ -70,12 +70,12 @@ class Asked:
     answer: str = ""  # the choice that was made at a recovery gate
     answer_label: str = ""  # that choice as the question put it (untrusted)
     actions: tuple[str, ...] = ()  # what became of each where not all of them run: "rejected 3 Write to them"
-    said: tuple[Said, ...] = ()
+    said: tuple[TimelineDecision, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TimelineFailure:
     """One attempt of `step`, from the checkpoint `base`, that did not land (`error`, `traceback`: untrusted).
 
     Where a `validator` refused what the step returned, `ring` says how far back that was taken and `seq` is the
@@ -95,7 +95,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TimelineEffect:
     """One row of the effect ledger. `undo` names the method that undoes it; `error` is untrusted.
 
     A row that `undoes` another is that one's undo, and no effect of its own. An `unsettled` one is off the path to
@@ -122,7 +122,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class TimelineFork:
     """A run that started from the checkpoint `origin` of this one and that the reader may see."""
 
     run: int
@@ -134,7 +134,7 @@ class Forked:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class TimelineStep:
     """One step of the plan, in its order: kind is "step", "effect" or "gate"."""
 
     name: str
@@ -146,7 +146,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunNow:
     """The present state of the run: its head, what it does next, and why it waits or ended."""
 
     status: str
@@ -162,7 +162,7 @@ class Standing:
     frozen: bool = False  # a checkpoint did not verify
     ending: str = ""  # the status in which it ends once its effects are settled; "now": it goes on then
     halting: bool = False  # a person asked its worker to stop at the next step
-    program: Program | None = None  # of an external agent, while the run lives
+    program: RemoteProgram | None = None  # of an external agent, while the run lives
 
     @property
     def gone(self) -> bool:
@@ -171,7 +171,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class TimelineGap:
     """Checkpoints that retention removed: their numbers, between which times, under which policies."""
 
     first: int
@@ -181,7 +181,7 @@ class Pruned:
     policies: tuple[str, ...]
     by: str = ""
 
-    def joined(self, last: int, at: datetime, policy: str) -> Pruned:
+    def joined(self, last: int, at: datetime, policy: str) -> TimelineGap:
         """Return the same with the stretch that lies right behind it."""
         return replace(self, last=last, upto=at, policies=tuple(dict.fromkeys([*self.policies, policy])))
 
@@ -191,29 +191,29 @@ class Story:
     """All of it, or a window of it: `saved` ascends by seq, `path` holds the ids from the root to the head."""
 
     now: datetime
-    run: Standing
-    saved: tuple[Saved, ...]
+    run: RunNow
+    saved: tuple[TimelineCheckpoint, ...]
     path: frozenset[str]
-    plan: tuple[Planned, ...] = ()
-    gates: tuple[Asked, ...] = ()
-    failures: tuple[Failed, ...] = ()
-    effects: tuple[Done, ...] = ()
-    forks: tuple[Forked, ...] = ()
-    pruned: tuple[Pruned, ...] = ()
+    plan: tuple[TimelineStep, ...] = ()
+    gates: tuple[TimelineGate, ...] = ()
+    failures: tuple[TimelineFailure, ...] = ()
+    effects: tuple[TimelineEffect, ...] = ()
+    forks: tuple[TimelineFork, ...] = ()
+    pruned: tuple[TimelineGap, ...] = ()
     newest: bool = True  # the window reaches up to the newest checkpoint
 
     def called(self, step: str) -> str:
         """Return what people call a step."""
         return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
 
-    def landed(self) -> dict[tuple[str, str], Saved]:
+    def landed(self) -> dict[tuple[str, str], TimelineCheckpoint]:
         """Map (base, step) of each step that was saved to its checkpoint.
 
         A person's order at a recovery gate is a checkpoint of its own between the base of an effect and the
         checkpoint in which it lands, so a base is looked for across those.
         """
         by_id = {saved.id: saved for saved in self.saved}
-        found: dict[tuple[str, str], Saved] = {}
+        found: dict[tuple[str, str], TimelineCheckpoint] = {}
         for saved in self.saved:
             if saved.kind != "step":
                 continue

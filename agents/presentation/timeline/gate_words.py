@@ -9,25 +9,25 @@ from django.utils.translation import gettext as _
 from approvals.english import listed, quoted
 
 from . import marks
-from .facts import Asked
-from .marks import Mark
+from .facts import TimelineGate
+from .marks import TimelineMark
 from .remarks import Remark
 from .words import duration
 
 Called = Callable[[str], str]  # what people call a step of the run's plan, by its name
 
 
-def ending_of(gate: Asked) -> Mark:
+def ending_of(gate: TimelineGate) -> TimelineMark:
     """Say how a closed gate ended."""
     return marks.OUTCOMES.get(gate.outcome or gate.status, marks.ANSWERED)
 
 
-def how_long(gate: Asked) -> str:
+def how_long(gate: TimelineGate) -> str:
     """Say for how long it held the run; empty while it does."""
     return duration(gate.closed_at - gate.opened_at) if gate.closed_at else ""
 
 
-def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
+def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
     """Say who decided a closed gate and what follows; a comment is quoted under its author's name."""
     if gate.status == "expired":
         if gate.outcome in ("approved", "edited", "mixed"):
@@ -51,7 +51,7 @@ def gate_remarks(gate: Asked, called: Called) -> list[Remark]:
     return told + [Remark(f"{said.name}:", said.comment) for said in others]
 
 
-def open_remark(gate: Asked) -> Remark:
+def open_remark(gate: TimelineGate) -> Remark:
     """Say what an open gate waits for."""
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
     if gate.quorum > 1:

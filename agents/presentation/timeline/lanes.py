@@ -21,7 +21,7 @@ Kind = Literal["main", "rejected", "fork", "ahead", "back"]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LaneNode:
     """One row as the layout sees it. `parent` is the key of the row it follows; one that is not among the rows
     lies above them. `left` is the key of the row that was the head before this one was rewound to. At a row that
     is `held` the hold line stands in the place of the node, and the lines stop on both sides of it."""
@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LaneLine:
     """A vertical stretch: `top` and `bottom` are SVG lengths within the row."""
 
     kind: Kind
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LaneCurve:
     """A stretch that changes its lane, as SVG path data."""
 
     kind: Kind
@@ -52,21 +52,21 @@ class Curve:
 
 
 @dataclass(slots=True)
-class Slice:
+class LaneSlice:
     """The part of the graph that one row draws, and the place of its own node."""
 
     lane: int
     x: int
     held: bool = False
-    lines: list[Line] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
+    lines: list[LaneLine] = field(default_factory=list)
+    curves: list[LaneCurve] = field(default_factory=list)
 
 
-def lay_out(nodes: Sequence[Node]) -> list[Slice]:
+def lay_out(nodes: Sequence[LaneNode]) -> list[LaneSlice]:
     """Return a slice for each of `nodes`, in their order. Keys are unique; a parent comes before its children."""
     at = {node.key: row for row, node in enumerate(nodes)}
     lanes = _lanes(nodes, at)
-    slices = [Slice(lane, FIRST + STRIDE * lane, node.held) for lane, node in zip(lanes, nodes, strict=True)]
+    slices = [LaneSlice(lane, FIRST + STRIDE * lane, node.held) for lane, node in zip(lanes, nodes, strict=True)]
     for row, node in enumerate(nodes):
         if node.parent:
             _draw_edge(slices, at.get(node.parent, -1), row, node.kind)
@@ -75,12 +75,12 @@ def lay_out(nodes: Sequence[Node]) -> list[Slice]:
     return slices
 
 
-def width(slices: Sequence[Slice]) -> int:
+def width(slices: Sequence[LaneSlice]) -> int:
     """Return how many lanes there are, one at least."""
     return max((piece.lane for piece in slices), default=0) + 1
 
 
-def _lanes(nodes: Sequence[Node], at: dict[str, int]) -> list[int]:
+def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
     """Give each row a lane: 0 for the main path and what lies ahead, the first free one for every chain beside it."""
     ends = {node.left: row for row, node in enumerate(nodes) if node.left}
     lanes: list[int] = []
@@ -110,29 +110,29 @@ def _place(spans: list[list[int]]) -> None:
         span[0] = next(lane for lane in range(1, len(spans) + 1) if lane not in taken)
 
 
-def _draw_edge(slices: list[Slice], start: int, end: int, kind: Kind) -> None:
+def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> None:
     """Draw the line from the row `start` (-1: above the first) down to the node of the row `end`."""
     target = slices[end]
     if start >= 0:
         origin = slices[start]
         if origin.lane == target.lane:
-            origin.lines.append(Line(kind, target.x, str(MIDDLE + 4 if origin.held else MIDDLE), "100%"))
+            origin.lines.append(LaneLine(kind, target.x, str(MIDDLE + 4 if origin.held else MIDDLE), "100%"))
         else:
             middle = (MIDDLE + BEND) // 2
             bend = f"M{origin.x} {MIDDLE}C{origin.x} {middle + 6} {target.x} {middle - 6} {target.x} {BEND}"
-            origin.curves.append(Curve(kind, bend))
-            origin.lines.append(Line(kind, target.x, str(BEND), "100%"))
+            origin.curves.append(LaneCurve(kind, bend))
+            origin.lines.append(LaneLine(kind, target.x, str(BEND), "100%"))
     for passed in slices[start + 1 : end]:
-        passed.lines.append(Line(kind, target.x, "0", "100%"))
-    target.lines.append(Line(kind, target.x, "0", str(MIDDLE - 3 if target.held else MIDDLE)))
+        passed.lines.append(LaneLine(kind, target.x, "0", "100%"))
+    target.lines.append(LaneLine(kind, target.x, "0", str(MIDDLE - 3 if target.held else MIDDLE)))
 
 
-def _draw_return(slices: list[Slice], tip: int, end: int) -> None:
+def _draw_return(slices: list[LaneSlice], tip: int, end: int) -> None:
     """Draw the dashed way back from the tip of what was left to the rewind that left it."""
     origin, target = slices[tip], slices[end]
-    origin.lines.append(Line("back", origin.x, str(MIDDLE + 7), "100%"))
+    origin.lines.append(LaneLine("back", origin.x, str(MIDDLE + 7), "100%"))
     for passed in slices[tip + 1 : end]:
-        passed.lines.append(Line("back", origin.x, "0", "100%"))
+        passed.lines.append(LaneLine("back", origin.x, "0", "100%"))
     side = 8 if origin.x > target.x else -8
     bend = f"{origin.x} {MIDDLE - 4} {origin.x - side // 2} {MIDDLE} {target.x + side} {MIDDLE}"
-    target.curves.append(Curve("back", f"M{origin.x} 0C{bend}"))
+    target.curves.append(LaneCurve("back", f"M{origin.x} 0C{bend}"))

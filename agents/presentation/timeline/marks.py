@@ -14,7 +14,7 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TimelineMark:
     """`shape` names the node's style, `status` the word's colour, `icon` stands before the word."""
 
     shape: str
@@ -23,48 +23,48 @@ class Mark:
     word: str | Promise
 
 
-RAN = Mark("ran", "ran", "check", _("ran"))
-GIVEN = Mark("ran", "ran", "check", _("given"))
-APPROVED = Mark("ran", "approved", "check", _("approved"))
-EDITED = Mark("ran", "edited", "pencil", _("approved with an edit"))
-MIXED = Mark("ran", "edited", "pencil", _("decided action by action"))
-ANSWERED = Mark("ran", "approved", "check", _("answered"))
-NOTHING_ASKED = Mark("ran", "ran", "check", _("no question"))
-REJECTED = Mark("rejected", "rejected", "x", _("rejected"))
-EXPIRED = Mark("ahead", "expired", "clock", _("expired"))
-WITHDRAWN = Mark("ahead", "cancelled", "x", _("withdrawn"))
-REWIND = Mark("rewind", "edited", "rewind", _("rewound"))
-EDIT = Mark("edit", "edited", "pencil", _("edited by hand"))
-RECOVERED: dict[str, Mark] = {
-    RecoveryAnswer.RETRY: Mark("ran", "edited", "undo", _("to be tried again")),
-    RecoveryAnswer.NOT_HAPPENED: Mark("ran", "edited", "undo", _("did not happen, to be done")),
-    RecoveryAnswer.AGAIN: Mark("ran", "edited", "undo", _("to be done again")),
-    RecoveryAnswer.SKIP: Mark("ran", "cancelled", "right", _("skipped")),
-    RecoveryAnswer.STOP: Mark("failed", "failed", "x", _("stopped")),
-    "": Mark("ran", "edited", "play", _("recovered")),
+RAN = TimelineMark("ran", "ran", "check", _("ran"))
+GIVEN = TimelineMark("ran", "ran", "check", _("given"))
+APPROVED = TimelineMark("ran", "approved", "check", _("approved"))
+EDITED = TimelineMark("ran", "edited", "pencil", _("approved with an edit"))
+MIXED = TimelineMark("ran", "edited", "pencil", _("decided action by action"))
+ANSWERED = TimelineMark("ran", "approved", "check", _("answered"))
+NOTHING_ASKED = TimelineMark("ran", "ran", "check", _("no question"))
+REJECTED = TimelineMark("rejected", "rejected", "x", _("rejected"))
+EXPIRED = TimelineMark("ahead", "expired", "clock", _("expired"))
+WITHDRAWN = TimelineMark("ahead", "cancelled", "x", _("withdrawn"))
+REWIND = TimelineMark("rewind", "edited", "rewind", _("rewound"))
+EDIT = TimelineMark("edit", "edited", "pencil", _("edited by hand"))
+RECOVERED: dict[str, TimelineMark] = {
+    RecoveryAnswer.RETRY: TimelineMark("ran", "edited", "undo", _("to be tried again")),
+    RecoveryAnswer.NOT_HAPPENED: TimelineMark("ran", "edited", "undo", _("did not happen, to be done")),
+    RecoveryAnswer.AGAIN: TimelineMark("ran", "edited", "undo", _("to be done again")),
+    RecoveryAnswer.SKIP: TimelineMark("ran", "cancelled", "right", _("skipped")),
+    RecoveryAnswer.STOP: TimelineMark("failed", "failed", "x", _("stopped")),
+    "": TimelineMark("ran", "edited", "play", _("recovered")),
 }
-ASIDE = Mark("ran", "repair", "ask", _("paused to ask"))
-CAUGHT = Mark("failed", "failed", "right", _("failed, continued at another step"))
-REOPENED = Mark("ran", "held", "hold", _("asked again"))
-SKIPPED = Mark("ahead", "cancelled", "right", _("skipped"))
-REUSED = Mark("reused", "reused", "same", _("reused"))
-STOOD = Mark("reused", "reused", "same", _("earlier approval reused"))
-UNDONE = Mark("undone", "undone", "undo", _("undone"))
-REFUSED = Mark("refused", "rejected", "x", _("refused"))
-REPAIR = Mark("repair", "repair", "tool", _("repair"))
-UPCAST = Mark("ran", "repair", "right", _("upgraded"))
-GONE = Mark("gone", "cancelled", "x", _("removed"))
-FORK = Mark("fork", "ahead", "fork", _("fork"))
-HELD = Mark("held", "held", "hold", _("held for"))
-SETTLING = Mark("run", "running", "undo", _("settling its effects"))
-RUNNING = Mark("run", "running", "play", _("running"))
-QUEUED = Mark("ahead", "ahead", "clock", _("queued"))
-TIMER = Mark("ahead", "waiting", "clock", _("waiting"))
-FAILED = Mark("failed", "failed", "warn", _("failed"))
-FROZEN = Mark("failed", "failed", "warn", _("frozen"))
-CANCELLED = Mark("ahead", "cancelled", "x", _("cancelled"))
-AHEAD = Mark("ahead", "ahead", "clock", _("not yet"))
-NEVER = Mark("ahead", "ahead", "x", _("did not run"))
+ASIDE = TimelineMark("ran", "repair", "ask", _("paused to ask"))
+CAUGHT = TimelineMark("failed", "failed", "right", _("failed, continued at another step"))
+REOPENED = TimelineMark("ran", "held", "hold", _("asked again"))
+SKIPPED = TimelineMark("ahead", "cancelled", "right", _("skipped"))
+REUSED = TimelineMark("reused", "reused", "same", _("reused"))
+STOOD = TimelineMark("reused", "reused", "same", _("earlier approval reused"))
+UNDONE = TimelineMark("undone", "undone", "undo", _("undone"))
+REFUSED = TimelineMark("refused", "rejected", "x", _("refused"))
+REPAIR = TimelineMark("repair", "repair", "tool", _("repair"))
+UPCAST = TimelineMark("ran", "repair", "right", _("upgraded"))
+GONE = TimelineMark("gone", "cancelled", "x", _("removed"))
+FORK = TimelineMark("fork", "ahead", "fork", _("fork"))
+HELD = TimelineMark("held", "held", "hold", _("held for"))
+SETTLING = TimelineMark("run", "running", "undo", _("settling its effects"))
+RUNNING = TimelineMark("run", "running", "play", _("running"))
+QUEUED = TimelineMark("ahead", "ahead", "clock", _("queued"))
+TIMER = TimelineMark("ahead", "waiting", "clock", _("waiting"))
+FAILED = TimelineMark("failed", "failed", "warn", _("failed"))
+FROZEN = TimelineMark("failed", "failed", "warn", _("frozen"))
+CANCELLED = TimelineMark("ahead", "cancelled", "x", _("cancelled"))
+AHEAD = TimelineMark("ahead", "ahead", "clock", _("not yet"))
+NEVER = TimelineMark("ahead", "ahead", "x", _("did not run"))
 
 OUTCOMES = {
     "approved": APPROVED,
@@ -100,7 +100,7 @@ LEGEND = {
 }
 
 
-def beside(mark: Mark) -> Mark:
+def beside(mark: TimelineMark) -> TimelineMark:
     """Return the same mark on a branch that was left: what ran there is drawn fainter."""
     return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
 

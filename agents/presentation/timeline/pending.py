@@ -8,16 +8,18 @@ from approvals.english import quoted
 from checkpoints.runs.plans import in_words
 
 from . import marks
-from .facts import Asked, Planned, Story
+from .facts import Story, TimelineGate, TimelineStep
 from .gate_words import Called, ending_of, gate_remarks, how_long, open_remark
 from .remarks import Remark
-from .rows import Row
+from .rows import TimelineRow
 from .words import duration
 
 
-def of_gate(gate: Asked, called: Called) -> Row:
+def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
     """Return the row of a gate that has no checkpoint of its own: it is open, or it was withdrawn."""
-    row = Row(f"gate-{gate.id}", called(gate.step), marks.HELD, link="gate" if gate.visible else "", target=gate.id)
+    row = TimelineRow(
+        f"gate-{gate.id}", called(gate.step), marks.HELD, link="gate" if gate.visible else "", target=gate.id
+    )
     row.at = gate.opened_at
     if gate.status != "open":
         row.mark, row.took, row.remarks = ending_of(gate), how_long(gate), gate_remarks(gate, called)
@@ -28,10 +30,10 @@ def of_gate(gate: Asked, called: Called) -> Row:
     return row
 
 
-def of_next(story: Story) -> Row | None:
+def of_next(story: Story) -> TimelineRow | None:
     """Return the row of the step that runs, is queued, or is where the run ended; none where a gate's row tells it."""
     run = story.run
-    row = Row("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
+    row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
     if run.ending and run.status in ("running", "queued"):
         row.name, row.mark = _("Settle"), marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
@@ -68,9 +70,9 @@ def after_settling(ending: str, next_step: str, called: Called) -> str:
     }[ending]
 
 
-def of_planned(step: Planned, *, over: bool) -> Row:
+def of_planned(step: TimelineStep, *, over: bool) -> TimelineRow:
     """Return the row of a step that has not run; once the run is `over` it never will."""
-    row = Row(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
+    row = TimelineRow(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
     if step.kind == "gate" and not over:
         row.remarks.append(Remark(_("asks people")))
     elif step.kind == "effect" and step.irreversible and not over:

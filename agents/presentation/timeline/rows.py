@@ -17,21 +17,21 @@ from approvals.english import listed, quoted
 
 from . import marks
 from .effect_fates import Fate
-from .facts import Asked, Failed, Forked, Pruned, Saved, Story
+from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGap, TimelineGate
 from .gate_words import ending_of, gate_remarks, how_long
-from .lanes import Slice
-from .marks import Mark
+from .lanes import LaneSlice
+from .marks import TimelineMark
 from .remarks import Remark
 from .words import duration
 
 
 @dataclass(slots=True)
-class Row:
+class TimelineRow:
     """One row. `seq` is 0 where no checkpoint exists; `link` names what it opens and `target` its number."""
 
     key: str
     name: str
-    mark: Mark
+    mark: TimelineMark
     seq: int = 0
     link: str = ""  # "checkpoint", "gate", "run", or nothing
     target: int = 0
@@ -44,8 +44,8 @@ class Row:
     named: str = ""  # by a person (untrusted)
     noted: int = 0  # notes of people
     remarks: list[Remark] = field(default_factory=list)
-    failures: list[Failed] = field(default_factory=list)
-    piece: Slice = field(default_factory=lambda: Slice(0, 0))
+    failures: list[TimelineFailure] = field(default_factory=list)
+    piece: LaneSlice = field(default_factory=lambda: LaneSlice(0, 0))
     drawn: str = ""  # that piece, as SVG
 
     @property
@@ -70,18 +70,18 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class RowContext:
     """The facts beside a checkpoint's row: the gate that it closes, its effect, the checkpoint that it follows."""
 
     story: Story
-    gate: Asked | None = None
+    gate: TimelineGate | None = None
     fate: Fate | None = None
-    parent: Saved | None = None
+    parent: TimelineCheckpoint | None = None
 
 
-def of_checkpoint(saved: Saved, around: Around) -> Row:
+def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
     """Return the row of a checkpoint."""
-    row = Row(
+    row = TimelineRow(
         saved.id,
         around.story.called(saved.step or saved.kind),
         marks.RAN,
@@ -104,11 +104,11 @@ def of_checkpoint(saved: Saved, around: Around) -> Row:
     return row
 
 
-def of_gap(gap: Pruned) -> Row:
+def of_gap(gap: TimelineGap) -> TimelineRow:
     """Return the row of checkpoints that are gone: how many, since when, and under which policy."""
     count = gap.last - gap.first + 1
     name = ngettext("%(count)s checkpoint", "%(count)s checkpoints", count) % {"count": f"{count:,}"}
-    row = Row(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
+    row = TimelineRow(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
     facts = {
         "numbers": _("%(first)s to %(last)s") % {"first": gap.first, "last": gap.last} if count > 1 else str(gap.first),
         "since": f"{gap.since:%-d %B %Y}",
@@ -131,7 +131,7 @@ def of_gap(gap: Pruned) -> Row:
     return row
 
 
-def _tell_effect(row: Row, fate: Fate) -> None:
+def _tell_effect(row: TimelineRow, fate: Fate) -> None:
     done = fate.effect
     if done.status == "undone":
         row.mark = marks.UNDONE
@@ -145,13 +145,13 @@ def _tell_effect(row: Row, fate: Fate) -> None:
         row.remarks.append(Remark(str(fate.mark.word)))
 
 
-def _tell_input(row: Row, saved: Saved, around: Around) -> None:
+def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     started_by = around.story.run.started_by
     row.name, row.mark, row.took = _("Input"), marks.GIVEN, ""
     row.remarks.append(Remark(_("started by %(name)s") % {"name": started_by} if started_by else ""))
 
 
-def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
+def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     """Say whose output was written again. A gate that had nothing to ask has no note, and no answer either."""
     row.took = ""
     kinds = {step.name: step.kind for step in around.story.plan}
@@ -163,15 +163,15 @@ def _tell_reused(row: Row, saved: Saved, around: Around) -> None:
         row.mark = replace(marks.REUSED, word=reused)
 
 
-def _tell_skipped(row: Row, saved: Saved, around: Around) -> None:
+def _tell_skipped(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.mark, row.took = marks.SKIPPED, ""
 
 
-def _tell_gate(row: Row, saved: Saved, around: Around) -> None:
+def _tell_gate(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     _close(row, around, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
 
 
-def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
+def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     gate = around.gate
     if gate is None and saved.next_step and saved.next_step != saved.step:
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
@@ -183,7 +183,7 @@ def _tell_recovery(row: Row, saved: Saved, around: Around) -> None:
     _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
 
-def _close(row: Row, around: Around, mark: Mark) -> None:
+def _close(row: TimelineRow, around: RowContext, mark: TimelineMark) -> None:
     """Say how the gate ended, who decided, and for how long it held the run."""
     row.mark = mark
     if gate := around.gate:
@@ -191,12 +191,12 @@ def _close(row: Row, around: Around, mark: Mark) -> None:
         row.remarks.extend(gate_remarks(gate, around.story.called))
 
 
-def _tell_reopened(row: Row, saved: Saved, around: Around) -> None:
+def _tell_reopened(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.mark = marks.REOPENED
     row.remarks.append(Remark(_("the request changed after approval")))
 
 
-def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
+def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     """Say to where the head moved, by whom and why."""
     target = around.parent
     row.name, row.took = _("Rewind"), ""
@@ -209,14 +209,14 @@ def _tell_rewind(row: Row, saved: Saved, around: Around) -> None:
     _order(row, saved)
 
 
-def _tell_edit(row: Row, saved: Saved, around: Around) -> None:
+def _tell_edit(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.name, row.took, row.mark = _("Edit"), "", marks.EDIT
     if around.parent and around.parent.seq + 1 != saved.seq:
         row.remarks.append(Remark(_("of the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
     _order(row, saved)
 
 
-def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
+def _tell_repair(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.name, row.took = _("Repair"), ""
     back = _("back to %(step)s") % {"step": _next(saved, around)}
     row.mark = replace(marks.REPAIR, word=back) if saved.next_step else marks.REPAIR
@@ -224,33 +224,33 @@ def _tell_repair(row: Row, saved: Saved, around: Around) -> None:
         row.remarks.append(Remark(_("to the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
 
 
-def _tell_upcast(row: Row, saved: Saved, around: Around) -> None:
+def _tell_upcast(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.name, row.took = _("Upgrade"), ""
     upgraded = _("to version %(version)s") % {"version": saved.version}
     row.mark = replace(marks.UPCAST, word=upgraded) if saved.version else marks.UPCAST
     _order(row, saved)
 
 
-def _tell_fork(row: Row, saved: Saved, around: Around) -> None:
+def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     origin = around.story.run.origin
     row.name, row.took = _("Fork"), ""
     row.remarks.append(Remark(_("of %(run)s") % {"run": origin} if origin else ""))
     _order(row, saved)
 
 
-def _next(saved: Saved, around: Around) -> str:
+def _next(saved: TimelineCheckpoint, around: RowContext) -> str:
     """Return the title of the step that comes next."""
     return quoted([around.story.called(saved.next_step)])
 
 
-def _order(row: Row, saved: Saved) -> None:
+def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
     """Add who ordered it, and why."""
     if saved.by or saved.why:
         by = _("by %(name)s") % {"name": saved.by} if saved.by else ""
         row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
 
 
-TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
+TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] = {
     "input": _tell_input,
     "gate": _tell_gate,
     "recovery": _tell_recovery,
@@ -265,10 +265,10 @@ TOLD: dict[str, Callable[[Row, Saved, Around], None]] = {
 }
 
 
-def of_refusal(said: Sequence[Failed], story: Story) -> Row:
+def of_refusal(said: Sequence[TimelineFailure], story: Story) -> TimelineRow:
     """Return the row of an output that validators refused, with each one's words: nothing of it was saved."""
     first = said[0]
-    row = Row(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
+    row = TimelineRow(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [
         Remark(_("by %(validator)s:") % {"validator": each.validator}, each.traceback or each.error) for each in said
     ]
@@ -277,9 +277,9 @@ def of_refusal(said: Sequence[Failed], story: Story) -> Row:
     return row
 
 
-def of_fork(fork: Forked) -> Row:
+def of_fork(fork: TimelineFork) -> TimelineRow:
     """Return the row of a run that was forked from here."""
-    row = Row(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
+    row = TimelineRow(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
     by = _("by %(name)s; %(status)s") % {"name": fork.by, "status": fork.status}
     row.remarks.append(Remark(by if fork.by else fork.status, fork.title))
     return row

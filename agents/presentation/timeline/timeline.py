@@ -17,9 +17,9 @@ from django.utils.translation import gettext, ngettext
 
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
-from .facts import Asked, Failed, Forked, Planned, Saved, Story
-from .lanes import Node, lay_out, width
-from .rows import Around, Row
+from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGate, TimelineStep
+from .lanes import LaneNode, lay_out, width
+from .rows import RowContext, TimelineRow
 
 OVER = ("completed", "failed", "cancelled")
 SHORT = 12  # rows that are seen at once
@@ -27,7 +27,7 @@ FEW = 6  # rows of abandoned branches that are not worth folding
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class LegendSign:
     """One mark of the legend, drawn in a square of 16 px."""
 
     shape: str
@@ -50,15 +50,15 @@ class Sign:
 class Timeline:
     """Rows with their slices drawn, the number of lanes, and the marks that occur, for the legend."""
 
-    rows: list[Row]
+    rows: list[TimelineRow]
     lanes: int
-    legend: list[Sign]
+    legend: list[LegendSign]
     branches: int
     forks: int
     removed: int = 0  # checkpoints by retention, as far as the rows show
 
     @property
-    def now(self) -> Row | None:
+    def now(self) -> TimelineRow | None:
         """Return where the run is, if maybe out of sight: the gate that holds it, the step at hand, or its head."""
         if len(self.rows) <= SHORT:
             return None
@@ -99,7 +99,7 @@ def build(story: Story) -> Timeline:
         rows=told,
         lanes=width([row.piece for row in told]),
         legend=[
-            Sign(shape, gettext("did not run") if shape == "ahead" and story.run.status in OVER else word)
+            LegendSign(shape, gettext("did not run") if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],
@@ -115,12 +115,12 @@ class _Teller:
     def __init__(self, story: Story) -> None:
         self.story = story
         self.by_id = {saved.id: saved for saved in story.saved}
-        self.gates: dict[str, list[Asked]] = defaultdict(list)
+        self.gates: dict[str, list[TimelineGate]] = defaultdict(list)
         self.fates = _landed(story)
-        self.failures: dict[tuple[str, str], list[Failed]] = defaultdict(list)
-        self.refusals: dict[int, list[Failed]] = defaultdict(list)
-        self.gap: Row | None = None  # the newest above: what belongs to a checkpoint that is gone follows it
-        self.forks: dict[str, list[Forked]] = defaultdict(list)
+        self.failures: dict[tuple[str, str], list[TimelineFailure]] = defaultdict(list)
+        self.refusals: dict[int, list[TimelineFailure]] = defaultdict(list)
+        self.gap: TimelineRow | None = None  # the newest above: what belongs to a checkpoint that is gone follows it
+        self.forks: dict[str, list[TimelineFork]] = defaultdict(list)
         for gate in story.gates:
             self.gates[gate.base].append(gate)
         for failure in story.failures:
@@ -132,7 +132,7 @@ class _Teller:
             self.forks[fork.origin].append(fork)
         self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
 
-    def _closed_by(self, saved: Saved) -> Asked | None:
+    def _closed_by(self, saved: TimelineCheckpoint) -> TimelineGate | None:
         """Return the gate whose outcome this checkpoint saves."""
         if saved.kind not in ("gate", "recovery"):
             return None
@@ -140,7 +140,7 @@ class _Teller:
         found = (gate for gate in self.gates[saved.parent] if (gate.step, gate.kind == "recovery") == about)
         return next((gate for gate in found if gate.status != "open"), None)
 
-    def pairs(self) -> Iterator[tuple[Row, Node]]:
+    def pairs(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield each row with what the layout needs to know of it."""
         # The checkpoint saved before this one, the last row of its branch, and whether that is a refused output.
         before, tip, refused = "", "", False
@@ -148,22 +148,22 @@ class _Teller:
         for saved in self.story.saved:
             while gaps and gaps[0].first < saved.seq:
                 self.gap = rows.of_gap(gaps.pop(0))
-                yield self.gap, Node(self.gap.key, tip, "main")
+                yield self.gap, LaneNode(self.gap.key, tip, "main")
                 before, tip, refused = "", "", False
             left = tip if before and (saved.parent != before or refused) else ""
             yield self._checkpoint(saved, left)
             before, tip, refused = saved.id, saved.id, False
             for fork in self.forks[saved.id]:
-                yield rows.of_fork(fork), Node(f"run-{fork.run}", saved.id, "fork")
+                yield rows.of_fork(fork), LaneNode(f"run-{fork.run}", saved.id, "fork")
             for row, node in [*self._refused(saved), *self._loose_gates(saved)]:
                 yield row, node
                 tip, refused = row.key, row.mark is marks.REFUSED
         if self.story.newest:
             yield from self._ahead()
 
-    def _checkpoint(self, saved: Saved, left: str) -> tuple[Row, Node]:
+    def _checkpoint(self, saved: TimelineCheckpoint, left: str) -> tuple[TimelineRow, LaneNode]:
         gate = next((gate for gate in self.gates[saved.parent] if self.closed.get(gate.id) == saved.id), None)
-        around = Around(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
+        around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
         row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
         row.head = saved.id == self.story.run.head
@@ -171,19 +171,19 @@ class _Teller:
         if not on_path:
             row.left, row.mark = True, marks.beside(row.mark)
         parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
-        return row, Node(saved.id, parent, "main" if on_path else "rejected", left)
+        return row, LaneNode(saved.id, parent, "main" if on_path else "rejected", left)
 
-    def _refused(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
+    def _refused(self, saved: TimelineCheckpoint) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the outputs that validators refused while `saved` was the newest checkpoint."""
-        outputs: dict[tuple[str, int], list[Failed]] = defaultdict(list)
+        outputs: dict[tuple[str, int], list[TimelineFailure]] = defaultdict(list)
         for failure in self.refusals[saved.seq]:
             outputs[failure.base, failure.attempt].append(failure)
         for (base, _), said in outputs.items():
             row = rows.of_refusal(said, self.story)
             row.left = True
-            yield row, Node(row.key, base if base in self.by_id else saved.id, "rejected")
+            yield row, LaneNode(row.key, base if base in self.by_id else saved.id, "rejected")
 
-    def _loose_gates(self, saved: Saved) -> Iterator[tuple[Row, Node]]:
+    def _loose_gates(self, saved: TimelineCheckpoint) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the gates on the state of `saved` that no checkpoint answers."""
         parent = saved.id
         main = saved.id in self.story.path
@@ -194,10 +194,10 @@ class _Teller:
             row.left = not main
             if gate.status == "open":
                 row.failures = self.failures.pop((saved.id, gate.step), [])
-            yield row, Node(row.key, parent, "main" if main else "rejected", held=row.held)
+            yield row, LaneNode(row.key, parent, "main" if main else "rejected", held=row.held)
             parent = row.key
 
-    def _ahead(self) -> Iterator[tuple[Row, Node]]:
+    def _ahead(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the step under way or ended at, then what the plan has after it."""
         run = self.story.run
         parent, asked = run.head, False
@@ -209,17 +209,17 @@ class _Teller:
         current = None if ended_there else pending.of_next(self.story)
         if current:
             current.failures = self.failures.pop((run.head, run.next_step), [])
-            yield current, Node(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
+            yield current, LaneNode(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
             parent = current.key
         if run.status == "completed":
             return
         cancelled = run.status == "cancelled" and not asked and not ended_there
         for step in self._remaining(whole=cancelled or bool(run.ending)):
             row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
-            yield row, Node(row.key, parent, "ahead")
+            yield row, LaneNode(row.key, parent, "ahead")
             parent = row.key
 
-    def _remaining(self, *, whole: bool) -> list[Planned]:
+    def _remaining(self, *, whole: bool) -> list[TimelineStep]:
         """List the plan's steps after the one that is next, or from it on."""
         names = [step.name for step in self.story.plan]
         if self.story.run.next_step not in names:

@@ -13,7 +13,7 @@ from agents.queries import run_row
 from agents.queries.access import Gone, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import Picked
+from agents.views.run_page.sheets import PickedCheckpoint
 from checkpoints import actors
 from checkpoints.access.permissions import may
 from checkpoints.errors import CheckpointRemoved, ValueRefused
@@ -32,7 +32,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
         reader = reader_of(request)
-        context = context_of(run_row.read(run, reader), reader, Picked(at=seq))
+        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=seq))
         said = {
             "name_typed": request.POST.get("name", ""),
             "name_refused": _("The name %(reason)s.") % {"reason": refused.reason},

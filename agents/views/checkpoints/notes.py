@@ -15,7 +15,7 @@ from agents.queries.access import Gone, is_fragment, private, reader_of, run_or_
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page.inspector import notes_context
 from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import Picked
+from agents.views.run_page.sheets import PickedCheckpoint
 from checkpoints import actors
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
@@ -65,6 +65,6 @@ def _answer(
         context = {"run": run, "checkpoint": checkpoint} | notes_context(checkpoint, reader)
         return render(request, "runs/_notes_list.html", context | (said or {}), status=status)
     if said:
-        context = context_of(run_row.read(run, reader), reader, Picked(at=seq))
+        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=seq))
         return render(request, "runs/run.html", context | said, status=status)
     return HttpResponseRedirect(f"{reverse('run', args=[run.pk])}?at={seq}#notes", status=303)

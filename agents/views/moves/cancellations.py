@@ -11,7 +11,7 @@ from agents.moves.cancel import cancel
 from agents.queries import run_row
 from agents.queries.access import private, reader_of, run_or_404
 from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import Picked
+from agents.views.run_page.sheets import PickedCheckpoint
 from checkpoints.access.permissions import may
 
 
@@ -25,5 +25,5 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
         raise PermissionDenied
     if cancel(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
-    context = context_of(run_row.read(run, reader), reader, Picked()) | {"too_late": True}
+    context = context_of(run_row.read(run, reader), reader, PickedCheckpoint()) | {"too_late": True}
     return render(request, "runs/run.html", context, status=409)

@@ -20,8 +20,8 @@ from agents.queries.access import private
 from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
-from agents.views.run_page.typed_order import Order, order_of
-from approvals.presentation.decision_form.faults import Fault, of_form
+from agents.views.run_page.typed_order import TypedOrder, order_of
+from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
@@ -33,7 +33,7 @@ from checkpoints.values import patch
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the state of a checkpoint, to be edited."""
     run, _ = offered_moves.run_to_order(request, run_id)
-    return render(request, "runs/edit.html", edit_context(run, Order("edit", seq)))
+    return render(request, "runs/edit.html", edit_context(run, TypedOrder("edit", seq)))
 
 
 @require_POST
@@ -52,7 +52,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", run.pk)
 
 
-def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
+def refused(request: HttpRequest, run: Run, order: TypedOrder, refusal: RewindRefused | None = None) -> HttpResponse:
     """Show the page with what was typed, and why nothing was done."""
     run.refresh_from_db()
     status = status_of(refusal) if refusal else 422
@@ -62,13 +62,13 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
     return render(request, "runs/edit.html", context, status=status)
 
 
-def typed_of(run: Run, order: Order) -> editors.Typed:
+def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
     """Return what was typed, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
     return editors.read(offered_moves.plan_at(checkpoint), store.load_checkpoint(checkpoint.id).state, order.texts)
 
 
-def edit_context(run: Run, order: Order) -> dict[str, Any]:
+def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     """Return the context of runs/edit.html and runs/_order_panel.html: editors, changes, faults and impact."""
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)
@@ -89,7 +89,11 @@ def edit_context(run: Run, order: Order) -> dict[str, Any]:
 
 
 def state_context(
-    checkpoint: Checkpoint, state: dict[str, Any], order: Order, typed: editors.Typed, faults: Sequence[FieldError]
+    checkpoint: Checkpoint,
+    state: dict[str, Any],
+    order: TypedOrder,
+    typed: editors.TypedState,
+    faults: Sequence[FieldError],
 ) -> dict[str, Any]:
     """Return the form with its editors, and the difference that was typed, as rows."""
     plan = offered_moves.plan_at(checkpoint)
@@ -105,7 +109,7 @@ def state_context(
         "editors": editors.editors(plan, form, state, checkpoint.next_step),
         "rows": rows[:ROWS],
         "more_rows": max(len(rows) - ROWS, 0),
-        "faults": list(of_form(form)) or [Fault(message=each["message"]) for each in faults],
+        "faults": list(of_form(form)) or [FormFault(message=each["message"]) for each in faults],
     }
 
 

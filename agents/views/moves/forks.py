@@ -20,7 +20,7 @@ from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
-from agents.views.run_page.typed_order import Order, order_of
+from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.forms.texts import as_json
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
@@ -35,7 +35,7 @@ from .edits import state_context, typed_of
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show what a fork from the checkpoint begins with, and what it would do."""
     run, _ = offered_moves.run_to_order(request, run_id)
-    return render(request, "runs/fork.html", fork_context(run, Order("fork", seq, title=run.title)))
+    return render(request, "runs/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
 
 
 @require_POST
@@ -58,7 +58,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", made.pk)
 
 
-def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused | None = None) -> HttpResponse:
+def refused(request: HttpRequest, run: Run, order: TypedOrder, refusal: RewindRefused | None = None) -> HttpResponse:
     """Show the page with what was typed, and why nothing was done."""
     status = status_of(refusal) if refusal else 422
     context = fork_context(run, order) | offered_moves.notice(
@@ -67,7 +67,7 @@ def refused(request: HttpRequest, run: Run, order: Order, refusal: RewindRefused
     return render(request, "runs/fork.html", context, status=status)
 
 
-def fork_context(run: Run, order: Order) -> dict[str, Any]:
+def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     """Return the context of runs/fork.html and runs/_order_panel.html."""
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)
@@ -109,7 +109,7 @@ def recorded_config(run: Run) -> str | None:
     return as_json(found) if found is not None else None
 
 
-def config_of(run: Run, order: Order) -> tuple[dict[str, Any] | None, list[str]]:
+def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the configuration that was typed, None for the run's own, and what is wrong with it."""
     if order.config is None or not order.config.strip():
         return None, []

@@ -15,8 +15,8 @@ from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import Picked
-from agents.views.run_page.typed_order import Order, order_of
+from agents.views.run_page.sheets import PickedCheckpoint
+from agents.views.run_page.typed_order import TypedOrder, order_of
 from checkpoints.models import Run
 
 
@@ -37,9 +37,9 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def refused(
-    request: HttpRequest, run: Run, reader: User, order: Order, refusal: RewindRefused | None = None
+    request: HttpRequest, run: Run, reader: User, order: TypedOrder, refusal: RewindRefused | None = None
 ) -> HttpResponse:
     """Show the run's page with what was typed, and why nothing was done."""
-    context = context_of(run_row.read(run, reader), reader, Picked(at=order.at), order=order)
+    context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=order.at), order=order)
     status = status_of(refusal) if refusal else 200
     return render(request, "runs/run.html", context | offered_moves.notice(refusal), status=status)

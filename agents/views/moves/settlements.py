@@ -13,7 +13,7 @@ from agents.queries.access import private
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import Picked
+from agents.views.run_page.sheets import PickedCheckpoint
 
 
 @require_POST
@@ -24,6 +24,6 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         rewind.settle_now(run, by=reader)
     except RewindRefused as refusal:
-        context = context_of(run_row.read(run, reader), reader, Picked())
+        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint())
         return render(request, "runs/run.html", context | offered_moves.notice(refusal), status=status_of(refusal))
     return redirect("run", run.pk)

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.queries.access import is_fragment, private, run_or_404
-from agents.queries.run_story import Scene
+from agents.queries.run_story import RunScene
 from agents.runs import activity
-from agents.runs.activity import FAMILIES, Asked, Page
+from agents.runs.activity import FAMILIES, ActivityFilters, ActivityPage
 from checkpoints.models import Run
 
 WORDS = 200  # characters
@@ -26,15 +26,15 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     return render(request, "runs/_events_list.html" if is_fragment(request) else "runs/events.html", context)
 
 
-def asked_of(request: HttpRequest) -> Asked:
+def asked_of(request: HttpRequest) -> ActivityFilters:
     """Return what the address asks for; junk asks for nothing."""
     family, before = request.GET.get("family", ""), request.GET.get("before", "")
     words = request.GET.get("words", "").strip()[:WORDS]
     place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
-    return Asked(family if family in dict(FAMILIES) else "", words, place)
+    return ActivityFilters(family if family in dict(FAMILIES) else "", words, place)
 
 
-def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
+def context_of(run: Run, asked: ActivityFilters, found: ActivityPage) -> dict[str, Any]:
     """Return the context of runs/_events.html and runs/_events_list.html."""
     return {
         "run": run,
@@ -47,6 +47,6 @@ def context_of(run: Run, asked: Asked, found: Page) -> dict[str, Any]:
     }
 
 
-def newest_context(scene: Scene) -> dict[str, Any]:
+def newest_context(scene: RunScene) -> dict[str, Any]:
     """Return the same context from what the run's page has read already."""
-    return context_of(scene.run, Asked(), activity.of_events(scene.events, scene.run))
+    return context_of(scene.run, ActivityFilters(), activity.of_events(scene.events, scene.run))

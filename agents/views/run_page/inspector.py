@@ -24,19 +24,19 @@ from checkpoints.values import patch
 from checkpoints.values.digests import brief
 
 from . import offered_moves
-from .sheets import Picked, address
-from .typed_order import Order
+from .sheets import PickedCheckpoint, address
+from .typed_order import TypedOrder
 
 SECRETS = 100  # named on one page
 MOVING = (Run.Status.QUEUED, Run.Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class InspectorChoice:
     """One way to look at a checkpoint."""
 
     label: str
-    picked: Picked
+    picked: PickedCheckpoint
     current: bool
 
 
@@ -49,11 +49,11 @@ def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, 
 
 def inspector_context(
     run: Run,
-    picked: Picked,
+    picked: PickedCheckpoint,
     *,
     reader: User,
     allowed: bool,
-    order: Order | None = None,
+    order: TypedOrder | None = None,
     known: Sequence[Checkpoint] = (),
     events: Sequence[Event] | None = None,
 ) -> dict[str, Any]:
@@ -138,21 +138,23 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
     return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
 
 
-def _choices(run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: Picked) -> list[Choice]:
+def _choices(
+    run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: PickedCheckpoint
+) -> list[InspectorChoice]:
     """Offer the difference to the one before, to the branch that a rewind left, and the whole state."""
-    at = Picked(at=checkpoint.seq)
+    at = PickedCheckpoint(at=checkpoint.seq)
     choices = []
     if parent:
         label = _("Difference to %(seq)s") % {"seq": parent.seq}
         if parent.run_id != run.pk:
             label = _("Difference to its origin in R-%(run)s") % {"run": parent.run_id}
-        choices.append(Choice(label, at, picked.view == "changes" and not picked.to))
+        choices.append(InspectorChoice(label, at, picked.view == "changes" and not picked.to))
     left = checkpoint.seq - 1
     if parent and parent.run_id == run.pk and parent.seq != left:
         label = _("Difference to %(seq)s, on the abandoned branch") % {"seq": left}
-        choices.append(Choice(label, replace(at, to=left), picked.to == left))
+        choices.append(InspectorChoice(label, replace(at, to=left), picked.to == left))
     elif picked.to:
         label = _("Difference to %(seq)s") % {"seq": picked.to}
-        choices.append(Choice(label, picked, picked.view == "changes"))
-    choices.append(Choice(_("Whole state"), replace(at, view="state"), picked.view == "state"))
+        choices.append(InspectorChoice(label, picked, picked.view == "changes"))
+    choices.append(InspectorChoice(_("Whole state"), replace(at, view="state"), picked.view == "state"))
     return choices

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindRefused
 from agents.moves import impact
 from agents.presentation import moves
-from agents.presentation.moves import Way
+from agents.presentation.moves import RewindTarget
 from agents.queries.access import reader_of, run_or_404
 from approvals.impact import Impact
 from approvals.models import Decision, Gate
@@ -25,22 +25,22 @@ from checkpoints.access.permissions import may
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
-from .typed_order import Order
+from .typed_order import TypedOrder
 
 MAY = "checkpoints.rewind_run"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownImpact:
     """An impact as a page draws it, with the button that would make it come true."""
 
     impact: Impact
     heading: str
     commit: str
-    people: impact_words.Row | None = None
+    people: impact_words.ImpactLine | None = None
 
     @property
-    def drawn(self) -> impact_words.Impact:
+    def drawn(self) -> impact_words.WordedImpact:
         """Return the impact for approvals/impact.html."""
         return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
@@ -61,12 +61,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class RewindOption:
     """One way to rewind, with what it would do, or why it cannot be done."""
 
-    way: Way
+    way: RewindTarget
     chosen: bool
-    shown: Shown | None = None
+    shown: ShownImpact | None = None
     refused: str = ""
 
 
@@ -83,7 +83,7 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
     return run, reader
 
 
-def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
+def panel(run: Run, checkpoint: Checkpoint, order: TypedOrder) -> dict[str, Any]:
     """Return the context of runs/_rewind.html."""
     return {
         "may_order": True,
@@ -95,7 +95,7 @@ def panel(run: Run, checkpoint: Checkpoint, order: Order) -> dict[str, Any]:
     }
 
 
-def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[Option]:
+def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[RewindOption]:
     """List the ways to rewind at a checkpoint, one of them chosen."""
     found = ways_at(run, checkpoint)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
@@ -103,7 +103,7 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
     return [_option(way, way.to == chosen, look, people) for way in found]
 
 
-def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
+def ways_at(run: Run, checkpoint: Checkpoint) -> list[RewindTarget]:
     """List the ways that there are, without what they would do."""
     effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
     before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
@@ -120,13 +120,15 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[Way]:
     )
 
 
-def _option(way: Way, chosen: bool, look: Callable[[int], Impact], people: impact_words.Row | None) -> Option:
+def _option(
+    way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: impact_words.ImpactLine | None
+) -> RewindOption:
     heading = _("If you rewind to checkpoint %(seq)s") % {"seq": way.to}
     shown, refused = attempt(partial(look, way.to), _("Rewind"), heading, people=people)
-    return Option(way, chosen, shown, sentence(refused))
+    return RewindOption(way, chosen, shown, sentence(refused))
 
 
-def closing(run: Run) -> impact_words.Row | None:
+def closing(run: Run) -> impact_words.ImpactLine | None:
     """Return the open gates that a rewind or an edit withdraws."""
     gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
     said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
@@ -135,14 +137,14 @@ def closing(run: Run) -> impact_words.Row | None:
 
 
 def attempt(
-    look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.Row | None = None
-) -> tuple[Shown | None, RewindRefused | None]:
+    look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.ImpactLine | None = None
+) -> tuple[ShownImpact | None, RewindRefused | None]:
     """Return what it would do, or why it cannot be done."""
     try:
         impact = look()
     except RewindRefused as refused:
         return None, refused
-    return Shown(impact, heading, moves.commit(verb, impact), people), None
+    return ShownImpact(impact, heading, moves.commit(verb, impact), people), None
 
 
 def notice(refusal: RewindRefused | None) -> dict[str, Any]:

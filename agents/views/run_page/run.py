@@ -13,7 +13,7 @@ from agents.models import Spoken
 from agents.queries import agent_words
 from agents.queries.access import is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404
-from agents.queries.run_row import Read, run_read_or_404
+from agents.queries.run_row import RunRow, run_read_or_404
 from agents.queries.run_story import scene_of
 from agents.runner.engine import last_good
 from checkpoints.audit.verify_runs import verify_run
@@ -21,21 +21,23 @@ from checkpoints.models import Run
 
 from . import events
 from .inspector import among, inspector_context, notes_context
-from .sheets import Picked, effects_context, head_context, timeline_context
+from .sheets import PickedCheckpoint, effects_context, head_context, timeline_context
 from .typed_order import number
 
 VIEWS = ("changes", "state")
 
 
-def picked_of(request: HttpRequest) -> Picked:
+def picked_of(request: HttpRequest) -> PickedCheckpoint:
     """Return what the address asks for; anything that is no number reads as not asked."""
 
     at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
-    return Picked(at, view if view in VIEWS else "changes", to, before, min(all, 1))
+    return PickedCheckpoint(at, view if view in VIEWS else "changes", to, before, min(all, 1))
 
 
-def context_of(read: Read, reader: User, picked: Picked, *, inspect: bool = True, **how: Any) -> dict[str, Any]:
+def context_of(
+    read: RunRow, reader: User, picked: PickedCheckpoint, *, inspect: bool = True, **how: Any
+) -> dict[str, Any]:
     """Return the context of the run's page; `how` goes to `inspector_context`, where the checkpoint is shown."""
     run = read.run
     looked_at = {seq for seq in (picked.at, picked.to if inspect else 0) if seq}

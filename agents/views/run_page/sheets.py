@@ -12,8 +12,8 @@ from django.urls import reverse
 from agents.presentation import effects, head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
-from agents.queries.run_row import Read
-from agents.queries.run_story import Scene
+from agents.queries.run_row import RunRow
+from agents.queries.run_story import RunScene
 from agents.serving.absence import Service
 from approvals.gates import preflight_facts as preflights
 from checkpoints.models import Run
@@ -23,7 +23,7 @@ RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class PickedCheckpoint:
     """The reader's choice: a checkpoint by its number (0: follow the head), and how it is shown."""
 
     at: int = 0
@@ -40,7 +40,7 @@ class Picked:
         return f"?{said}" if said else ""
 
 
-def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, Any]:
+def head_context(scene: RunScene, figures: Sequence[head.HeadCell] = ()) -> dict[str, Any]:
     """Return the context of runs/_head.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     return {
@@ -69,13 +69,13 @@ def head_context(scene: Scene, figures: Sequence[head.Cell] = ()) -> dict[str, A
     }
 
 
-def unserved(read: Read) -> Service | None:
+def unserved(read: RunRow) -> Service | None:
     """Say who served the run last, where it needs a worker of this server and none serves it."""
     mine = read.run.status in Run.LIVE and not read.run.plan.external
     return read.served if mine and not read.served.there else None
 
 
-def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
+def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any]:
     """Return the context of runs/_timeline.html."""
     drawn = timeline.build(scene.story)
     selected = picked.at or (scene.run.seq if scene.story.newest else 0)
@@ -86,12 +86,14 @@ def timeline_context(scene: Scene, picked: Picked) -> dict[str, Any]:
         "unfolded": any(row.left and row.seq == selected for row in drawn.rows),
         "picked": picked,
         "live_query": picked.query(still=1) if picked.at or picked.before else picked.query(),
-        "earlier": Picked(before=scene.first_seq).query() if scene.first_seq > 1 and not scene.first_left else "",
+        "earlier": PickedCheckpoint(before=scene.first_seq).query()
+        if scene.first_seq > 1 and not scene.first_left
+        else "",
         "later": not scene.story.newest,
     }
 
 
-def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]:
+def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
     """Return the context of runs/_effects.html: the newest effects, unless everything is asked for."""
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
@@ -108,6 +110,6 @@ def effects_context(scene: Scene, *, everything: bool = False) -> dict[str, Any]
     }  # fmt: skip
 
 
-def address(run: Run, picked: Picked, **more: object) -> str:
+def address(run: Run, picked: PickedCheckpoint, **more: object) -> str:
     """Return the address of the run's page with this choice."""
     return reverse("run", args=[run.pk]) + picked.query(**more)

@@ -16,7 +16,7 @@ LONGEST = 2_000  # characters of a reason
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TypedOrder:
     """One order, wished for or only asked about. `at` is the checkpoint that it is given at, `to` where a rewind goes.
 
     `seen` is the hex digest of the impact that was shown; `texts` holds what the form of the state says,
@@ -42,11 +42,11 @@ class Order:
         return f"{self.key}.{self.said}" if self.key else ""
 
 
-def order_of(request: HttpRequest, kind: str) -> Order:
+def order_of(request: HttpRequest, kind: str) -> TypedOrder:
     """Return what the form sent. Numbers that are none read as 0, which no checkpoint has."""
     sent = request.POST
     to = number(sent.get("to", ""))
-    return Order(
+    return TypedOrder(
         kind=kind,
         at=number(sent.get("at", "")) or to,
         to=to,

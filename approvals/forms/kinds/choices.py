@@ -12,9 +12,9 @@ from typing import Any
 
 from approvals.forms import names, shapes
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, Choice, Node, Option
-from approvals.forms.places import Place
-from approvals.forms.sent import Faults
+from approvals.forms.nodes import MISSING, FieldOption, FormNode, ShapeChoice
+from approvals.forms.places import FormPlace
+from approvals.forms.sent import FieldFaults
 from approvals.forms.shapes import RAW, Shape
 from approvals.schema.walk import Schema
 
@@ -23,7 +23,7 @@ from . import groups, leaves
 NULL, VALUE, ODD = "none", "value", "json"
 
 
-def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place) -> Choice:
+def build(builder: Builder, part: Schema, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
     """Build the choice, and the node of what is chosen."""
     branches = _branches(builder, part, what)
     rendered = _branch_of(builder, branches, what, value)
@@ -34,7 +34,7 @@ def build(builder: Builder, part: Schema, what: Shape, value: Any, place: Place)
     inner = _inner(builder, branches, chosen, rendered, value, place)
     now = None if chosen == NULL else inner.value if inner is not None else value
     common = builder.common(what, value, place, names.BRANCH)
-    return Choice(
+    return ShapeChoice(
         **common,
         value=value if chosen == rendered and (inner is None or not inner.changed) else now,
         options=options,
@@ -78,21 +78,26 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
 
 def _options(
     builder: Builder, what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str, *, quoted: bool
-) -> list[Option]:
-    offered = [Option(value=NULL, label="None")] if what.nullable else []
+) -> list[FieldOption]:
+    offered = [FieldOption(value=NULL, label="None")] if what.nullable else []
     named = what.kind == "union"
     offered += [
-        Option(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
+        FieldOption(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
         for key, (label, part) in branches.items()
     ]
     if rendered == "":
-        offered.insert(0, Option(value="", label="Choose…"))
-    return offered + ([Option(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
+        offered.insert(0, FieldOption(value="", label="Choose…"))
+    return offered + ([FieldOption(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
 
 
 def _inner(
-    builder: Builder, branches: Mapping[str, tuple[str, Schema]], chosen: str, rendered: str, value: Any, place: Place
-) -> Node | None:
+    builder: Builder,
+    branches: Mapping[str, tuple[str, Schema]],
+    chosen: str,
+    rendered: str,
+    value: Any,
+    place: FormPlace,
+) -> FormNode | None:
     """Build the chosen branch's node; the choice itself has its label and says whether it may be left out."""
     if chosen in (NULL, ""):
         return None
@@ -119,7 +124,9 @@ def _shared(what: Shape, value: Any) -> Any:
     return {name: each for name, each in value.items() if name in parts and "const" not in parts[name]}
 
 
-def _relocated(builder: Builder, place: Place, branches: Mapping[str, tuple[str, Schema]], chosen: str) -> Faults:
+def _relocated(
+    builder: Builder, place: FormPlace, branches: Mapping[str, tuple[str, Schema]], chosen: str
+) -> FieldFaults:
     """Take the branch's own name out of the faults' places.
 
     A validator tries every branch and names each in its faults' places: those of branches that were not chosen are

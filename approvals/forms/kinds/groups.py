@@ -7,15 +7,15 @@ from typing import Any
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, Group, Node
-from approvals.forms.places import Place, unit_in
+from approvals.forms.nodes import MISSING, FormGroup, FormNode
+from approvals.forms.places import FormPlace, unit_in
 from approvals.forms.shapes import Shape, items, members
 from approvals.schema.walk import Schema, label_of
 
 from . import windows
 
 
-def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: bool = False) -> Group:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switched: bool = False) -> FormGroup:
     """Build the object's members as nodes; those that hold what is pinned come first.
 
     `switched`: another branch of a union was chosen, so names that only the old one had are dropped.
@@ -43,7 +43,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place, *, switched: 
     error = windows.own_error(builder, place, [each.pointer for each in inner])
     if error and now is MISSING and any(map(_lacked, inner)):
         inner, error = [_told(each, error) for each in inner], ""
-    return Group(
+    return FormGroup(
         **builder.common(what, value, place),
         value=now,
         members=[each for each in inner if each.place.shown],
@@ -62,20 +62,20 @@ def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
     return {"label": name, "said": title if isinstance(title, str) and title != name else ""}
 
 
-def _lacked(node: Node) -> bool:
+def _lacked(node: FormNode) -> bool:
     return node.required and node.value is MISSING
 
 
-def _told(node: Node, error: str) -> Node:
+def _told(node: FormNode, error: str) -> FormNode:
     """Put the error of an absent object beside the fields it needs: filling in any of them begins the object."""
     if not _lacked(node):
         return node
-    if isinstance(node, Group) and any(map(_lacked, node.children)):
+    if isinstance(node, FormGroup) and any(map(_lacked, node.children)):
         return replace(node, members=[_told(each, error) for each in node.members])
     return replace(node, error=error)
 
 
-def _value(value: Any, inner: list[Node], place: Place, *, switched: bool) -> Any:
+def _value(value: Any, inner: list[FormNode], place: FormPlace, *, switched: bool) -> Any:
     """Return the object as it is now: the very one that was rendered where no member changed."""
     if isinstance(value, dict) and not switched:
         changed = {_token(each): each.value for each in inner if each.changed and not each.implied}
@@ -86,5 +86,5 @@ def _value(value: Any, inner: list[Node], place: Place, *, switched: bool) -> An
     return value
 
 
-def _token(node: Node) -> str:
+def _token(node: FormNode) -> str:
     return names.decoded(node.path.rpartition("/")[2])

@@ -8,11 +8,11 @@ from typing import Any
 from approvals.forms import moments, names, texts
 from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints, short
-from approvals.forms.nodes import MISSING, Field, Option
-from approvals.forms.places import Place
+from approvals.forms.nodes import MISSING, FieldOption, FormField
+from approvals.forms.places import FormPlace
 from approvals.forms.sent import carried, lines
 from approvals.forms.shapes import LISTED, Shape
-from approvals.schema.redact import Veil
+from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 
@@ -20,7 +20,7 @@ EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # characters that a text may have, from which it is written in several lines
 
 
-def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
     """Build the input of one place, with what was typed into it."""
     if what.kind == "datetime":
         return _moment(builder, what, value, place)
@@ -35,7 +35,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     new, fault = _typed(what, lines(str(sent)), value, veil) if changed else (_untouched(what, value, place), "")
     fault = refused or fault
     error = _error(builder, place, fault)
-    return Field(
+    return FormField(
         **builder.common(what, value, place),
         kind=_input(what, rendered),
         upload_name=builder.sent.name(place.path, names.FILE) if what.kind == "file" else "",
@@ -54,7 +54,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     )
 
 
-def _given(what: Shape, value: Any, place: Place) -> Any:
+def _given(what: Shape, value: Any, place: FormPlace) -> Any:
     """Return what an input starts from: the value, or the default of one that cannot be left out.
 
     A default that was not saved is not drawn as if it were: what is not in the value does not run.
@@ -66,7 +66,7 @@ def _given(what: Shape, value: Any, place: Place) -> Any:
     return what.schema["default"] if value is MISSING and what.kind == "enum" and "default" in what.schema else value
 
 
-def _typed(what: Shape, text: str, value: Any, veil: Veil) -> tuple[Any, str]:
+def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, str]:
     """Return (the value that a changed text says, "") or (the old value, why it cannot be read)."""
     try:
         new = _read(what, text, value)
@@ -80,7 +80,7 @@ def _typed(what: Shape, text: str, value: Any, veil: Veil) -> tuple[Any, str]:
     return new, ""
 
 
-def _untouched(what: Shape, value: Any, place: Place) -> Any:
+def _untouched(what: Shape, value: Any, place: FormPlace) -> Any:
     """Return the value of an input that nobody typed into; an item of a list cannot be left out."""
     if value is MISSING and "const" in what.schema:
         return what.schema["const"]
@@ -140,21 +140,21 @@ def _input(what: Shape, text: str) -> str:
     return "long" if len(text) > texts.LONG or "\n" in text or "\r" in text else "text"
 
 
-def _choices(what: Shape, value: Any, rendered: str) -> tuple[Option, ...]:
+def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     if what.kind == "boolean":
-        offered = [Option(value="true", label="Yes"), Option(value="false", label="No")]
+        offered = [FieldOption(value="true", label="Yes"), FieldOption(value="false", label="No")]
     elif what.kind == "enum" and len(what.options) <= LISTED:
-        offered = [Option(value=texts.option(each), label=texts.option(each)) for each in what.options]
+        offered = [FieldOption(value=texts.option(each), label=texts.option(each)) for each in what.options]
         if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
-            offered.insert(0, Option(value=rendered, label=rendered))
+            offered.insert(0, FieldOption(value=rendered, label=rendered))
     else:
         return ()
     if (what.nullable or value is MISSING) and "const" not in what.schema:
-        offered.insert(0, Option(value="", label="None" if what.nullable else "Choose…"))
+        offered.insert(0, FieldOption(value="", label="None" if what.nullable else "Choose…"))
     return tuple(offered)
 
 
-def _default(what: Shape, value: Any, place: Place) -> list[str]:
+def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     """Say what default the schema would put where nothing is."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
@@ -169,12 +169,12 @@ def _hints(what: Shape, size: int | None) -> list[str]:
     return found
 
 
-def _error(builder: Builder, place: Place, fault: str) -> str:
+def _error(builder: Builder, place: FormPlace, fault: str) -> str:
     said = builder.faults.within(place.pointer)
     return " ".join(said) if said else fault
 
 
-def _moment(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
+def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
     """Build a moment: its local time and its offset, each in its own input, so that neither shifts the other."""
     split = moments.parts(value) if isinstance(value, str) else ("", "")
     if split is None:
@@ -186,7 +186,7 @@ def _moment(builder: Builder, what: Shape, value: Any, place: Place) -> Field:
     new, fault = value, ""
     if not (same_time and zone_now == zone):
         new, fault = _read_moment(what, local if same_time else now, zone_now, value)
-    return Field(
+    return FormField(
         **builder.common(what, value, place),
         kind="datetime",
         value=new,

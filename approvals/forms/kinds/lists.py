@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, Rows
-from approvals.forms.places import Place
+from approvals.forms.nodes import MISSING, ItemRows
+from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape, items
 from approvals.schema.walk import Schema, label_of, resolved
 
 from .leaves import EMPTY
-from .rows import Items, ids_of, too_many
+from .rows import EditedItems, ids_of, too_many
 
 
-def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
     """Build the list with its items in their present order; a tuple's items are neither added to nor moved."""
     held: list[Any] = value if isinstance(value, list) else []
     fixed: list[Schema] = what.schema["prefixItems"] if what.kind == "tuple" else []
@@ -23,7 +23,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
     known = set(old)  # a state may hold a hundred thousand items
     part = items(what)
     noun = label_of(resolved(part, builder.root), "item") if part and not place.quoted else "Item"
-    found = Items(
+    found = EditedItems(
         builder=builder,
         place=place,
         old=old or ids if fixed else old,
@@ -36,7 +36,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
     if many := "" if fixed else too_many(builder, place):
         empty.append((place.pointer, many))
     untold = value is MISSING and (not ids or (bool(fixed) and found.same))
-    return Rows(
+    return ItemRows(
         **found.common(what, value),
         value=value if found.same or untold else [each for each in found.values if each is not MISSING],
         grows=not fixed,
@@ -46,7 +46,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Rows:
     )
 
 
-def _spot(place: Place, each: str, at: int, noun: str, *, known: bool) -> Place:
+def _spot(place: FormPlace, each: str, at: int, noun: str, *, known: bool) -> FormPlace:
     was = f"{place.was}/{each}" if known and place.was is not None else None
     return place.into(
         each, path=f"{place.path}/{each}", pointer=f"{place.pointer}/{at}", label=f"{noun} {at + 1}", must=True, was=was

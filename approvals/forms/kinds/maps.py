@@ -8,24 +8,24 @@ from typing import Any
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, Entries
-from approvals.forms.places import Place
+from approvals.forms.nodes import MISSING, KeyedEntries
+from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape, items
 
 from .leaves import EMPTY
-from .rows import Items, ids_of, too_many
+from .rows import EditedItems, ids_of, too_many
 
 UNNAMED = "Name this entry."
 TWICE = "This name is there already."
 
 
-def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> KeyedEntries:
     """Build the object's entries, in the order of their keys as they were saved."""
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     known = {names.encoded(key): key for key in held}
     ids = ids_of(builder, place, list(known))
     keys = {each: known[each] if each in known else _typed_key(builder, place, each) for each in ids}
-    found = Items(
+    found = EditedItems(
         builder=builder,
         place=place,
         old=list(known),
@@ -44,7 +44,7 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
         for each, spot, entry in zip(ids, found.spots, found.values, strict=True)
         if entry is not MISSING and not (names.is_new(each) and spot.pointer in bad)
     ]
-    return Entries(
+    return KeyedEntries(
         **_marked(found, found.common(what, value), dict(faults)),
         value=value if found.same or (value is MISSING and not ids) else dict(said),
         moves=False,
@@ -53,17 +53,17 @@ def build(builder: Builder, what: Shape, value: Any, place: Place) -> Entries:
     )
 
 
-def _typed_key(builder: Builder, place: Place, each: str) -> str:
+def _typed_key(builder: Builder, place: FormPlace, each: str) -> str:
     return builder.sent.text(f"{place.path}/{each}", names.KEY) or ""
 
 
-def _spot(place: Place, each: str, key: str, *, known: bool) -> Place:
+def _spot(place: FormPlace, each: str, key: str, *, known: bool) -> FormPlace:
     if known:
         return place.into(key, label=key, must=True)
     return place.into(key or each, path=f"{place.path}/{each}", label=key or "New entry", must=True, was=None)
 
 
-def _faults(found: Items) -> Iterator[tuple[str, str]]:
+def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
     taken = {key for each, key in found.keys.items() if not names.is_new(each)}
     for each, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
         key = found.keys[each]
@@ -74,7 +74,7 @@ def _faults(found: Items) -> Iterator[tuple[str, str]]:
         taken.add(key)
 
 
-def _marked(found: Items, common: dict[str, Any], faults: dict[str, str]) -> dict[str, Any]:
+def _marked(found: EditedItems, common: dict[str, Any], faults: dict[str, str]) -> dict[str, Any]:
     """Return the rows with what is wrong with their keys."""
     rows = [replace(row, key_fault=faults.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
     return {**common, "rows": rows}

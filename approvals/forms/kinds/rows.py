@@ -14,8 +14,8 @@ from typing import Any
 from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints
-from approvals.forms.nodes import MISSING, Row, Window
-from approvals.forms.places import Place
+from approvals.forms.nodes import MISSING, ItemRow, RowWindow
+from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape
 from approvals.forms.summaries import summary
 from approvals.schema.walk import Schema
@@ -25,20 +25,20 @@ from . import windows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Items:
+class EditedItems:
     """The items of one list or object: as they were (`old`, `kept`), and as they are now (`ids` and the rest)."""
 
     builder: Builder
-    place: Place
+    place: FormPlace
     old: Sequence[str]
     kept: dict[str, Any]  # id -> value as it was rendered
     ids: Sequence[str]
-    spots: Sequence[Place]
+    spots: Sequence[FormPlace]
     parts: Sequence[Schema]
     keys: dict[str, str] = field(default_factory=dict)  # id -> key, of an object
 
     @cached_property
-    def window(self) -> Window:
+    def window(self) -> RowWindow:
         return windows.window(self.builder, self.place, len(self.ids), self.spots)
 
     @cached_property
@@ -46,19 +46,19 @@ class Items:
         return self.builder.draws(self.place)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ItemRow]:
         """List the rows that are drawn, are new, or were typed into."""
         found = []
         for at, (each, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
             shown = self.drawn and self.window.first <= at + 1 <= self.window.last
             if shown or names.is_new(each) or self.builder.sent.speaks_of(spot.path):
-                found.append(self._row(at, each, Place(**{**vars(spot), "shown": shown})))
+                found.append(self._row(at, each, FormPlace(**{**vars(spot), "shown": shown})))
         return found
 
-    def _row(self, at: int, each: str, spot: Place) -> Row:
+    def _row(self, at: int, each: str, spot: FormPlace) -> ItemRow:
         node = self.builder.node(self.parts[at], self.kept.get(each, MISSING), spot)
         named = bool(self.keys) and names.is_new(each)
-        return Row(
+        return ItemRow(
             id=each, node=node, number=at + 1, added=names.is_new(each),
             moved=not names.is_new(each) and each not in self.still, first=at == 0, last=at == len(self.ids) - 1,
             key_name=self.builder.sent.name(spot.path, names.KEY) if named else "", key=self.keys.get(each, ""),
@@ -109,7 +109,7 @@ class Items:
 MOST_NEW = 500  # items that may be added to one list at once
 
 
-def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
+def ids_of(builder: Builder, place: FormPlace, old: Sequence[str]) -> list[str]:
     """List the items' current ids: those of the order's mark that are known, or new."""
     order = builder.sent.text(place.path, names.ORDER)
     if order is None:
@@ -120,12 +120,12 @@ def ids_of(builder: Builder, place: Place, old: Sequence[str]) -> list[str]:
     return [each for each in names.ids_of(order) if each in known or (names.is_new(each) and each not in dropped)]
 
 
-def too_many(builder: Builder, place: Place) -> str:
+def too_many(builder: Builder, place: FormPlace) -> str:
     """Say what is wrong where more was added than is read; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
     count = sum(names.is_new(each) for each in names.ids_of(order))
     return f"{count:,} were added; add at most {MOST_NEW:,} at once." if count > MOST_NEW else ""
 
 
-def _typed(row: Row) -> list[tuple[str, str]]:
+def _typed(row: ItemRow) -> list[tuple[str, str]]:
     return [*([(row.key_name, row.key)] if row.key_name else []), *row.node.touched()]

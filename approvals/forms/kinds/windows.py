@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import Window
-from approvals.forms.places import Place
+from approvals.forms.nodes import RowWindow
+from approvals.forms.places import FormPlace
 
 SIZE = 40  # items, entries or members on one page
 
 
-def window(builder: Builder, place: Place, total: int, spots: Sequence[Place]) -> Window:
+def window(builder: Builder, place: FormPlace, total: int, spots: Sequence[FormPlace]) -> RowWindow:
     """Return the page that is drawn: the one asked for, unless the first fault is on another."""
     name = builder.sent.name(place.path, names.PAGE)
     pages = max(-(-total // SIZE), 1)
@@ -22,10 +22,10 @@ def window(builder: Builder, place: Place, total: int, spots: Sequence[Place]) -
         faulty = [at // SIZE + 1 for at, spot in enumerate(spots) if builder.faults.within(spot.pointer)]
         page = page if page in faulty or not faulty else faulty[0]
     first = (page - 1) * SIZE + 1
-    return Window(name=name, page=page, pages=pages, first=first, last=min(first + SIZE - 1, total), total=total)
+    return RowWindow(name=name, page=page, pages=pages, first=first, last=min(first + SIZE - 1, total), total=total)
 
 
-def own_error(builder: Builder, place: Place, inner: Sequence[str]) -> str:
+def own_error(builder: Builder, place: FormPlace, inner: Sequence[str]) -> str:
     """Say what is wrong with a container itself: every fault that lies in none of its parts."""
     found = builder.faults.messages.items()
     if not builder.faults.within(place.pointer):

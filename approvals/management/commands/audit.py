@@ -14,12 +14,12 @@ from approvals.audit import exporting
 from approvals.english import counted, plural
 from checkpoints.actors import OPERATOR
 from checkpoints.audit import database, proof
-from checkpoints.audit.filters import Filters, NoFilter
-from checkpoints.audit.walk import Walk
+from checkpoints.audit.filters import AuditFilters, NoFilter
+from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Seal
 from checkpoints.seals import anchors
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 
 SHOWN = 50  # findings that are printed; all are counted
 CANNOT = 2
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl", help="jsonl: with proof")
         export.add_argument("-o", "--output", help="the file to write (default: standard output)")
         export.add_argument("--texts", action="store_true", help="include people's texts that are not erased")
-        for name in Filters.__dataclass_fields__:
+        for name in AuditFilters.__dataclass_fields__:
             export.add_argument(f"--{name}", default="", help="leaves the others out")
 
     def handle(self, *, verb: str, **options: Any) -> None:
@@ -60,7 +60,7 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}", returncode=CANNOT) from error
 
     def _verify(self, since: str, copy: str | None, *, as_json: bool) -> None:
-        walks: list[Walk] = []
+        walks: list[VerificationWalk] = []
         after = self._after(since)
         found = database.verify(after=after, exported=Path(copy) if copy else None, told=walks.append)
         try:
@@ -83,7 +83,7 @@ class Command(BaseCommand):
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
-        check = proof.Check(event_proof.key(), anchors=_anchors(copy))
+        check = proof.ExportCheck(event_proof.key(), anchors=_anchors(copy))
         with path.open("rb") as file:
             try:
                 problems, count = self._shown(check.lines(file), as_json=as_json)
@@ -97,7 +97,7 @@ class Command(BaseCommand):
         data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
         self._verdict(problems, count, said, notes, data, as_json=as_json)
 
-    def _shown(self, found: Iterator[Problem], *, as_json: bool) -> tuple[list[Problem], int]:
+    def _shown(self, found: Iterator[IntegrityProblem], *, as_json: bool) -> tuple[list[IntegrityProblem], int]:
         """The first findings, printed as they come, and how many there are."""
         problems, count = [], 0
         for problem in found:
@@ -109,7 +109,14 @@ class Command(BaseCommand):
         return problems, count
 
     def _verdict(
-        self, problems: list[Problem], count: int, said: str, notes: list[str], data: dict[str, int], *, as_json: bool
+        self,
+        problems: list[IntegrityProblem],
+        count: int,
+        said: str,
+        notes: list[str],
+        data: dict[str, int],
+        *,
+        as_json: bool,
     ) -> None:
         if as_json:
             findings = [problem._asdict() for problem in problems]
@@ -132,14 +139,14 @@ class Command(BaseCommand):
         if since.isascii() and since.isdigit():
             return max(int(since) - 1, 0)
         try:
-            at = Filters.read({"since": since}).since
+            at = AuditFilters.read({"since": since}).since
         except NoFilter as error:
             raise CommandError(str(error), returncode=CANNOT) from error
         return Seal.objects.filter(at__lt=at).order_by("-pk").values_list("pk", flat=True).first() or 0
 
     def _export(self, *, format: str, output: str | None, texts: bool, **options: Any) -> None:
         try:
-            filters = Filters.read({name: options[name] for name in Filters.__dataclass_fields__})
+            filters = AuditFilters.read({name: options[name] for name in AuditFilters.__dataclass_fields__})
         except NoFilter as error:
             raise CommandError(str(error), returncode=CANNOT) from error
         export = exporting.prepare(filters, format=format, texts=texts, by=OPERATOR)
@@ -150,7 +157,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{counted(export.count, 'event')} exported.")
 
 
-def _interrupted(walks: list[Walk]) -> str:
+def _interrupted(walks: list[VerificationWalk]) -> str:
     """What was verified by then, and what was not."""
     if not walks:
         return "Interrupted before any seal was checked: nothing is verified."

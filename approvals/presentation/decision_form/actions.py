@@ -9,10 +9,10 @@ from typing import Any
 
 from approvals import forms
 from approvals.cards.action import Action
-from approvals.cards.card import Card, Choice
+from approvals.cards.card import AnswerChoice, Card
 from approvals.errors import Problem
-from approvals.forms import MISSING, Field, Form, Node
-from approvals.presentation.gate_facts.outcomes import Judged
+from approvals.forms import MISSING, Form, FormField, FormNode
+from approvals.presentation.gate_facts.outcomes import ActionOutcome
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.text import amounts, exact_call
 from approvals.schema import redact, walk
@@ -23,7 +23,7 @@ from .verdict_choice import Ballot
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pinned:
+class PinnedValue:
     """A dangerous value: never folded, never clamped."""
 
     label: str
@@ -46,20 +46,20 @@ class Pinned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sheet:
+class ActionSheet:
     """One action: what will be called, with what."""
 
     number: int
     action: Action
-    pinned: Sequence[Pinned] = ()
+    pinned: Sequence[PinnedValue] = ()
     form: Form | None = None  # where it can be edited
-    values: Sequence[Node] = ()  # the same fields of an action that cannot be edited, less what is pinned
+    values: Sequence[FormNode] = ()  # the same fields of an action that cannot be edited, less what is pinned
     shown: Any = None  # its arguments, where no schema names their fields
     changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
     errors: Sequence[str] = ()  # that belong to no field
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
     ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
-    judged: Judged | None = None  # what became of it
+    judged: ActionOutcome | None = None  # what became of it
     quoted: bool = False  # the program that asks wrote its title and labels
 
     @property
@@ -78,13 +78,13 @@ class Sheet:
         return self.action.tool if self.quoted else self.action.title
 
     @property
-    def fields(self) -> Sequence[Field]:
+    def fields(self) -> Sequence[FormField]:
         """List every input that is drawn."""
         return self.form.fields if self.form else ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Typed:
+class TypedDecision:
     """What somebody typed and has not managed to send. `arguments` is by action id, where it could be read."""
 
     posted: Mapping[str, str] = dataclass_field(default_factory=dict)
@@ -108,14 +108,14 @@ def editable(action: Action) -> bool:
 def sheets(
     card: Card,
     *,
-    typed: Typed | None = None,
+    typed: TypedDecision | None = None,
     before: Card | None = None,
     read_only: bool = False,
     provenance: Provenance = HERE,
-) -> list[Sheet]:
+) -> list[ActionSheet]:
     """Build one sheet an action. `typed`: what was typed; `before`: the card that the agent proposed at first."""
-    typed = typed or Typed()
-    found: list[Sheet] = []
+    typed = typed or TypedDecision()
+    found: list[ActionSheet] = []
     left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
     for number, action in enumerate(card.actions, 1):
         share = left // (len(card.actions) - len(found))
@@ -133,12 +133,12 @@ def sheet(
     action: Action,
     *,
     number: int,
-    typed: Typed,
+    typed: TypedDecision,
     before: Card | None,
     read_only: bool,
     inputs: int = forms.INPUTS,
     quoted: bool = False,
-) -> Sheet:
+) -> ActionSheet:
     """Build one action's sheet with its form, which draws at most `inputs` inputs. `quoted`: as Sheet has it."""
     mine = typed.arguments.get(action.id, action.arguments)
     errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
@@ -147,7 +147,7 @@ def sheet(
         form = form_of(action, typed.posted, errors=errors, inputs=inputs, quoted=quoted)
     values = [] if form else values_of(action, quoted=quoted)
     proposed = before.action(action.id) if before else None
-    return Sheet(
+    return ActionSheet(
         number=number,
         action=action,
         pinned=pinned_of(action, mine=mine, before=proposed, form=form, values=values, wrong=errors, quoted=quoted),
@@ -161,7 +161,7 @@ def sheet(
     )
 
 
-def veil_of(action: Action) -> redact.Veil:
+def veil_of(action: Action) -> redact.Redaction:
     """Return what is secret in an action's arguments."""
     return redact.veil(action.schema)
 
@@ -202,7 +202,7 @@ def json_of(action: Action) -> str:
     return text if len(text) <= forms.EDITABLE else ""
 
 
-def values_of(action: Action, *, quoted: bool = False) -> list[Node]:
+def values_of(action: Action, *, quoted: bool = False) -> list[FormNode]:
     """List the fields that the schema names, to be read only; none where it names no fields."""
     shown = veil_of(action).masked(action.arguments)
     root = forms.build(action.schema, shown, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
@@ -210,12 +210,12 @@ def values_of(action: Action, *, quoted: bool = False) -> list[Node]:
 
 
 def pinned_of(
-    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[Node] = (),
+    action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[FormNode] = (),
     wrong: Container[str] = (), quoted: bool = False,
-) -> list[Pinned]:  # fmt: skip
+) -> list[PinnedValue]:  # fmt: skip
     """List the pinned values, `mine` beside the current ones. `wrong`: pointers of typed ones that cannot be read."""
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
-    fields = {each.pointer: each for each in known if isinstance(each, Field)}
+    fields = {each.pointer: each for each in known if isinstance(each, FormField)}
     names = {each.pointer: each.name for each in known}
     called = {each.pointer: each for each in known if each.label}
     found = []
@@ -231,7 +231,7 @@ def pinned_of(
         parts = names.get(place, "") if form and field is None else ""
         beside = at(mine, place.rpartition("/")[0])
         found.append(
-            Pinned(
+            PinnedValue(
                 label=label, place=place, said=said, quoted=quoted, value=shown(hidden.masked(value)),
                 name=field.name if field else "", parts=parts,
                 before=shown(hidden.masked(old)), changed=changed,
@@ -243,7 +243,7 @@ def pinned_of(
     return found
 
 
-def _called(node: Node | None, place: str, *, quoted: bool) -> tuple[str, str]:
+def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """Return (the name of a pinned value, where `quoted` also what the program that asks calls it)."""
     if quoted:
         return exact_call.dotted(place) or "all of it", node.said if node else ""
@@ -283,7 +283,7 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class AnswerForm:
     """One answer that a gate offers, with the form of the value it needs."""
 
     id: str
@@ -302,7 +302,7 @@ def answer_prefix(choice_id: str) -> str:
 
 
 def answer_form(
-    choice: Choice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
+    choice: AnswerChoice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
 ) -> Form:
     """Build the form of a value that nobody has written yet."""
     schema = choice.get("schema") or {}
@@ -317,7 +317,7 @@ def blank(schema: Mapping[str, Any]) -> Any:
     return schema.get("default", {} if part.get("type") == "object" else None)
 
 
-def answers(card: Card, *, typed: Typed, quoted: bool = False) -> list[Answer]:
+def answers(card: Card, *, typed: TypedDecision, quoted: bool = False) -> list[AnswerForm]:
     """List the choices of a gate's question. `quoted`: a program elsewhere wrote the words of the values' schemas."""
     question = card.question
     if question is None:
@@ -328,5 +328,5 @@ def answers(card: Card, *, typed: Typed, quoted: bool = False) -> list[Answer]:
         errors = mine if typed.posted.get("answer") == choice["id"] else {}
         form = answer_form(choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
         label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
-        found.append(Answer(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
+        found.append(AnswerForm(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
     return found

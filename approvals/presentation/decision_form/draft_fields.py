@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from approvals.cards.card import Card
 from approvals.forms import names
 from approvals.forms.texts import as_json
-from approvals.schema.redact import Veil, placeholder
+from approvals.schema.redact import Redaction, placeholder
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
 
@@ -22,7 +22,7 @@ ABOUT_THE_FORM = frozenset(
 )
 
 
-def kept(fields: Mapping[str, str], card: Card, veil: Veil) -> dict[str, str]:
+def kept(fields: Mapping[str, str], card: Card, veil: Redaction) -> dict[str, str]:
     """Return the fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole_state.NAME, veil)
@@ -43,7 +43,7 @@ def _about_the_form(name: str) -> bool:
     return name in ABOUT_THE_FORM or name.startswith(SHOWN) or names.is_file(name)
 
 
-def _mask(fields: dict[str, str], name: str, veil: Veil) -> None:
+def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:
     """Put placeholders in the place of the secrets of a JSON text."""
     text = fields.get(name)
     if text is None or not veil:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from approvals.decisions.edit_state import PART
-from approvals.forms import Form, Node, Rows
+from approvals.forms import Form, FormNode, ItemRows
 
-from .actions import Answer, Sheet, Typed
+from .actions import ActionSheet, AnswerForm, TypedDecision
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class FormFault:
     """One fault. `id` is that of the input, or of the part of the form, that it is about; empty where there is none."""
 
     message: str
@@ -24,54 +24,56 @@ class Fault:
 OF_REJECTION = {"/comment": ("feedback", "Reason"), "/then": ("then", "What happens next")}
 
 
-def faults(sheets: Sequence[Sheet], answers: Sequence[Answer], typed: Typed, *, rejects: bool = False) -> list[Fault]:
+def faults(
+    sheets: Sequence[ActionSheet], answers: Sequence[AnswerForm], typed: TypedDecision, *, rejects: bool = False
+) -> list[FormFault]:
     """List every fault of what was typed, in the order of the page; last those that concern no field."""
-    found: list[Fault] = []
-    parts: list[Sheet | Answer] = [*sheets, *answers]
+    found: list[FormFault] = []
+    parts: list[ActionSheet | AnswerForm] = [*sheets, *answers]
     for each in parts:
         if each.form is not None and _sent(each):
             found += of_form(each.form)
-        if isinstance(each, Sheet):
+        if isinstance(each, ActionSheet):
             found += _of_sheet(each)
         else:
-            found += [Fault(message=said) for said in each.errors]
+            found += [FormFault(message=said) for said in each.errors]
     known = {sheet.action.id for sheet in sheets}
     whole = [each for each in typed.errors if each["part"] == PART]
-    found += [Fault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
+    found += [FormFault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
     placed = {each.message for each in found}
     loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
     places = OF_REJECTION if rejects else {}
     return found + [_loose(e["message"], *places.get(e["pointer"], ("", ""))) for e in loose]
 
 
-def _loose(message: str, place: str, label: str) -> Fault:
-    return Fault(message=message, id=place, label=label)
+def _loose(message: str, place: str, label: str) -> FormFault:
+    return FormFault(message=message, id=place, label=label)
 
 
-def _sent(part: Sheet | Answer) -> bool:
-    return not isinstance(part, Sheet) or part.ballot is None or part.ballot.chosen.sends_fields
+def _sent(part: ActionSheet | AnswerForm) -> bool:
+    return not isinstance(part, ActionSheet) or part.ballot is None or part.ballot.chosen.sends_fields
 
 
-def _of_sheet(sheet: Sheet) -> Iterator[Fault]:
+def _of_sheet(sheet: ActionSheet) -> Iterator[FormFault]:
     """Yield what is wrong with an action beside its form, and with what was said of it."""
     whole, label = f"action-{sheet.action.id}", sheet.named
-    yield from (Fault(message=said, id=whole, label=label) for said in sheet.errors)
+    yield from (FormFault(message=said, id=whole, label=label) for said in sheet.errors)
     for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
         place = whole if part == "verdict" else f"{part}-{sheet.number}"
-        yield Fault(message=said, id=place, label=label)
+        yield FormFault(message=said, id=place, label=label)
 
 
-def of_form(form: Form) -> Iterator[Fault]:
+def of_form(form: Form) -> Iterator[FormFault]:
     """Yield what does not hold in one form."""
     for node, outer in _walk(form.root, ()):
         if node.error:
-            yield Fault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))
-        if isinstance(node, Rows):
+            yield FormFault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))
+        if isinstance(node, ItemRows):
             named = [(row, said) for row in node.rows if (said := row.key_fault)]
-            yield from (Fault(message=said, id=f"{row.node.id}-key", label="New entry") for row, said in named)
+            yield from (FormFault(message=said, id=f"{row.node.id}-key", label="New entry") for row, said in named)
 
 
-def _walk(node: Node, outer: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+def _walk(node: FormNode, outer: tuple[str, ...]) -> Iterator[tuple[FormNode, tuple[str, ...]]]:
     yield node, outer
     inside = (*outer, node.label) if node.label and node.place.depth else outer
     for child in node.children:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from approvals.cards.action import Action
 from approvals.errors import Problem
 
-from .actions import Sheet
+from .actions import ActionSheet
 
 
 @dataclass(frozen=True, kw_only=True)
 class Override:
     """One action's arguments as JSON, to be put in its place."""
 
-    sheet: Sheet
+    sheet: ActionSheet
     text: str
     errors: Sequence[str] = ()
 
@@ -28,7 +28,7 @@ class Override:
         return self.sheet.action
 
 
-def overrides(sheets: Sequence[Sheet], written: Mapping[str, str], errors: Sequence[Problem]) -> list[Override]:
+def overrides(sheets: Sequence[ActionSheet], written: Mapping[str, str], errors: Sequence[Problem]) -> list[Override]:
     """List a value for each action that can be edited: its own, or what somebody wrote, with what was wrong with it."""
     made = []
     for sheet in sheets:

@@ -18,17 +18,19 @@ from checkpoints import actors
 from checkpoints.errors import ValueRefused
 
 from . import verdict_choice
-from .actions import Typed
-from .verdict_choice import Chosen
+from .actions import TypedDecision
+from .verdict_choice import ChosenVerdict
 
 
-def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: Typed, *, by: User) -> Next | None:
+def foreseen(
+    gate: Gate, standing: Proposal, each: Mapping[str, ChosenVerdict], typed: TypedDecision, *, by: User
+) -> Next | None:
     """Return what the choices ask for; None where they are no valid decision, or reject all of them.
 
     Reasons that are still missing do not change the result, and an action without a choice stays as it is.
     """
     card = standing.card
-    said = {action.id: _so_far(action, each.get(action.id, Chosen()), typed) for action in card.actions}
+    said = {action.id: _so_far(action, each.get(action.id, ChosenVerdict()), typed) for action in card.actions}
     with suppress(DecisionRefused):
         word = verdicts.read(said, card)
         if not word.rejects_all:
@@ -39,7 +41,7 @@ def foreseen(gate: Gate, standing: Proposal, each: Mapping[str, Chosen], typed: 
     return None
 
 
-def _so_far(action: Action, chosen: Chosen, typed: Typed) -> dict[str, Any]:
+def _so_far(action: Action, chosen: ChosenVerdict, typed: TypedDecision) -> dict[str, Any]:
     wrong = any(one["action"] == action.id and not one["part"] for one in typed.errors)
     if chosen.verdict in ("", EDIT) and action.id in typed.arguments and not wrong:
         return {"verdict": EDIT, "arguments": typed.arguments[action.id]}

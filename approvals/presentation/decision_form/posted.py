@@ -9,18 +9,18 @@ from typing import Any
 from approvals import forms
 from approvals.cards.action import EDIT, REJECT, RESPOND
 from approvals.cards.card import Card, Question
-from approvals.cards.verdicts import Each, wordless
+from approvals.cards.verdicts import ActionVerdict, wordless
 from approvals.decisions import per_action
 from approvals.errors import Problem, problem
 from approvals.presentation.gate_facts import preconditions
-from approvals.schema.redact import OPEN, Veil
+from approvals.schema.redact import OPEN, Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 from checkpoints.values.patch import same
 
 from . import actions, verdict_choice, whole_state
-from .actions import Typed
-from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, Chosen
+from .actions import TypedDecision
+from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, ChosenVerdict
 
 ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
 INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
@@ -33,7 +33,7 @@ UNSHOWN = "0"  # the mark of no consequences: a choice shown with none may do no
 
 
 @dataclass(frozen=True, kw_only=True)
-class Posted:
+class PostedDecision:
     """What somebody sent. `decision` is ready for `Submission.of` where `problems` is empty."""
 
     chosen: str  # approve, edit, reject, answer, each, or nothing
@@ -41,10 +41,10 @@ class Posted:
     back_to: str = ""
     answer: str = ""
     comment: str = ""
-    typed: Typed = field(default_factory=Typed)  # with the problems
+    typed: TypedDecision = field(default_factory=TypedDecision)  # with the problems
     override: Mapping[str, str] = field(default_factory=dict)
     only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
-    each: Mapping[str, Chosen] = field(default_factory=dict)  # by action id, where each is decided by itself
+    each: Mapping[str, ChosenVerdict] = field(default_factory=dict)  # by action id, where each is decided by itself
     confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     decision: Mapping[str, Any] = field(default_factory=dict)
 
@@ -67,7 +67,9 @@ class Posted:
         return list(self.typed.errors)
 
 
-def read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> Posted:
+def read(
+    form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Redaction = OPEN
+) -> PostedDecision:
     """Read a posted form against the card that it was rendered from.
 
     `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides its
@@ -94,7 +96,7 @@ def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:
     return found
 
 
-def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, veil: Veil) -> Posted:
+def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, veil: Redaction) -> PostedDecision:
     chosen, then = form.get("verdict", ""), form.get("then", "")
     answer = form.get("answer", "")
     if chosen.startswith(ANSWER):
@@ -162,7 +164,9 @@ def reason_in(form: Mapping[str, str]) -> str:
     return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
 
 
-def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole_state.Sent) -> Posted:
+def edited(
+    form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole_state.SentState
+) -> PostedDecision:
     """Read an approval, an edit or a rejection, with whatever is in the fields."""
     arguments, kept, problems = filled_in(form, card)
     problems += [*all_of_it.problems, *whole_state.both(all_of_it, arguments)]
@@ -178,7 +182,7 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
     elif chosen == "edit" and not (arguments or all_of_it.text or problems):
         lacking = any(action.missing for action in card.actions)
         problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
-    typed = Typed(
+    typed = TypedDecision(
         posted=kept, arguments=arguments, errors=problems, state=all_of_it.state, rows=all_of_it.rows
     )  # fmt: skip
     decision = {"verdict": chosen, "comment": common["comment"]}
@@ -190,10 +194,10 @@ def edited(form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_i
         reasons = [(action, one.reason) for action in card.actions if (one := common["each"].get(action.id))]
         decision |= {"comment": per_action.with_reasons(common["comment"], card, reasons)}
         decision |= {"then": common["then"], "back_to": common["back_to"]}
-    return Posted(**common, typed=typed, decision=decision)
+    return PostedDecision(**common, typed=typed, decision=decision)
 
 
-def contradicted(card: Card, each: Mapping[str, Chosen]) -> list[Problem]:
+def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]:
     """List a problem for each action whose own choice contradicts an approval of everything."""
     said = [(action, each[action.id].verdict) for action in card.actions if action.id in each]
     return [
@@ -219,14 +223,14 @@ def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict
     return arguments, kept, problems
 
 
-def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> PostedDecision:
     """Read a verdict on each action. The fields of one that is refused are kept and not sent."""
     arguments, kept, unread = filled_in(form, card)
-    each: dict[str, Chosen] = common["each"]
+    each: dict[str, ChosenVerdict] = common["each"]
     said: dict[str, Any] = {}
     problems: list[Problem] = []
     for action in card.actions:
-        chosen = each.get(action.id, Chosen())
+        chosen = each.get(action.id, ChosenVerdict())
         wrong = [one for one in unread if one["action"] == action.id]
         changed = action.id in arguments or bool(wrong)
         said[action.id], faults = verdict_choice.said_of(action, chosen, arguments.get(action.id), changed=changed)
@@ -235,25 +239,25 @@ def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted
     all_rejected = all(one.verdict == "reject" for one in each.values()) and len(each) == len(card.actions)
     for action in card.actions:  # reported with what else is wrong, not only once that is put right
         if said[action.id]:
-            problems += wordless(action, Each(**said[action.id]), all_rejected=all_rejected)
+            problems += wordless(action, ActionVerdict(**said[action.id]), all_rejected=all_rejected)
     if all_rejected:
         decision |= {"then": common["then"], "back_to": form.get("back_to", "")}
         decision["comment"] = reason_in(form)
         decision["back_to"] = decision["back_to"] if decision["then"] == "back" else ""
     else:
         decision["preconditions"] = common["only_if"]
-    typed = Typed(posted=kept, arguments=arguments, errors=problems)
-    return Posted(**common, typed=typed, decision=decision)
+    typed = TypedDecision(posted=kept, arguments=arguments, errors=problems)
+    return PostedDecision(**common, typed=typed, decision=decision)
 
 
-def edits_said(sent: Posted) -> dict[str, Chosen]:
+def edits_said(sent: PostedDecision) -> dict[str, ChosenVerdict]:
     """Return what was chosen for each action; one with changed fields and no other verdict is edited."""
-    said = {name: sent.each.get(name, Chosen()) for name in sent.typed.arguments}
+    said = {name: sent.each.get(name, ChosenVerdict()) for name in sent.typed.arguments}
     edited = {name: replace(one, verdict="edit") for name, one in said.items() if one.verdict in ("", "approve")}
     return {**sent.each, **edited}
 
 
-def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> Posted:
+def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> PostedDecision:
     """Read values put in the place of an action's arguments: an edit, reached from the reject menu."""
     arguments: dict[str, Any] = {}
     problems: list[Problem] = []
@@ -278,10 +282,10 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
         problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
     decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
     decision["preconditions"] = common["only_if"]
-    return Posted(**common, typed=Typed(errors=problems), decision=decision)
+    return PostedDecision(**common, typed=TypedDecision(errors=problems), decision=decision)
 
 
-def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> Posted:
+def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> PostedDecision:
     """Read an answer to a gate's question."""
     chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
     problems: list[Problem] = []
@@ -296,10 +300,10 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
     answer = {"choice": common["answer"], "value": value}
     decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
     decision["preconditions"] = common["only_if"]
-    return Posted(**common, typed=Typed(posted=kept, errors=problems), decision=decision)
+    return PostedDecision(**common, typed=TypedDecision(posted=kept, errors=problems), decision=decision)
 
 
-def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
+def rows(posted: PostedDecision, card: Card) -> list[dict[str, Any]]:
     """List the edit as rows, where there is no form left to keep it in."""
     found: list[dict[str, Any]] = []
     for action_id, arguments in posted.typed.arguments.items():
@@ -310,7 +314,7 @@ def rows(posted: Posted, card: Card) -> list[dict[str, Any]]:
     return [*found, *map(dict, posted.typed.rows), *unread]
 
 
-def carried_over(posted: Posted, card: Card) -> Typed:
+def carried_over(posted: PostedDecision, card: Card) -> TypedDecision:
     """Read what was typed again, against a card that has changed since: nothing typed is lost."""
     arguments = {}
     for action in card.actions:
@@ -318,4 +322,4 @@ def carried_over(posted: Posted, card: Card) -> Typed:
             read = actions.form_of(action, posted.typed.posted)
             if read.value is not action.arguments:
                 arguments[action.id] = read.value
-    return Typed(posted=posted.typed.posted, arguments=arguments)
+    return TypedDecision(posted=posted.typed.posted, arguments=arguments)

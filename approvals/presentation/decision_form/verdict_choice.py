@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, Settled
+from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
 from checkpoints.errors import ValueRefused
@@ -26,7 +26,7 @@ CONTRADICTED = "You chose Approve for all actions, and something else for this o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenVerdict:
     """What a form says of one action, as it was typed."""
 
     verdict: str = ""
@@ -45,7 +45,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class OfferedVerdict:
     """One verdict that is offered."""
 
     value: str
@@ -60,9 +60,9 @@ class Ballot:
     """The choice beside one action."""
 
     id: str
-    choices: Sequence[Choice]
-    chosen: Chosen
-    settled: Settled | None = None  # what others decided about it, if that still counts
+    choices: Sequence[OfferedVerdict]
+    chosen: ChosenVerdict
+    settled: SettledAction | None = None  # what others decided about it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
 
     @property
@@ -75,17 +75,17 @@ class Ballot:
         return as_text(self.settled.response) if self.settled else ""
 
 
-def ballots(card: Card, chosen: Mapping[str, Chosen], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
+def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
     """Return ballots by action id for a card with several actions; {} for any other, which one choice covers."""
     if card.question is not None or len(card.actions) < 2:
         return {}
     return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
 
 
-def _ballot(action: Action, said: Chosen | None, errors: Sequence[Problem]) -> Ballot:
-    said = said or Chosen(verdict=action.settled.verdict if action.settled else "")
+def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
+    said = said or ChosenVerdict(verdict=action.settled.verdict if action.settled else "")
     choices = [
-        Choice(
+        OfferedVerdict(
             value=name, label=CHOICES[name][0], icon=CHOICES[name][1], key=CHOICES[name][2], chosen=name == said.verdict
         )
         for name in VERDICTS
@@ -95,10 +95,10 @@ def _ballot(action: Action, said: Chosen | None, errors: Sequence[Problem]) -> B
     return Ballot(id=action.id, choices=choices, chosen=said, settled=action.settled, errors=mine)
 
 
-def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
+def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, ChosenVerdict]:
     """Return what a posted form says of each action, where it says anything."""
     return {
-        action.id: Chosen(
+        action.id: ChosenVerdict(
             verdict=form.get(f"verdict.{action.id}", ""),
             reason=form.get(f"reason.{action.id}", "").replace("\r\n", "\n"),
             response=form.get(f"response.{action.id}", "").replace("\r\n", "\n"),
@@ -108,7 +108,9 @@ def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, Chosen]:
     }
 
 
-def said_of(action: Action, chosen: Chosen, arguments: Any, *, changed: bool) -> tuple[dict[str, Any], list[Problem]]:
+def said_of(
+    action: Action, chosen: ChosenVerdict, arguments: Any, *, changed: bool
+) -> tuple[dict[str, Any], list[Problem]]:
     """Read one action's verdict, as `Submission.of` takes it, and what is wrong with it; `arguments`: its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:

@@ -16,19 +16,19 @@ from approvals.forms import EDITABLE
 from approvals.forms.texts import as_json
 from approvals.models import Gate, Proposal
 from approvals.schema import redact
-from approvals.schema.redact import Veil
+from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import canonical_json, patch
 
-from .actions import Typed
+from .actions import TypedDecision
 
 NAME = "state"  # of the text area
 NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Whole:
+class WholeStateArea:
     """The text area. `text` is None where the state is too large to be edited on a page."""
 
     text: str | None
@@ -44,7 +44,7 @@ class Whole:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class SentState:
     """What came back. `text` is "" and `state` None where nothing is different."""
 
     text: str = ""
@@ -58,7 +58,7 @@ def allowed(gate: Gate, card: Card) -> bool:
     return gate.policy.whole_state and card.question is None
 
 
-def veil_of(gate: Gate) -> Veil:
+def veil_of(gate: Gate) -> Redaction:
     """Return what is secret in the gate's state, where the whole of it may be edited."""
     return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
 
@@ -71,48 +71,53 @@ def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
     return found
 
 
-def written(state: Mapping[str, Any], veil: Veil) -> str:
+def written(state: Mapping[str, Any], veil: Redaction) -> str:
     """Write a state as text, with placeholders for what is secret."""
     return as_json(veil.masked(dict(state), named=True))
 
 
-def drawn(state: Mapping[str, Any], typed: Typed, veil: Veil) -> Whole:
+def drawn(state: Mapping[str, Any], typed: TypedDecision, veil: Redaction) -> WholeStateArea:
     """Return the text area over `state`, with what was typed into it."""
     was = written(state, veil)
     if len(was) > EDITABLE:
-        return Whole(text=None, was="", size=len(was))
+        return WholeStateArea(text=None, was="", size=len(was))
     errors = [each for each in typed.errors if each["part"] == PART]
-    return Whole(text=typed.posted.get(NAME, was), was=was, size=len(was), errors=errors, rows=typed.rows)
+    return WholeStateArea(text=typed.posted.get(NAME, was), was=was, size=len(was), errors=errors, rows=typed.rows)
 
 
-def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Veil) -> Sent:
+def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redaction) -> SentState:
     """Read the whole state from the form, over the one on the screen; `state` None: it was not offered there."""
     text = form.get(NAME, "").replace("\r\n", "\n")
     if NAME not in form or (state is not None and text == written(state, veil)):
-        return Sent()
+        return SentState()
     try:
         value = canonical_json.parse(text)
     except ValueRefused as refused:
-        return Sent(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
+        return SentState(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
     if not isinstance(value, dict):
-        return Sent(text=text, problems=[fault(NO_OBJECT)])
+        return SentState(text=text, problems=[fault(NO_OBJECT)])
     try:
         value = veil.kept(value, dict(state or {}))
     except ValueRefused as refused:
-        return Sent(text=text, problems=[fault(f"{refused.reason}.", refused.pointer)])
+        return SentState(text=text, problems=[fault(f"{refused.reason}.", refused.pointer)])
     if state is not None and patch.same(value, dict(state)):
-        return Sent()
-    return Sent(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
+        return SentState()
+    return SentState(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
 
 
-def both(sent: Sent, arguments: Mapping[str, Any]) -> list[Problem]:
+def both(sent: SentState, arguments: Mapping[str, Any]) -> list[Problem]:
     """Report two edits typed at once, of which the one would undo the other."""
     return [fault(BOTH)] if sent.text and arguments else []
 
 
 def carried(
-    typed: Typed, sent: Typed, veil: Veil, *, before: Mapping[str, Any] | None, now: Mapping[str, Any] | None
-) -> Typed:
+    typed: TypedDecision,
+    sent: TypedDecision,
+    veil: Redaction,
+    *,
+    before: Mapping[str, Any] | None,
+    now: Mapping[str, Any] | None,
+) -> TypedDecision:
     """Return `typed` with the text that was sent over the state `before`, put over the current one.
 
     A field that the reader did not change has its current value. A text that is no state is kept as it is.

@@ -32,7 +32,7 @@ NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class DrawnChart:
     """One chart on the page: a drawing, or the sentence that says why there is none."""
 
     number: int
@@ -46,7 +46,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class ChartFigure:
     """One line of the comparison: a label, and a text for each chart."""
 
     label: str
@@ -54,11 +54,11 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Charts:
+class CardCharts:
     """All charts of a card, with their figures side by side."""
 
-    drawn: Sequence[Drawn] = ()
-    figures: Sequence[Figure] = ()
+    drawn: Sequence[DrawnChart] = ()
+    figures: Sequence[ChartFigure] = ()
 
 
 @dataclass
@@ -84,17 +84,17 @@ class _Axis:
         return (operation.end - operation.start) / self.end * NARROWEST
 
 
-def charts(card: Card, state: Mapping[str, Any]) -> Charts:
+def charts(card: Card, state: Mapping[str, Any]) -> CardCharts:
     """Draw the card's charts from the state that the gate shows."""
     found = [_read(chart, state) for chart in card.charts]
     axis = _Axis(max([SHORTEST, *(each.end for each in found if isinstance(each, Schedule))]))
     drawn = [
-        Drawn(number=number, title=chart.title, fault=data)
+        DrawnChart(number=number, title=chart.title, fault=data)
         if isinstance(data, str)
         else _drawn(data, axis, number=number, title=chart.title)
         for number, (chart, data) in enumerate(zip(card.charts, found, strict=True), 1)
     ]
-    return Charts(drawn=drawn, figures=_figures(card.charts))
+    return CardCharts(drawn=drawn, figures=_figures(card.charts))
 
 
 def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
@@ -108,7 +108,7 @@ def _step(end: Number) -> Number:
     return int(step) if step >= 1 else step
 
 
-def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> Drawn:
+def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> DrawnChart:
     height = TOP + LANE * len(found.names) + FOOT
     names = format_html_join(
         "",
@@ -116,7 +116,7 @@ def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> Drawn:
         ((TOP + LANE * lane + LANE / 2, name) for lane, name in enumerate(found.names)),
     )
     named = any(not name.isdigit() for name in found.names)
-    return Drawn(
+    return DrawnChart(
         number=number,
         title=title,
         lanes=format_html('<svg class="gantt-lanes" height="{}" aria-hidden="true">{}</svg>', height, names),
@@ -258,8 +258,8 @@ def _table(found: Schedule) -> list[list[str]]:
     ]
 
 
-def _figures(charts: Sequence[Chart]) -> list[Figure]:
+def _figures(charts: Sequence[Chart]) -> list[ChartFigure]:
     """List the charts' figures, a line for each label in the order in which they first come."""
     labels = dict.fromkeys(label for chart in charts for label, _ in chart.figures)
     known = [dict(chart.figures) for chart in charts]
-    return [Figure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]
+    return [ChartFigure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]

@@ -16,7 +16,7 @@ from .times import say
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tick:
+class RepeatBox:
     """One box. `said` and `label` hold the agent's own title: data, never markup."""
 
     value: str  # the numbers of the effects that it confirms
@@ -28,10 +28,10 @@ class Tick:
 
 def ticks(
     repeats: Sequence[Repeat], *, run: int, doing: str, ticked: Collection[int] = (), missing: Collection[int] = ()
-) -> list[Tick]:
+) -> list[RepeatBox]:
     """List the boxes by action, in the actions' order. `ticked` and `missing` are numbers of effects."""
     return [
-        Tick(
+        RepeatBox(
             value=",".join(str(each.effect) for each in same),
             said=[sentences.told(each, at=moment(each.at), here=run, doing=doing) for each in same],
             label=sentences.again(same[0]),

@@ -15,7 +15,7 @@ from . import outcomes, preconditions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Voice:
+class VoteLine:
     """One person's decision, or a place that is still empty."""
 
     name: str  # empty for an empty place
@@ -29,7 +29,7 @@ class Voice:
     state: str = "open"
     proposal: int = 0
     note: str = ""
-    only_if: Sequence[preconditions.Shown] = ()  # what they added
+    only_if: Sequence[preconditions.ShownPrecondition] = ()  # what they added
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Agreement:
 
     quorum: int
     agreed: int
-    voices: Sequence[Voice]
+    voices: Sequence[VoteLine]
     mine: Decision | None  # the reader's own decision on the current proposal
     who: str  # who may decide, in words
     lacking: str = ""  # why those who may decide now are too few
@@ -73,14 +73,14 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
         lacking = enough_reviewers.lacking(
             gate, enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
         )
-    voices += [Voice(name="", note=who) for _ in range(max(empty, 0))]
+    voices += [VoteLine(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
 
 
-def voice(decision: Decision, *, user: User, current: int) -> Voice:
+def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     lapsed = not decision.counts or decision.proposal.number != current
-    return Voice(
+    return VoteLine(
         name=name_of(decision.user),
         verdict=decision.verdict,
         by_action=decision.by_action,

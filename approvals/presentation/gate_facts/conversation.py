@@ -22,7 +22,7 @@ VERBS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ConversationEntry:
     """One person's words. `text` is None where they have been erased."""
 
     who: str
@@ -37,8 +37,8 @@ class Said:
 class Conversation:
     """Both parts, each oldest first, and how many older ones are not shown."""
 
-    here: Sequence[Said]
-    before: Sequence[Said]
+    here: Sequence[ConversationEntry]
+    before: Sequence[ConversationEntry]
     more: bool
 
 
@@ -57,14 +57,14 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     )
 
 
-def _said(event: Event, user: User) -> Said:
+def _said(event: Event, user: User) -> ConversationEntry:
     words = getattr(event, "words", None)
     verb = (
         VERBS.get(str(canonical_json.decode(bytes(event.data)).get("kind", "")), "")
         if event.kind != remarks.KIND
         else ""
     )
-    return Said(
+    return ConversationEntry(
         who=event.actor_name or event.actor,
         you=event.actor == actors.of_user(user).id,
         at=event.at,

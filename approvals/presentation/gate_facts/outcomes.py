@@ -37,7 +37,7 @@ SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class ActionOutcome:
     """What became of one action."""
 
     number: int
@@ -64,7 +64,7 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class GateEnding:
     """How one gate ended."""
 
     kind: str  # an Outcome.Kind
@@ -74,7 +74,7 @@ class Ended:
     then: str  # what happens now, one sentence; empty where the plan was not given
     icon: str
     said: str = ""  # the answer that was chosen, as the question put it
-    actions: Sequence[Judged] = ()  # what became of each, where there are several or not all of them run
+    actions: Sequence[ActionOutcome] = ()  # what became of each, where there are several or not all of them run
 
     @property
     def words(self) -> str:
@@ -83,11 +83,11 @@ class Ended:
         return f"{verb} by {self.by}" if self.by and self.kind not in ("expired", "withdrawn") else verb
 
 
-def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
+def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
     """Say how a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
-    return Ended(
+    return GateEnding(
         kind=kind,
         state="approved" if kind in ("edited", "mixed", "answered") else kind,
         by=deciders(outcome) if outcome else "",
@@ -99,7 +99,7 @@ def ended(gate: Gate, plan: PlanSpec | None = None) -> Ended:
     )
 
 
-def judged(outcome: Outcome) -> list[Judged]:
+def judged(outcome: Outcome) -> list[ActionOutcome]:
     """List what became of each action, in the card's order; [] where nobody decided, or a question was answered."""
     verdicts = outcome.by_action
     if not verdicts:
@@ -109,7 +109,7 @@ def judged(outcome: Outcome) -> list[Judged]:
     for number, action in enumerate(outcome.proposal.card.actions, 1):
         settled = None if rejected else action.settled
         found.append(
-            Judged(
+            ActionOutcome(
                 number=number, id=action.id, title=action.title, verdict=verdicts[action.id],
                 tool=action.tool, registered=action.registered is not None,
                 by=settled.by if settled else "", reason=settled.reason if settled else "",
@@ -119,7 +119,7 @@ def judged(outcome: Outcome) -> list[Judged]:
     return found
 
 
-def _told(outcome: Outcome) -> list[Judged]:
+def _told(outcome: Outcome) -> list[ActionOutcome]:
     found = judged(outcome)
     return found if outcome.kind == "mixed" or (len(found) > 1 and outcome.kind == "edited") else []
 

@@ -13,7 +13,7 @@ OFFERED = "offered."  # before the id, in the name of the hidden field beside it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownPrecondition:
     """One precondition. `before` and `after` are the agent's words around the value that was observed."""
 
     id: str
@@ -36,10 +36,10 @@ class Shown:
         return OFFERED + self.id
 
 
-def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[Shown]:
+def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[ShownPrecondition]:
     """List all that the card offers; `ticked` None: as the agent suggests."""
     return [
-        Shown(
+        ShownPrecondition(
             id=each.id,
             before=each.around()[0],
             after=each.around()[1],
@@ -53,7 +53,7 @@ def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str
     ]
 
 
-def added(card: Card, ids: Collection[str]) -> list[Shown]:
+def added(card: Card, ids: Collection[str]) -> list[ShownPrecondition]:
     """List those of the card's preconditions that somebody added."""
     return [each for each in shown(card, ticked=ids) if each.id in ids]
 

@@ -11,7 +11,7 @@ from checkpoints.values import json_pointer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quoted:
+class ShownQuote:
     """One person's words. Every part is untrusted: a label names whoever wrote, as they wrote it."""
 
     who: str
@@ -20,9 +20,11 @@ class Quoted:
     pointer: str
 
 
-def quoted(card: Card, state: Mapping[str, Any]) -> list[Quoted]:
+def quoted(card: Card, state: Mapping[str, Any]) -> list[ShownQuote]:
     """List the card's quotes in its order."""
     return [
-        Quoted(who=each.label, how=each.role, text=str(json_pointer.find(state, each.pointer)), pointer=each.pointer)
+        ShownQuote(
+            who=each.label, how=each.role, text=str(json_pointer.find(state, each.pointer)), pointer=each.pointer
+        )
         for each in card.quotes
     ]

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals.models import Policy
-from approvals.policy.step_up import Confirmed, counts, within
+from approvals.policy.step_up import PasswordConfirmed, counts, within
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class StepUp:
     minutes: str
 
 
-def step_up(policy: Policy, user: User, confirmed: Confirmed | None) -> StepUp | None:
+def step_up(policy: Policy, user: User, confirmed: PasswordConfirmed | None) -> StepUp | None:
     """Return what the page says of the password; None where the policy asks for none."""
     return asked(user, confirmed) if policy.step_up else None
 
 
-def asked(user: User, confirmed: Confirmed | None) -> StepUp:
+def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:
     """Say whether this person has given it lately, and whether they can."""
     lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
     return StepUp(

@@ -16,7 +16,7 @@ from itertools import islice
 from approvals.cards.card import Card
 from approvals.presentation.text.exact_call import (
     FIGURES,
-    Leaf,
+    CallLeaf,
     TooMany,
     alike,
     is_number,
@@ -109,11 +109,11 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             yield match[0], False
 
 
-def _who(known: Sequence[Leaf]) -> list[Leaf]:
+def _who(known: Sequence[CallLeaf]) -> list[CallLeaf]:
     return [leaf for leaf in known if leaf.words & RECIPIENTS and isinstance(leaf.value, str)]
 
 
-def _of_amount(said: _Said, quote: str, paid: Sequence[Leaf], known: Sequence[Leaf]) -> Iterator[str]:
+def _of_amount(said: _Said, quote: str, paid: Sequence[CallLeaf], known: Sequence[CallLeaf]) -> Iterator[str]:
     wanted = readings(quote)
     if any(wanted & leaf.numbers for leaf in paid) or wanted & _sums(paid):
         return
@@ -123,10 +123,10 @@ def _of_amount(said: _Said, quote: str, paid: Sequence[Leaf], known: Sequence[Le
         yield _sentence(said, quote, paid, elsewhere)
 
 
-def _of_name(said: _Said, quote: str, who: Sequence[Leaf], known: Sequence[Leaf]) -> Iterator[str]:
+def _of_name(said: _Said, quote: str, who: Sequence[CallLeaf], known: Sequence[CallLeaf]) -> Iterator[str]:
     plain = alike(quote)
 
-    def bears(leaf: Leaf) -> bool:
+    def bears(leaf: CallLeaf) -> bool:
         return plain in leaf.plain or _squeezed(plain) in _squeezed(leaf.plain)
 
     counted = who or known
@@ -137,7 +137,7 @@ def _of_name(said: _Said, quote: str, who: Sequence[Leaf], known: Sequence[Leaf]
     yield _sentence(said, quote, who, [leaf for leaf in known if leaf.key not in there and bears(leaf)])
 
 
-def _sentence(said: _Said, quote: str, instead: Sequence[Leaf], elsewhere: Sequence[Leaf]) -> str:
+def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: Sequence[CallLeaf]) -> str:
     """Write `“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
     first = f"“{short(quote)}” in the {said.where}" if said.where else f"“{short(quote)}”"
     if not instead:
@@ -147,7 +147,7 @@ def _sentence(said: _Said, quote: str, instead: Sequence[Leaf], elsewhere: Seque
     return f"{first} is not what runs: {is_}.{beside}"
 
 
-def _sums(paid: Sequence[Leaf]) -> set[Decimal]:
+def _sums(paid: Sequence[CallLeaf]) -> set[Decimal]:
     """Return the sums of the amounts of one name, where several actions or lines have one."""
     by_name: dict[str, list[Decimal]] = {}
     for leaf in paid:

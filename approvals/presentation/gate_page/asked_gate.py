@@ -11,17 +11,17 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals.cards.card import RISKS, Card
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
-from approvals.gates.reading import Shown
+from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, second_look
 from approvals.policy.second_look import Streak
-from approvals.policy.step_up import Confirmed
+from approvals.policy.step_up import PasswordConfirmed
 from approvals.preflight.checks import Preflight
 from approvals.presentation.decision_form import actions, faults, overrides, verdict_choice, whole_state
-from approvals.presentation.decision_form.actions import Typed
-from approvals.presentation.decision_form.verdict_choice import Chosen
+from approvals.presentation.decision_form.actions import TypedDecision
+from approvals.presentation.decision_form.verdict_choice import ChosenVerdict
 from approvals.presentation.gate_facts import agreement, attempts, conversation, outcomes, preconditions, step_up
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_facts.step_up import StepUp
@@ -36,10 +36,12 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 class AskedGate:
     """One gate as a reader sees it. Every part is read when it is first asked for."""
 
-    read: Shown
+    read: ShownGate
     user: User
-    typed: Typed = field(default_factory=Typed)
-    instead: Typed = field(default_factory=Typed)  # the values that are to be put in the place of what was proposed
+    typed: TypedDecision = field(default_factory=TypedDecision)
+    instead: TypedDecision = field(
+        default_factory=TypedDecision
+    )  # the values that are to be put in the place of what was proposed
     verdict: str = ""  # the choice that is selected when the page opens
     then: str = ""
     back_to: str = ""
@@ -49,13 +51,15 @@ class AskedGate:
     confirm: Mapping[str, Collection[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     unconfirmed: Collection[int] = ()  # those that were sent without
     unconfirmed_at: str = ""  # by which choice
-    each: dict[str, Chosen] = field(default_factory=dict)  # by action, what is chosen where each is decided by itself
+    each: dict[str, ChosenVerdict] = field(
+        default_factory=dict
+    )  # by action, what is chosen where each is decided by itself
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
     typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were not taken
-    confirmed: Confirmed | None = None  # that the reader has given their password again
+    confirmed: PasswordConfirmed | None = None  # that the reader has given their password again
     unlooked: bool = False  # a second look was asked for, and the decision came without
 
     @property
@@ -93,7 +97,7 @@ class AskedGate:
         return "" if "" in given else max(given, key=RISKS.index, default="")
 
     @cached_property
-    def calls(self) -> list[exact_call.Call]:
+    def calls(self) -> list[exact_call.ExactCall]:
         """List what would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
         running = [action for action in self.card.actions if action.settled is None]
         return [exact_call.call(action) for action in running] if self.provenance.outside else []
@@ -113,7 +117,7 @@ class AskedGate:
         return self.gate.saved
 
     @cached_property
-    def veil(self) -> redact.Veil:
+    def veil(self) -> redact.Redaction:
         """Return what is secret in the state."""
         return redact.veil(self.plan.state_schema)
 
@@ -189,7 +193,7 @@ class AskedGate:
         return conversation.conversation(self.gate, user=self.user, earlier=self.sees_run)
 
     @cached_property
-    def ended(self) -> outcomes.Ended | None:
+    def ended(self) -> outcomes.GateEnding | None:
         return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
 
     @cached_property
@@ -214,14 +218,14 @@ class AskedGate:
         return whole_state.state_of(self.gate, self.proposal) if allowed else None
 
     @cached_property
-    def whole(self) -> whole_state.Whole | None:
+    def whole(self) -> whole_state.WholeStateArea | None:
         """Return the whole state, where the reader may edit it here."""
         if not self.may_send or self.several or self.standing_state is None:
             return None
         return whole_state.drawn(self.standing_state, self.typed, self.veil)
 
     @cached_property
-    def sheets(self) -> list[actions.Sheet]:
+    def sheets(self) -> list[actions.ActionSheet]:
         read_only = not self.may_send or self.card.question is not None
         made = actions.sheets(
             self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
@@ -230,7 +234,7 @@ class AskedGate:
         return [replace(one, ballot=beside[0].get(one.action.id), judged=beside[1].get(one.action.id)) for one in made]
 
     @cached_property
-    def preconditions(self) -> list[preconditions.Shown]:
+    def preconditions(self) -> list[preconditions.ShownPrecondition]:
         """List what must still be so when an effect is done: all that is offered, and what of it counts."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         counted = outcome.counted if outcome else ()
@@ -247,7 +251,7 @@ class AskedGate:
         return bool(self.ballots)
 
     @cached_property
-    def judged(self) -> dict[str, outcomes.Judged]:
+    def judged(self) -> dict[str, outcomes.ActionOutcome]:
         """Return, by action, what became of it; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
@@ -295,14 +299,14 @@ class AskedGate:
         return {each["pointer"].removeprefix("/"): each["message"] for each in mine}
 
     @cached_property
-    def faults(self) -> list[faults.Fault]:
+    def faults(self) -> list[faults.FormFault]:
         """List what does not hold in what was typed."""
         rejects = self.verdict == "reject"
         return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
     @cached_property
-    def future(self) -> Foretold:
-        return Foretold(self.gate, self.card, self.proposal.state_patch)
+    def future(self) -> GateImpacts:
+        return GateImpacts(self.gate, self.card, self.proposal.state_patch)
 
     def read_ahead(self) -> None:
         """Read what the choices do before the state that is shown: both build on the same rows."""
@@ -324,7 +328,7 @@ class AskedGate:
         return bytes(self.proposal.digest).hex()
 
     @cached_property
-    def answers(self) -> list[actions.Answer]:
+    def answers(self) -> list[actions.AnswerForm]:
         return actions.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
 
     @cached_property

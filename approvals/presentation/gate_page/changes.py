@@ -16,7 +16,7 @@ from .asked_gate import AskedGate
 
 
 @dataclass
-class Changed:
+class ShownChanges:
     """What a gate's page says of changes."""
 
     page: AskedGate

@@ -11,29 +11,29 @@ from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.edit import Next
 from approvals.english import quoted
 from approvals.gates import closing
-from approvals.impact import Impact, Verdict
+from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import names
 from approvals.presentation.decision_form import actions, per_action, posted, send_button
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.drawing import impact_words, repeats
 
 from .asked_gate import AskedGate
-from .saved_state import Saved
+from .saved_state import ShownState
 
 DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "override": "Replacing"}
 
 
 @dataclass
-class Choices:
+class OfferedChoices:
     """The choices that a gate's page offers, each with what follows."""
 
     page: AskedGate
-    saved: Saved
+    saved: ShownState
 
     @cached_property
-    def people(self) -> impact_words.People:
+    def people(self) -> impact_words.AgreedPeople:
         agreed = self.page.agreement
-        return impact_words.People(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
+        return impact_words.AgreedPeople(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
 
     @cached_property
     def told(self) -> dict[str, Impact]:
@@ -48,7 +48,7 @@ class Choices:
         return {"approve": approved, "each": chosen, "edit": edited, "override": put, "stop": future.stop()}
 
     @cached_property
-    def impacts(self) -> dict[str, impact_words.Impact]:
+    def impacts(self) -> dict[str, impact_words.WordedImpact]:
         told, people = self.told, self.people
         standing = self.mix is None or not self.mix.changed
         each = impact_words.mix(told["each"], people, standing=standing)
@@ -63,13 +63,13 @@ class Choices:
     def _offered(
         self,
         choice: str,
-        drawn: impact_words.Impact,
+        drawn: impact_words.WordedImpact,
         told: Impact | None = None,
         *,
         others: int = 0,
         rejects: bool = False,
         place: str = "",
-    ) -> impact_words.Impact:
+    ) -> impact_words.WordedImpact:
         """Add to an impact what its form sends: what was shown, and what is confirmed."""
         told = told or self.told.get(choice)
         made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
@@ -81,14 +81,14 @@ class Choices:
         return replace(drawn, choice=choice, place=place or choice, shown=made.mark, ticks=ticks)
 
     @cached_property
-    def backs(self) -> list[tuple[str, str, impact_words.Impact]]:
+    def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
         """List the steps the run can be sent back to, the nearest first, each with its title and what that does."""
         ran = {step.name for step in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
         return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]
 
-    def _back(self, step: str, place: str) -> impact_words.Impact:
+    def _back(self, step: str, place: str) -> impact_words.WordedImpact:
         told = self.page.future.back(step)
         return self._offered(posted.BACK + step, impact_words.back(told, step), told, rejects=True, place=place)
 
@@ -102,14 +102,14 @@ class Choices:
         return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
-    def asked(self) -> list[tuple[actions.Answer, impact_words.Impact]]:
+    def asked(self) -> list[tuple[actions.AnswerForm, impact_words.WordedImpact]]:
         """List each answer with what it does."""
         return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
-    def _answered(self, answer: actions.Answer, place: str) -> impact_words.Impact:
+    def _answered(self, answer: actions.AnswerForm, place: str) -> impact_words.WordedImpact:
         standing = (self.page.proposal.content["answer"] or {}).get("choice") in (None, answer.id)
         told = self.page.future.answering(answer.id)
-        drawn = impact_words.Impact(heading="")
+        drawn = impact_words.WordedImpact(heading="")
         if told is not None:
             drawn = impact_words.answer(told, self.people, standing=standing)
         others, votes = self.people.agreed if standing else 0, self._votes(standing=standing)
@@ -138,8 +138,8 @@ class Choices:
         if not self.page.open:
             return frozenset()
         ahead = self.told[choice]
-        rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in Verdict}
-        return frozenset(rows[Verdict.STANDS]) - {*rows[Verdict.WILL], *rows[Verdict.MAY]}
+        rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in ImpactVerdict}
+        return frozenset(rows[ImpactVerdict.STANDS]) - {*rows[ImpactVerdict.WILL], *rows[ImpactVerdict.MAY]}
 
     @cached_property
     def undo(self) -> str:

@@ -11,17 +11,17 @@ from django.contrib.auth.models import User
 from approvals.cards.action import REJECT
 from approvals.cards.card import Card
 from approvals.errors import Problem
-from approvals.gates.reading import Shown
+from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Proposal
 from approvals.presentation.decision_form import posted, whole_state
-from approvals.presentation.decision_form.actions import Typed
-from approvals.presentation.decision_form.posted import Posted
-from approvals.schema.redact import OPEN, Veil
+from approvals.presentation.decision_form.actions import TypedDecision
+from approvals.presentation.decision_form.posted import PostedDecision
+from approvals.schema.redact import OPEN, Redaction
 
 from .page import GatePage
 
 
-def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> None:
+def fill(page: GatePage, sent: PostedDecision, *, problems: Sequence[Problem] = ()) -> None:
     """Put all that `sent` says into a page's fields, and the problems beside them."""
     page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
     page.verdict = REJECT if sent.rejects_each else sent.chosen
@@ -30,7 +30,7 @@ def fill(page: GatePage, sent: Posted, *, problems: Sequence[Problem] = ()) -> N
     page.typed = replace(sent.typed, errors=problems)
 
 
-def blamed(page: GatePage, said: Typed) -> Typed:
+def blamed(page: GatePage, said: TypedDecision) -> TypedDecision:
     """Return `said` with what does not hold in what would be sent."""
     if page.verdict == REJECT:
         return replace(said, errors=())
@@ -38,7 +38,7 @@ def blamed(page: GatePage, said: Typed) -> Typed:
     return replace(said, errors=[each for each in said.errors if each["action"] not in unsent])
 
 
-def drafted(read: Shown, user: User) -> GatePage:
+def drafted(read: ShownGate, user: User) -> GatePage:
     """Return the page as this person left it: with their draft, if any, read against the current proposal."""
     gate, draft = read.gate, read.draft
     page = GatePage(read, user)
@@ -56,14 +56,16 @@ def drafted(read: Shown, user: User) -> GatePage:
     return page
 
 
-def carry(page: GatePage, sent: Posted, looked_at: Proposal) -> None:
+def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
     """Put what was typed over an earlier version into a page that shows the current one: nothing typed is lost."""
     fields = posted.carried_over(sent, page.card)
     before, now = (whole_state.state_of(page.gate, each) for each in (looked_at, page.proposal))
     page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
 
 
-def blank(fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Veil = OPEN) -> bool:
+def blank(
+    fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Redaction = OPEN
+) -> bool:
     """Tell whether a form says no more than it said when it was drawn."""
     sent = posted.read(fields, card, state, veil)
     suggested = {each.id for each in card.preconditions if each.preselected or each.required}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .asked_gate import AskedGate
-from .changes import Changed
-from .choices import Choices
-from .saved_state import Saved
+from .changes import ShownChanges
+from .choices import OfferedChoices
+from .saved_state import ShownState
 
 
 @dataclass
@@ -16,16 +16,16 @@ class GatePage(AskedGate):
     """What the templates of one gate read. Every part is read when it is first asked for."""
 
     @cached_property
-    def saved(self) -> Saved:
+    def saved(self) -> ShownState:
         """Return what the page says of the state that was asked over."""
-        return Saved(self)
+        return ShownState(self)
 
     @cached_property
-    def changed(self) -> Changed:
+    def changed(self) -> ShownChanges:
         """Return what changed in what is asked."""
-        return Changed(self)
+        return ShownChanges(self)
 
     @cached_property
-    def choices(self) -> Choices:
+    def choices(self) -> OfferedChoices:
         """Return what each choice does."""
-        return Choices(self, self.saved)
+        return OfferedChoices(self, self.saved)

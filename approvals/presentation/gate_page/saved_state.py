@@ -22,7 +22,7 @@ SECRETS = 100  # named on one page
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class RunStepLine:
     """One step of the run so far, for the compact list."""
 
     seq: int
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass
-class Saved:
+class ShownState:
     """What a gate's page says of the state that was asked over."""
 
     page: AskedGate
@@ -66,7 +66,7 @@ class Saved:
         return self.page.snapshot.digest.hex()[:12]
 
     @cached_property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[RunStepLine]:
         """List the steps on the path that led here, oldest first. A run's first checkpoint is its input."""
         path = self.page.future.history.places if self.page.open else ()
         if not path or path[-1].id != self.page.gate.checkpoint:
@@ -74,12 +74,14 @@ class Saved:
         title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
         return [
-            Step(seq=at.seq, name=at.step, title=title(at.step or at.kind), kind=at.kind, seconds=at.took_us / 1e6)
+            RunStepLine(
+                seq=at.seq, name=at.step, title=title(at.step or at.kind), kind=at.kind, seconds=at.took_us / 1e6
+            )
             for at in own
         ]
 
     @property
-    def last_steps(self) -> list[Step]:
+    def last_steps(self) -> list[RunStepLine]:
         return self.steps[-STEPS:]
 
     @property
@@ -99,12 +101,12 @@ class Saved:
         return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
 
     @property
-    def quotes(self) -> list[quotes.Quoted]:
+    def quotes(self) -> list[quotes.ShownQuote]:
         """List what people said, from the state that the gate shows."""
         return quotes.quoted(self.page.card, self.state)
 
     @cached_property
-    def charts(self) -> gantt.Charts:
+    def charts(self) -> gantt.CardCharts:
         """Return the card's drawings, from the state that the gate shows."""
         return gantt.charts(self.page.card, self.state)
 

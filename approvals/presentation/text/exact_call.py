@@ -35,7 +35,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class CallArgument:
     """One argument by its real name."""
 
     name: str  # the names on the way to it, with dots
@@ -43,25 +43,27 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ExactCall:
     """What would be called, with what."""
 
     tool: str
-    parts: tuple[Part, ...]
+    parts: tuple[CallArgument, ...]
     more: int = 0  # arguments that are not named here
 
 
-def call(action: Action) -> Call:
+def call(action: Action) -> ExactCall:
     """Return the call: what is pinned of an action, then its first plain arguments."""
     shown = redact.veil(action.schema).masked(action.arguments)
     places = [place for place in action.pinned if json_pointer.has(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
-    parts = tuple(Part(name=dotted(place) or "all of it", value=json_pointer.find(shown, place)) for place in places)
+    parts = tuple(
+        CallArgument(name=dotted(place) or "all of it", value=json_pointer.find(shown, place)) for place in places
+    )
     tops = {json_pointer.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
-    return Call(tool=action.tool, parts=parts, more=left)
+    return ExactCall(tool=action.tool, parts=parts, more=left)
 
 
 def dotted(pointer: str) -> str:
@@ -70,7 +72,7 @@ def dotted(pointer: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaf:
+class CallLeaf:
     """One plain value of an action's arguments."""
 
     pointer: str
@@ -120,9 +122,9 @@ class TooMany(Exception):
     """The arguments are more than are looked at."""
 
 
-def leaves(*actions: Action) -> list[Leaf]:
+def leaves(*actions: Action) -> list[CallLeaf]:
     """List the plain values of the actions' arguments, secrets left out. Raises TooMany beyond `LEAVES` values."""
-    found: list[Leaf] = []
+    found: list[CallLeaf] = []
     seen = 0
     for action in actions:
         left = [("", redact.veil(action.schema).masked(action.arguments))]
@@ -135,7 +137,7 @@ def leaves(*actions: Action) -> list[Leaf]:
                 left += reversed([(json_pointer.join(place, name), each) for name, each in _members(value)])
             elif value is not None and value != redact.MASK:
                 pinned = any(json_pointer.covers(pin, place) for pin in action.pinned)
-                found.append(Leaf(pointer=place, value=value, pinned=pinned, action=action))
+                found.append(CallLeaf(pointer=place, value=value, pinned=pinned, action=action))
     return found
 
 
@@ -152,12 +154,12 @@ def is_number(value: Any) -> bool:
     )
 
 
-def money(known: Iterable[Leaf]) -> list[Leaf]:
+def money(known: Iterable[CallLeaf]) -> list[CallLeaf]:
     """List the values of one action that speak of money by their real names, and the numbers that are pinned."""
     return [leaf for leaf in known if leaf.numbers and _paid(leaf)]
 
 
-def _paid(leaf: Leaf) -> bool:
+def _paid(leaf: CallLeaf) -> bool:
     """Tell whether a value is an amount. A text holds other numbers too: its own name has to say so."""
     if is_number(leaf.value):
         return leaf.pinned or bool(leaf.words & MONEY)
@@ -177,7 +179,7 @@ def amount(card: Card) -> str:
     return said.pop() if len(said) == 1 else ""
 
 
-def _with_currency(leaf: Leaf) -> str:
+def _with_currency(leaf: CallLeaf) -> str:
     beside = leaf.pointer.rpartition("/")[0] + "/currency"
     arguments = leaf.action.arguments
     unit = json_pointer.find(arguments, beside) if json_pointer.has(arguments, beside) else ""

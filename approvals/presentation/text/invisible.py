@@ -61,7 +61,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """One stretch of a text: as it is, or with what must be said about it."""
 
     kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "more"]
@@ -103,7 +103,7 @@ def marks_name(marks: str) -> str:
     return f"{len(marks):,} combining marks" if len(marks) > 1 else hidden_name(marks)
 
 
-def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
+def pieces(text: str, *, clamp: bool = True) -> Iterator[TextPiece]:
     """Cut `text` into what is shown and what is said about it. With `clamp`, the middle of a long text is one piece.
 
     A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. A text
@@ -113,7 +113,7 @@ def pieces(text: str, *, clamp: bool = True) -> Iterator[Piece]:
     yield from unnormal(text)
 
 
-def noted(found: Iterator[Piece]) -> Iterator[Piece]:
+def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
     """Pass on the pieces; past `NOTED` marks only their readable text, and at the end how many they were."""
     marked = places = 0
     for piece in found:
@@ -125,12 +125,14 @@ def noted(found: Iterator[Piece]) -> Iterator[Piece]:
         else:
             places += 1
             if piece.kind in ("lookalike", "blank"):
-                yield Piece("text", text=piece.text or " ")
+                yield TextPiece("text", text=piece.text or " ")
     if places:
-        yield Piece("hidden", note=f"{places:,} more places that cannot be seen or only look alike, not marked above")
+        yield TextPiece(
+            "hidden", note=f"{places:,} more places that cannot be seen or only look alike, not marked above"
+        )
 
 
-def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
+def cut(text: str, *, clamp: bool) -> Iterator[TextPiece]:
     """Yield the pieces in the order of the text."""
     text = text.replace("\r\n", "\n")
     budget = HEAD if clamp else sys.maxsize
@@ -142,7 +144,7 @@ def cut(text: str, *, clamp: bool) -> Iterator[Piece]:
             yield from readable(text[at : at + budget])
             tail = len(text) - TAIL
             middle = text[at + budget : tail]
-            yield Piece("more", text=middle, count=len(middle))
+            yield TextPiece("more", text=middle, count=len(middle))
             yield from cut(text[tail:], clamp=False)
             return
         yield from readable(text[at:stop])
@@ -161,19 +163,19 @@ def next_gap(text: str, at: int, stop: int) -> re.Match[str] | None:
     return GAP.match(text, gap.start()) if gap and gap.end() == stop else gap
 
 
-def measured(blank: str, *, rest: str | None, first: bool) -> Piece:
+def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     """Describe an empty stretch: its count, and how much follows it (`rest` None: too much to be worth saying)."""
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
     what = f"{lines - (not first):,} blank lines collapsed" if lines else f"{len(blank):,} spaces collapsed"
     if rest is None:
-        return Piece("blank", note=what, count=len(blank))
+        return TextPiece("blank", note=what, count=len(blank))
     following = sum(1 for line in rest.splitlines() if line.strip())
     word = "line follows" if following == 1 else "lines follow"
-    return Piece("blank", note=f"{what}|then {following} more {word}" if following else what, count=len(blank))
+    return TextPiece("blank", note=f"{what}|then {following} more {word}" if following else what, count=len(blank))
 
 
-def readable(text: str) -> Iterator[Piece]:
+def readable(text: str) -> Iterator[TextPiece]:
     """Cut a short text at hosts and at what cannot be seen."""
     at = 0
     for match in WORD.finditer(text):
@@ -188,7 +190,7 @@ def readable(text: str) -> Iterator[Piece]:
         if not found:
             if wrong := lookalikes.in_word(word, beside):
                 yield from visible(text[at : match.end()])
-                yield Piece("letters", note=wrong)
+                yield TextPiece("letters", note=wrong)
                 at = match.end()
             continue
         start, stop, host = found
@@ -196,7 +198,7 @@ def readable(text: str) -> Iterator[Piece]:
         if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
             continue
         yield from visible(text[at : match.start()])
-        yield Piece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
+        yield TextPiece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
         at = match.start() + stop
     yield from visible(text[at:])
 
@@ -225,7 +227,7 @@ def host_in(word: str) -> tuple[int, int, str] | None:
     return start, start + len(host), host
 
 
-def visible(text: str) -> Iterator[Piece]:
+def visible(text: str) -> Iterator[TextPiece]:
     """Cut a text at what cannot be seen, runs of one kind together."""
     start = at = 0
     while at < len(text):
@@ -234,33 +236,33 @@ def visible(text: str) -> Iterator[Piece]:
             continue
         char = text[at]
         end = at + 1
-        piece: Piece | None = None
+        piece: TextPiece | None = None
         if tags := TAGS.match(text, at):
             end = tags.end()
             said = "".join(chr(ord(tag) - 0xE0000) for tag in tags.group() if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
-            piece = Piece("hidden", text=tags.group(), note=f"{end - at} tag characters: “{said}”", count=end - at)
+            piece = TextPiece("hidden", text=tags.group(), note=f"{end - at} tag characters: “{said}”", count=end - at)
         elif is_hidden(char) and not in_emoji(text, at):
             while end < len(text) and text[end] == char:
                 end += 1
             times = f", {end - at:,} times" if end - at > 1 else ""
-            piece = Piece("hidden", text=text[at:end], note=hidden_name(char) + times, count=end - at)
+            piece = TextPiece("hidden", text=text[at:end], note=hidden_name(char) + times, count=end - at)
         elif is_mark(char):
             while end < len(text) and is_mark(text[end]):
                 end += 1
             # A pile of marks paints over the lines around it, and one that is laid over a character strikes it out.
             if end - at > 3 or any(map(is_overlay, text[at:end])):
-                piece = Piece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
+                piece = TextPiece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
         if piece:
             if start < at:
-                yield Piece("text", text=text[start:at])
+                yield TextPiece("text", text=text[start:at])
             yield piece
             start = end
         at = end
     if start < len(text):
-        yield Piece("text", text=text[start:])
+        yield TextPiece("text", text=text[start:])
 
 
-def unnormal(text: str) -> Iterator[Piece]:
+def unnormal(text: str) -> Iterator[TextPiece]:
     """Count letters written as a letter and its marks where one character says the same (UAX 15, form C)."""
     text = text[:SCANNED]
     if text.isascii() or unicodedata.is_normalized("NFC", text):
@@ -272,7 +274,9 @@ def unnormal(text: str) -> Iterator[Piece]:
             at += 1
         places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
     if places:
-        yield Piece("unnormal", note=f"not in normal form: {places:,} place{'' if places == 1 else 's'}", count=places)
+        yield TextPiece(
+            "unnormal", note=f"not in normal form: {places:,} place{'' if places == 1 else 's'}", count=places
+        )
 
 
 def in_emoji(text: str, at: int) -> bool:

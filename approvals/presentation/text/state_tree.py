@@ -27,7 +27,7 @@ CLOSED = 12_000  # characters that a closed branch may cost, drawn or not
 PAGE = 120_000  # and all of them on one page
 
 
-class Tree:
+class StateTree:
     """Draws one state within a budget of nodes. `lazy`: what is closed and large is left to be fetched."""
 
     def __init__(
@@ -143,7 +143,7 @@ def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeS
     """Render what is inside the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
     if not isinstance(value, (dict, list)):
         raise LookupError(pointer)
-    return Tree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)
+    return StateTree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)
 
 
 def render(
@@ -159,7 +159,7 @@ def render(
     """Render `state` as a tree, one top-level node a field. `base` is its place in what `whole` shows."""
     if not isinstance(state, Mapping):
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
-    tree = Tree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
+    tree = StateTree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
     drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
     nodes = ((tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True),) for name, value in drawn)
     rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""

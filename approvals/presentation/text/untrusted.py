@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from . import lookalikes, size_limit
 from .icons import icon
-from .invisible import HEAD, TAIL, Piece, pieces, unnormal, visible
+from .invisible import HEAD, TAIL, TextPiece, pieces, unnormal, visible
 
 # Words with nothing to mark, and no dot that could make a host name: most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
@@ -17,7 +17,7 @@ STRANGE = 6  # what a character costs of a text in which each has to be looked a
 FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
 
 
-def html_of(piece: Piece, *, whole: str) -> SafeString:
+def html_of(piece: TextPiece, *, whole: str) -> SafeString:
     """Render one piece as HTML."""
     if piece.kind == "text":
         return escape(piece.text)
@@ -39,7 +39,7 @@ def html_of(piece: Piece, *, whole: str) -> SafeString:
     return middle(piece, whole=whole)
 
 
-def middle(piece: Piece, *, whole: str) -> SafeString:
+def middle(piece: TextPiece, *, whole: str) -> SafeString:
     """Render the folded middle of a long text: counted, and one step away."""
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
     carried = piece.count <= FOLDED and bool(piece.text) and size_limit.takes(piece.count)
@@ -54,7 +54,7 @@ def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
     """Render `text` as safe and honest HTML. `whole` is the address that shows all of it, where there is one."""
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
-        more = middle(Piece("more", count=len(text) - size_limit.SHORT), whole=whole)
+        more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole)
         return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
     found = pieces(text, clamp=clamp)
     return format_html_join("", "{}", ((html_of(piece, whole=whole),) for piece in found))

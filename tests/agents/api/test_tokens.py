@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents import tokens
 from agents.errors import TokenRefused
-from agents.models import Scope, Token
+from agents.models import Token, TokenScope
 from agents.models.token import FOR_AGENTS, FOR_PEOPLE, digest_of
 from approvals.models import Decision
 from checkpoints import actors
@@ -48,8 +48,8 @@ def send(sent: str, path: str, method: str, of: Any = None) -> Any:
 @pytest.mark.parametrize(("path", "method", "operation"), EACH)
 def test_it_opens_what_its_scope_names_and_nothing_else(path: str, method: str, operation: str) -> None:
     owner, needed = ann(gate().team), scope_of(operation)
-    assert needed in Scope.values
-    _, sent = make_token(owner, *(scope for scope in Scope.values if scope != needed))
+    assert needed in TokenScope.values
+    _, sent = make_token(owner, *(scope for scope in TokenScope.values if scope != needed))
     told = refusal(send(sent, path, method), 403)
     assert str(needed) in told["detail"]
     _, opens = make_token(owner, str(needed))

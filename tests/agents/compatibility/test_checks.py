@@ -8,22 +8,30 @@ from typing import Any
 import pytest
 
 from approvals.preflight.checks import Preflight, judge
-from approvals.preflight.facts import NOBODY, Code, Environment, Library, Saved, Takeover, Unknown
+from approvals.preflight.facts import (
+    NOBODY,
+    AgentCode,
+    EnvironmentFacts,
+    Library,
+    SavedCheckpoint,
+    Takeover,
+    UnknownCode,
+)
 
-SAVED = Saved(seq=12)
-CODE = Code(agent="porter", version="1", deployed=True, environment=Environment())
-GONE = Code(agent="porter", version="1", newest="2", lacks=("propose",))
-TAKEN = replace(GONE, takeover=Takeover(version="2", upcasters=("from_1",)), environment=Environment())
+SAVED = SavedCheckpoint(seq=12)
+CODE = AgentCode(agent="porter", version="1", deployed=True, environment=EnvironmentFacts())
+GONE = AgentCode(agent="porter", version="1", newest="2", lacks=("propose",))
+TAKEN = replace(GONE, takeover=Takeover(version="2", upcasters=("from_1",)), environment=EnvironmentFacts())
 NUMPY = Library(name="numpy", recorded="2.1.0", now="2.1.0")
 
 
-def found(saved: Saved = SAVED, code: Code | Unknown = CODE) -> dict[str, tuple[str, str]]:
+def found(saved: SavedCheckpoint = SAVED, code: AgentCode | UnknownCode = CODE) -> dict[str, tuple[str, str]]:
     """Check -> (colour, words)."""
     return {each.check: (each.colour, each.words) for each in judge(saved, code).findings}
 
 
-def with_environment(**facts: Any) -> Code:
-    return replace(CODE, environment=Environment(**facts))
+def with_environment(**facts: Any) -> AgentCode:
+    return replace(CODE, environment=EnvironmentFacts(**facts))
 
 
 def test_where_all_is_well_it_is_one_calm_line() -> None:
@@ -53,10 +61,10 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
         ),
         (SAVED, replace(GONE, lacks=()), "version", "red", "version 2 is. Write an upcaster from 1 to 2"),
         (SAVED, replace(GONE, lacks=("a", "b", "c", "d", "e")), "version", "red", "no steps a, b, c and 2 more"),
-        (SAVED, Code(agent="porter", version="1", changed=True), "version", "red", "changed since the run began"),
+        (SAVED, AgentCode(agent="porter", version="1", changed=True), "version", "red", "changed since the run began"),
         (SAVED, TAKEN, "version", "amber", "Version 2 takes the run: its upcaster from_1 runs first."),
         (SAVED, NOBODY, "version", "amber", "was not checked here"),
-        (SAVED, Unknown("No version of porter is known"), "version", "amber", "No version of porter is known"),
+        (SAVED, UnknownCode("No version of porter is known"), "version", "amber", "No version of porter is known"),
         (
             SAVED,
             replace(CODE, faults=("/text: is no text",)),
@@ -110,7 +118,9 @@ def test_where_all_is_well_it_is_one_calm_line() -> None:
         (replace(SAVED, artifacts=2, unseen="no answer"), CODE, "artifacts", "amber", "could not be asked"),
     ],
 )
-def test_a_check_says_what_it_found(saved: Saved, code: Code | Unknown, check: str, colour: str, words: str) -> None:
+def test_a_check_says_what_it_found(
+    saved: SavedCheckpoint, code: AgentCode | UnknownCode, check: str, colour: str, words: str
+) -> None:
     told = found(saved, code)[check]
     assert told[0] == colour
     assert words in told[1]
@@ -130,7 +140,7 @@ def test_a_check_says_what_it_found(saved: Saved, code: Code | Unknown, check: s
 def test_a_takeover_that_cannot_work_is_red_and_nothing_else_of_the_code_is_said(
     takeover: Takeover, words: str
 ) -> None:
-    told = found(code=replace(GONE, takeover=takeover, environment=Environment()))
+    told = found(code=replace(GONE, takeover=takeover, environment=EnvironmentFacts()))
     assert set(told) == {"checkpoint", "version", "artifacts"}
     assert told["version"][0] == "red"
     assert words in told["version"][1]

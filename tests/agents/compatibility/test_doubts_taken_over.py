@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from checkpoints.models import Run
 from tests.agents.moves.moved_runs import after, edit, fates, rewind
 from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, make_run, open_gate, trail
@@ -55,7 +55,7 @@ def test_that_no_answer_lets_it_run_is_foretold(deploy_shop: Deploy) -> None:
     advance_to_rest(run)
     gate = open_gate(run)
     for choice in ("not_happened", "again"):
-        told = Foretold(gate, gate.standing().card, []).answer(choice)
+        told = GateImpacts(gate, gate.standing().card, []).answer(choice)
         assert told is not None
         assert [(row.step, str(row.verdict), row.why) for row in told.ahead] == [
             ("buy", "may", "permit"), ("review", "will", "permit"),

@@ -10,13 +10,13 @@ from pydantic import BaseModel
 
 from agents import Agent, step, upcast
 from agents.definition.plan_builder import plan_of
-from agents.definition.registered import Registered
-from agents.definition.upcast import Way, apply, check, upcasters_of, way
+from agents.definition.registered import RegisteredAgent
+from agents.definition.upcast import UpcastPath, apply, check, upcasters_of, way
 from agents.errors import AgentError, UpcastFailed
 from checkpoints.runs.plans import PlanSpec
 
 Body = dict[str, Any]
-Known = dict[tuple[str, str], Registered]
+Known = dict[tuple[str, str], RegisteredAgent]
 
 
 class State(BaseModel):
@@ -37,15 +37,15 @@ def moving(since: str, to: str, **steps: str) -> Any:
     return classmethod(upcast(since, steps=steps)(method))
 
 
-def version(number: str, *bases: type[Agent], **body: Any) -> Registered:
+def version(number: str, *bases: type[Agent], **body: Any) -> RegisteredAgent:
     """An agent's version, registered."""
     attributes: Body = {"name": "walker", "version": number, "State": State, **({} if bases else {"say": say}), **body}
     made: Any = type("Walker", bases or (Agent,), attributes)
     check(made, plan_of(made))
-    return Registered(made, plan_of(made))
+    return RegisteredAgent(made, plan_of(made))
 
 
-def known(*each: Registered) -> Known:
+def known(*each: RegisteredAgent) -> Known:
     return {(one.spec.agent, one.spec.version): one for one in each}
 
 
@@ -109,7 +109,7 @@ def test_a_state_goes_through_every_upcaster_and_stays_as_it_was() -> None:
     assert before == {"words": ["hello"]}
 
 
-def found(among: Known) -> Way:
+def found(among: Known) -> UpcastPath:
     made = way(PlanSpec("walker", "1"), among)
     assert made is not None
     return made

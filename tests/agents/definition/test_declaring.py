@@ -13,7 +13,7 @@ from agents import Agent, AgentError, Jump, effect, gate, step
 from agents.definition import registry
 from agents.definition.inferred_writes import untitled
 from agents.definition.plan_builder import plan_of
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.errors import UnknownAgent
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan, Run
@@ -303,7 +303,7 @@ def test_a_plan_is_stored_once_and_an_unknown_name_lists_the_known_ones() -> Non
 def test_other_code_under_a_version_that_runs_wait_on_is_refused() -> None:
     run = make_run("hopper")
     known = registry.named("hopper")
-    other = Registered(known.agent, plan_of(agent(name="hopper", one=plain)))
+    other = RegisteredAgent(known.agent, plan_of(agent(name="hopper", one=plain)))
     with pytest.raises(PlanChanged, match="The code of hopper 1 changed while"):
         registry.register(other)
     Run.objects.filter(plan__agent="hopper").update(status="cancelled")

@@ -38,7 +38,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows, database
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Event, Run
-from checkpoints.seals.problem import Problem
+from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
 from tests.factories import REJECTION, ann, bob, change_gate, make_gate, make_policy, make_team, make_user
 from tests.factories import decide as say
@@ -446,7 +446,7 @@ def test_a_verification_of_everything_looks_at_these_rows_too(run: Run) -> None:
     outcome = run.gates.get().outcome
     with altered(outcome, by_name="Mallory"):
         assert [problem for problem in database.verify() if problem.subject.startswith("outcome")] == [
-            Problem(
+            IntegrityProblem(
                 f"outcome {outcome.pk} (gate {outcome.gate_id})",
                 f"differs from what event {Event.objects.get(kind='gate.closed', run_id=run.pk).pk} recorded",
             )

@@ -9,7 +9,7 @@ import pytest
 
 from agents.steps import recovery_gate
 from approvals.cards.answer import answered
-from approvals.cards.card import Card, Choice
+from approvals.cards.card import AnswerChoice, Card
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.errors import Invalid
 from checkpoints.models import Run
@@ -37,7 +37,7 @@ def test_it_happened_is_not_said_with_nothing_in_hand() -> None:
     plan = SimpleNamespace(state_schema=state | {"$defs": {"Payment": {"type": "object", "properties": {}}}})
     spec = SimpleNamespace(writes=("payment",))
     schema = recovery_gate.result_schema(SimpleNamespace(plan=plan), spec)  # type: ignore[arg-type]
-    choice: Choice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
     card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
     with pytest.raises(Invalid):
         answered(card, {"choice": "happened", "value": {"payment": None}})

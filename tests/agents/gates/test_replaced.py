@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from agents.moves import rewind
 from approvals.errors import NotAllowed
 from approvals.gates import closing
-from approvals.live.access import Asked, accesses
+from approvals.live.access import WatchedPage, accesses
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -36,7 +36,7 @@ def asked_again(run: Run, by: User) -> tuple[Gate, Gate]:
 def sees(person: User, gate: Gate) -> set[bool]:
     """What each place that decides it says: the page, the list, the socket, the API."""
     client = signed_in(person)
-    [access] = accesses([Asked(session_of(person), frozenset({f"gate:{gate.pk}"}))])
+    [access] = accesses([WatchedPage(session_of(person), frozenset({f"gate:{gate.pk}"}))])
     assert access is not None
     return {
         client.get(f"/gates/{gate.pk}/").status_code == 200,

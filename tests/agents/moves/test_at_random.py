@@ -21,7 +21,7 @@ from agents.models import Effect
 from agents.moves import cancel, rewind
 from agents.runner import engine
 from agents.session import unsettled
-from agents.session.path import Path as Trail
+from agents.session.path import RunPath as Trail
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects

@@ -9,7 +9,7 @@ import pytest
 from agents.definition import registry
 from agents.moves import impact
 from agents.moves import rewind as rewinds
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -119,7 +119,7 @@ def test_a_yes_at_the_gate_that_was_opened_again_is_foretold_to_pay(booked: Run)
     edit(booked, after(booked, "book"), room="the royal suite")
     gate = open_gate(advance_to_rest(booked))
     standing = gate.standing()
-    told = Foretold(gate, standing.card, standing.state_patch).approve()
+    told = GateImpacts(gate, standing.card, standing.state_patch).approve()
     assert foretold(told)[0] == ("will", "pay", "new")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.moves import fork as forks
 from agents.moves import impact
-from approvals.impact import Verdict
+from approvals.impact import ImpactVerdict
 from checkpoints.models import Run
 from tests.approvals.impact.property.moves import Answer
 from tests.factories import ann
@@ -36,7 +36,7 @@ def test_what_was_ordered_again_is_foretold_to_stand_behind_it(ledger: str) -> N
     rewind(run, before(run, "pay"))
     advance_to_rest(run)
     told = impact.of_rewind(run, after(run, "pay"))
-    assert [(row.verdict, row.why) for row in told.rows if row.step == "pay"] == [(Verdict.STANDS, "path")]
+    assert [(row.verdict, row.why) for row in told.rows if row.step == "pay"] == [(ImpactVerdict.STANDS, "path")]
     rewind(run, after(run, "pay"), confirm=True, seen=told.digest())
     advance_to_rest(run)
     assert fates(run)[1] == ("pay", "done")
@@ -63,7 +63,7 @@ def test_what_a_fork_took_over_is_foretold_to_stay(ledger: str) -> None:
     advance_to_rest(other)
     patch = [{"op": "replace", "path": "/mode", "value": "skip"}]
     told = impact.of_edit(run, 1, patch)
-    assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("buy", Verdict.CANNOT)]
+    assert [(row.step, row.verdict) for row in told.ahead if row.effect] == [("buy", ImpactVerdict.CANNOT)]
     edit(run, 1, mode="skip", seen=told.digest())
     advance_to_rest(run)
     assert fates(run) == [("buy", "kept")]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents.moves import fork as forks
-from approvals.consequences.gate import Foretold
-from approvals.impact import Verdict
+from approvals.consequences.gate import GateImpacts
+from approvals.impact import ImpactVerdict
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Run
 from tests.factories import ann, make_user
@@ -75,8 +75,11 @@ def test_what_sending_a_fork_back_would_do_is_foretold(ledger: str) -> None:
     run = advance_to_rest(make_run("booking", ledger=ledger))
     fork = forked(run, "plan")
     gate = open_gate(fork)
-    told = Foretold(gate, gate.standing().card, []).back("plan")
-    assert [(row.step, row.verdict) for row in told.ahead] == [("plan", Verdict.WILL), ("review", Verdict.WILL)]
+    told = GateImpacts(gate, gate.standing().card, []).back("plan")
+    assert [(row.step, row.verdict) for row in told.ahead] == [
+        ("plan", ImpactVerdict.WILL),
+        ("review", ImpactVerdict.WILL),
+    ]
     assert told.asks == "review"
     decide(fork, "reject", then="back", back_to="plan", comment="cheaper")
     assert advance_to_rest(fork).status == "waiting"

@@ -9,7 +9,7 @@ from weakref import ref
 
 from agents import Agent
 from agents.definition import fields
-from agents.definition.registered import Registered
+from agents.definition.registered import RegisteredAgent
 from agents.remote import plans, states
 from checkpoints.models import Plan
 from checkpoints.runs import plans as stored_plans
@@ -35,7 +35,7 @@ def test_what_is_derived_of_a_states_class_goes_with_it() -> None:
 def test_plans_are_kept_by_their_fields_and_not_by_their_number() -> None:
     large = PlanSpec("large", "1", "", {"properties": {f"field{n}": {} for n in range(plans.FIELDS)}}, ())
     assert plans._weight(large) == plans.FIELDS + 1
-    assert plans._weight(Registered(Agent, large, Plan())) == plans.FIELDS + 1
+    assert plans._weight(RegisteredAgent(Agent, large, Plan())) == plans.FIELDS + 1
     assert plans._weight(None) == 1
     assert getattr(plans.registered.cache, "maxsize", 0) == plans.KEPT
 

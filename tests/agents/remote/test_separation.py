@@ -39,7 +39,7 @@ def test_the_owner_of_the_token_by_which_a_program_asks_may_not_approve() -> Non
     with pytest.raises(NotAllowed, match="that you answer for"):
         decide(gate, by=program.owner)
     assert gate.pk not in waiting(program.owner)
-    assert gate.pk not in queues.Reach.of(program.owner).ids(queues.MINE, most=9)
+    assert gate.pk not in queues.ReaderReach.of(program.owner).ids(queues.MINE, most=9)
     assert gate.run.started_by is not None
     assert authority.why_not(gate.run.started_by, gate) == separation.STARTED_IT
     there = {program.owner.pk, gate.run.started_by.pk}

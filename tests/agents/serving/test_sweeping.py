@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from agents.models import SweeperPass
 from agents.ringing import ring_pauses as ringing
-from agents.ringing.ring_pauses import Bells
+from agents.ringing.ring_pauses import RecentRings
 from agents.serving.sweeper import Sweeper, wake_timers
 from approvals.gates import closing
 from approvals.models import Gate
@@ -55,7 +55,7 @@ def test_a_queued_run_is_rung_for_once_and_again_after_a_pause(server: redis.Red
 
 
 def test_the_pause_doubles_and_has_an_end() -> None:
-    bells, now = Bells(), 1000.0
+    bells, now = RecentRings(), 1000.0
     pauses = []
     for _ in range(9):
         bells.rang(7, 1, now)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.definition import registry
-from agents.session.heartbeat import Beat
-from agents.session.run_session import Slice
+from agents.session.heartbeat import ClaimBeat
+from agents.session.run_session import RunSession
 from agents.steps.local_performer import LOCAL
 from checkpoints import store
 from checkpoints.models import Run
@@ -20,8 +20,8 @@ def test_a_save_is_once_on_the_path(read: bool) -> None:
     run = make_run("payer")
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="w", lease=60)
     assert claim is not None
-    slice = Slice(
-        claim, Run.objects.get(pk=run.pk), registry.plans()[run.plan_id], store.load(run), Beat(claim), 1, LOCAL
+    slice = RunSession(
+        claim, Run.objects.get(pk=run.pk), registry.plans()[run.plan_id], store.load(run), ClaimBeat(claim), 1, LOCAL
     )
     assert not read or len(slice.path.places) == 1
     spec = slice.plan.step(slice.snapshot.next_step)

@@ -5,64 +5,78 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agents.presentation.timeline.facts import Asked, Done, Failed, Forked, Planned, Said, Saved, Standing, Story
+from agents.presentation.timeline.facts import (
+    RunNow,
+    Story,
+    TimelineCheckpoint,
+    TimelineDecision,
+    TimelineEffect,
+    TimelineFailure,
+    TimelineFork,
+    TimelineGate,
+    TimelineStep,
+)
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PLAN = (
-    Planned("read_mail"),
-    Planned("propose"),
-    Planned("review", kind="gate"),
-    Planned("pay", kind="effect", undo="cancel_payment", guarded=True),
-    Planned("reply", kind="effect", irreversible=True, guarded=True),
+    TimelineStep("read_mail"),
+    TimelineStep("propose"),
+    TimelineStep("review", kind="gate"),
+    TimelineStep("pay", kind="effect", undo="cancel_payment", guarded=True),
+    TimelineStep("reply", kind="effect", irreversible=True, guarded=True),
 )
 
 
-def make_saved(seq: int, step: str, *, parent: int | None = None, kind: str = "step", **more: Any) -> Saved:
+def make_saved(
+    seq: int, step: str, *, parent: int | None = None, kind: str = "step", **more: Any
+) -> TimelineCheckpoint:
     """The checkpoint `seq`, after the one before it unless `parent` names another."""
     after = seq - 1 if parent is None else parent
     times: dict[str, Any] = {"at": NOON + timedelta(seconds=seq), "took": timedelta(milliseconds=400)}
-    return Saved(id=f"c{seq}", seq=seq, parent=f"c{after}" if after else "", kind=kind, step=step, **(times | more))
+    return TimelineCheckpoint(
+        id=f"c{seq}", seq=seq, parent=f"c{after}" if after else "", kind=kind, step=step, **(times | more)
+    )
 
 
-def make_gate(base: int, **more: Any) -> Asked:
+def make_gate(base: int, **more: Any) -> TimelineGate:
     """A gate at `review` on the state of the checkpoint `base`, open for 25 minutes."""
     facts: dict[str, Any] = {
         "id": base, "base": f"c{base}", "step": "review", "kind": "review", "status": "open", "title": "Refund?",
         "opened_at": NOON - timedelta(minutes=25),
     }  # fmt: skip
-    return Asked(**(facts | more))
+    return TimelineGate(**(facts | more))
 
 
-def make_decided(base: int, outcome: str, *said: Said, **more: Any) -> Asked:
+def make_decided(base: int, outcome: str, *said: TimelineDecision, **more: Any) -> TimelineGate:
     """A gate that was closed at noon."""
     return make_gate(base, status="decided", outcome=outcome, said=said, closed_at=NOON, **more)
 
 
 def make_story(
-    saved: list[Saved], path: list[int], *, status: str = "waiting", next_step: str = "", **more: Any
+    saved: list[TimelineCheckpoint], path: list[int], *, status: str = "waiting", next_step: str = "", **more: Any
 ) -> Story:
     """A story whose head is the last of `path`."""
     run = {"reason": more.pop("reason", ""), "attempts": more.pop("attempts", 0), "wake_at": more.pop("wake_at", None)}
     run |= {"frozen": more.pop("frozen", False), "started_by": "Ann Okafor"}
-    standing = Standing(status=status, head=f"c{path[-1]}", next_step=next_step, **run)
+    standing = RunNow(status=status, head=f"c{path[-1]}", next_step=next_step, **run)
     ids = frozenset(f"c{seq}" for seq in path)
     return Story(now=NOON, run=standing, saved=tuple(saved), path=ids, plan=PLAN, **more)
 
 
-def make_failure(base: int, step: str, attempt: int = 1) -> Failed:
+def make_failure(base: int, step: str, attempt: int = 1) -> TimelineFailure:
     """One attempt that ended in an exception."""
-    return Failed(f"c{base}", step, attempt, "ValueError: no order", "Traceback …", NOON)
+    return TimelineFailure(f"c{base}", step, attempt, "ValueError: no order", "Traceback …", NOON)
 
 
-def make_effect(base: int, step: str, status: str = "done", **more: Any) -> Done:
+def make_effect(base: int, step: str, status: str = "done", **more: Any) -> TimelineEffect:
     """One row of the effect ledger."""
     facts: dict[str, Any] = {"irreversible": False, "key": "ab" * 32, "status": status}
-    return Done(step, f"c{base}", **(facts | more))
+    return TimelineEffect(step, f"c{base}", **(facts | more))
 
 
-def make_fork(origin: int, run: int = 31) -> Forked:
+def make_fork(origin: int, run: int = 31) -> TimelineFork:
     """A run that started from the checkpoint `origin`."""
-    return Forked(run, f"c{origin}", "completed", NOON, "Bob Lindqvist")
+    return TimelineFork(run, f"c{origin}", "completed", NOON, "Bob Lindqvist")
 
 
 OPENING = [make_saved(1, "input", kind="input"), make_saved(2, "read_mail"), make_saved(3, "propose")]
@@ -72,5 +86,5 @@ REJECTED = [
     make_saved(5, "rewind", kind="rewind", parent=2),
     make_saved(6, "propose"),
 ]
-BOB_REJECTS = Said("Bob", "reject", "Only the second came back.")
+BOB_REJECTS = TimelineDecision("Bob", "reject", "Only the second came back.")
 REJECTION = make_decided(3, "rejected", BOB_REJECTS, then="back", back_to="propose")

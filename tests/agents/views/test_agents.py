@@ -19,7 +19,7 @@ from agents.models import Worker
 from agents.presentation import figures as meters
 from agents.presentation import plan, versions
 from agents.runs import stats
-from agents.runs.stats import Figures
+from agents.runs.stats import AgentFigures
 from approvals.templatetags import holdpoint
 from checkpoints import store
 from checkpoints.models import Plan, Run
@@ -66,7 +66,9 @@ def test_ways_of_one_kind_from_or_to_one_row_share_a_lane_and_others_keep_their_
     shared = plan.trunks(found)
     assert [(each.kind, each.stops) for each in shared] == [("allows", (2, 3, 4)), ("back", (1, 2))]
     assert plan.lanes(shared) == [1, 2]
-    loop = [plan.Way("jumps", *way) for way in ((0, 2), (1, 2), (2, 2), (5, 2), (5, 6), (5, 7), (6, 5), (7, 5), (3, 4))]
+    loop = [
+        plan.PlanEdge("jumps", *way) for way in ((0, 2), (1, 2), (2, 2), (5, 2), (5, 6), (5, 7), (6, 5), (7, 5), (3, 4))
+    ]
     assert [each.stops for each in plan.trunks(loop)] == [(0, 1, 2, 5), (5, 6, 7), (5, 6, 7), (3, 4)]
     assert plan.lanes(plan.trunks(loop)) == [1, 2, 3, 2]
 
@@ -87,7 +89,7 @@ def test_two_versions_say_which_steps_changed() -> None:
     assert [(each.step, each.kind) for each in versions.steps(before, after)] == [("propose", "removed")]
 
 
-def figures_of(plan: Plan, team: Group) -> Figures:
+def figures_of(plan: Plan, team: Group) -> AgentFigures:
     return stats.of_agents({"one": [plan.pk]}, [team.pk])["one"]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from agents.presentation import head
 from agents.presentation.timeline import timeline
-from agents.presentation.timeline.facts import Failed, Standing, Story
+from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure
 from agents.presentation.timeline.remarks import Remark
-from agents.presentation.timeline.rows import Row
+from agents.presentation.timeline.rows import TimelineRow
 from tests.agents.views.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
 from tests.agents.views.test_timeline import told
 
@@ -19,15 +19,15 @@ PAID = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay", exe
 REWOUND = [*PAID, make_saved(6, "propose", kind="rewind", parent=2, by="Ann Okafor", why="The wrong order.")]
 
 
-def row_of(story: Story, seq: int) -> Row:
+def row_of(story: Story, seq: int) -> TimelineRow:
     return next(row for row in timeline.build(story).rows if row.seq == seq)
 
 
-def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> Failed:
+def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> TimelineFailure:
     """One validator's words about what `step` returned."""
     said: dict[str, Any] = {"validator": "in_budget", "seq": seq or base, "id": base, "attempt": 1}
     told = {"error": "cut", "traceback": "Over the budget by 12.", "at": NOON}
-    return Failed(f"c{base}", step, **(said | told | more))
+    return TimelineFailure(f"c{base}", step, **(said | told | more))
 
 
 def test_a_rewind_says_where_to_by_whom_and_why() -> None:
@@ -142,7 +142,7 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
     ],
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
-    run = Standing("running", "c2", "propose", ending=ending)
+    run = RunNow("running", "c2", "propose", ending=ending)
     assert head.status(run, None).word == "Settling its effects"
     assert head.status_line(run, None, NOON) == line
 
@@ -156,9 +156,7 @@ def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
 
 
 def test_a_run_that_was_asked_to_halt_says_so() -> None:
-    assert "will stop after this step" in head.status_line(
-        Standing("running", "c2", "propose", halting=True), None, NOON
-    )
+    assert "will stop after this step" in head.status_line(RunNow("running", "c2", "propose", halting=True), None, NOON)
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.timeline.course import Course, Turn
+from agents.presentation.timeline.course import Course, CourseTurn
 
 RUN, OTHER = 7, 3
 
@@ -14,13 +14,13 @@ RUN, OTHER = 7, 3
     [
         (0, (), []),
         (5, (), [1, 2, 3, 4, 5]),
-        (6, (Turn(5, RUN, 2),), [1, 2, 5, 6]),  # sent back once
-        (9, (Turn(5, RUN, 2), Turn(8, RUN, 3)), [1, 2, 3, 8, 9]),  # and then to what the first had left
-        (9, (Turn(5, RUN, 3), Turn(8, RUN, 6)), [1, 2, 3, 5, 6, 8, 9]),
-        (6, (Turn(5, OTHER, 4),), [5, 6]),  # a fork that went back over the point at which it began
+        (6, (CourseTurn(5, RUN, 2),), [1, 2, 5, 6]),  # sent back once
+        (9, (CourseTurn(5, RUN, 2), CourseTurn(8, RUN, 3)), [1, 2, 3, 8, 9]),  # and then to what the first had left
+        (9, (CourseTurn(5, RUN, 3), CourseTurn(8, RUN, 6)), [1, 2, 3, 5, 6, 8, 9]),
+        (6, (CourseTurn(5, OTHER, 4),), [5, 6]),  # a fork that went back over the point at which it began
     ],
 )
-def test_the_way_is_what_leads_to_the_head(head: int, turns: tuple[Turn, ...], way: list[int]) -> None:
+def test_the_way_is_what_leads_to_the_head(head: int, turns: tuple[CourseTurn, ...], way: list[int]) -> None:
     assert sorted(Course(RUN, head, turns).of(range(0, 20))) == way
 
 

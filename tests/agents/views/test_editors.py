@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 
 from agents.presentation import editors, moves
 from approvals.forms.texts import as_json
-from approvals.impact import Impact, Verdict
-from approvals.impact.result import Row
+from approvals.impact import Impact, ImpactVerdict
+from approvals.impact.result import ImpactRow
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import patch
@@ -33,7 +33,7 @@ FILE = {"type": "object", "properties": {"$artifact": {"type": "string"}, "size"
 STATE = {"a": 1, "b": {"x": [1, 2]}, "d": "é"}
 
 
-def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.Editor]:
+def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.FieldEditor]:
     return editors.editors(PLAN, editors.drawn(PLAN, STATE, posted or {}, faults), STATE, "second")
 
 
@@ -132,24 +132,27 @@ def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -
     assert editors.read(PLAN, {}, {"state/c": text}).state == {"c": value}
 
 
-def row(step: str, verdict: Verdict, **more: Any) -> Row:
-    return Row(step=step, kind="effect", verdict=verdict, **more)
+def row(step: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
+    return ImpactRow(step=step, kind="effect", verdict=verdict, **more)
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         ((), "Rewind"),
-        ((row("pay", Verdict.WILL),), "Rewind"),
-        ((row("pay", Verdict.UNDONE),), "Rewind, undoing “Pay”"),
-        ((row("pay", Verdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
-        ((row("pay", Verdict.UNDONE), row("book", Verdict.UNDONE)), "Rewind, undoing 2 effects"),
-        ((row("pay", Verdict.UNDONE), row("fee", Verdict.MAY_UNDONE)), "Rewind, undoing “Pay”, perhaps undoing “Fee”"),
-        ((row("tell", Verdict.CANNOT, again=True),), "Rewind, repeating “Tell”"),
-        ((row("tell", Verdict.CANNOT),), "Rewind"),
+        ((row("pay", ImpactVerdict.WILL),), "Rewind"),
+        ((row("pay", ImpactVerdict.UNDONE),), "Rewind, undoing “Pay”"),
+        ((row("pay", ImpactVerdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
+        ((row("pay", ImpactVerdict.UNDONE), row("book", ImpactVerdict.UNDONE)), "Rewind, undoing 2 effects"),
+        (
+            (row("pay", ImpactVerdict.UNDONE), row("fee", ImpactVerdict.MAY_UNDONE)),
+            "Rewind, undoing “Pay”, perhaps undoing “Fee”",
+        ),
+        ((row("tell", ImpactVerdict.CANNOT, again=True),), "Rewind, repeating “Tell”"),
+        ((row("tell", ImpactVerdict.CANNOT),), "Rewind"),
     ],
 )
-def test_the_button_says_what_it_does(rows: tuple[Row, ...], said: str) -> None:
+def test_the_button_says_what_it_does(rows: tuple[ImpactRow, ...], said: str) -> None:
     assert moves.commit("Rewind", Impact(rows=rows)) == said
 
 

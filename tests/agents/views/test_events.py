@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agents.runs import activity
-from agents.runs.activity import Asked
+from agents.runs.activity import ActivityFilters
 from approvals.audit.event_words import ROUTINE
 from checkpoints import actors
 from checkpoints.events import event_log
@@ -44,7 +44,7 @@ def many(run: Run, count: int, kind: str = "test.said") -> None:
 
 
 def kinds(run: Run, **asked: object) -> list[str]:
-    return [each.kind for each in activity.page(run, Asked(**asked)).told]  # type: ignore[arg-type]
+    return [each.kind for each in activity.page(run, ActivityFilters(**asked)).told]  # type: ignore[arg-type]
 
 
 def test_each_family_tells_its_own() -> None:
@@ -58,7 +58,7 @@ def test_each_family_tells_its_own() -> None:
     assert set(kinds(run, family="saves")) == {"checkpoint.saved"}
     assert not {"run.running", "checkpoint.saved"} & set(kinds(run))
     assert "run.running" in kinds(run, family="all")
-    saves = activity.page(run, Asked("saves")).told
+    saves = activity.page(run, ActivityFilters("saves")).told
     assert [each.what.split()[2] for each in saves] == [str(seq) for seq in range(run.seq, 0, -1)]
 
 
@@ -68,7 +68,7 @@ def test_words_are_found_in_events_and_in_what_people_wrote_and_in_this_run_alon
     assert kinds(run, words="look order") == ["checkpoint.noted"]
     assert kinds(run, words="effect pay") == ["effect.done"]
     assert kinds(run, words="nothing of this") == []
-    assert {each.what for each in activity.page(run, Asked("saves", "propose")).told} == {
+    assert {each.what for each in activity.page(run, ActivityFilters("saves", "propose")).told} == {
         "saved checkpoint 3 after “Propose”"
     }
     assert len(Event.objects.filter(run_id=other.pk, kind="checkpoint.noted")) == 1
@@ -79,7 +79,7 @@ def test_pages_go_back_without_a_gap_or_a_repeat() -> None:
     many(run, 2 * activity.PAGE + 3)
     seen, before = list[str](), 0
     for _ in range(3):
-        page = activity.page(run, Asked(before=before))
+        page = activity.page(run, ActivityFilters(before=before))
         seen += [each.kind + each.at.isoformat() for each in page.told]
         before = page.next
     assert before == 0
@@ -89,8 +89,8 @@ def test_pages_go_back_without_a_gap_or_a_repeat() -> None:
 def test_saves_go_back_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     run = lived()
     monkeypatch.setattr(activity, "PAGE", 2)
-    first = activity.page(run, Asked("saves"))
-    second = activity.page(run, Asked("saves", before=first.next))
+    first = activity.page(run, ActivityFilters("saves"))
+    second = activity.page(run, ActivityFilters("saves", before=first.next))
     assert [each.what.split()[2] for each in [*first.told, *second.told]] == ["4", "3", "2", "1"]
     assert (first.next, second.next) == (3, 0)
 
@@ -100,14 +100,14 @@ def test_a_rare_kind_is_looked_for_a_stretch_at_a_time(monkeypatch: pytest.Monke
     many(run, 1, "effect.done")
     many(run, 12)
     monkeypatch.setattr(activity, "LOOKED", 5)
-    page, before, turns = activity.page(run, Asked("effects")), 0, 0
+    page, before, turns = activity.page(run, ActivityFilters("effects")), 0, 0
     assert page.told == []
     while not page.told:
         assert 0 < page.next != before
         before, turns = page.next, turns + 1
-        page = activity.page(run, Asked("effects", before=before))
+        page = activity.page(run, ActivityFilters("effects", before=before))
     assert (turns, [each.kind for each in page.told]) == (2, ["effect.done"])
-    assert activity.page(run, Asked("saves", "nothing")).next == 0
+    assert activity.page(run, ActivityFilters("saves", "nothing")).next == 0
 
 
 def test_a_page_of_events_asks_little_and_junk_asks_for_nothing() -> None:

@@ -4,50 +4,55 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.timeline.lanes import Curve, Line, Node, lay_out, width
+from agents.presentation.timeline.lanes import LaneCurve, LaneLine, LaneNode, lay_out, width
 
-STRAIGHT = [Node("a"), Node("b", "a"), Node("c", "b")]
-ONE_BRANCH = [Node("a"), Node("b", "a", "rejected"), Node("c", "b", "rejected"), Node("d", "a", left="c")]
+STRAIGHT = [LaneNode("a"), LaneNode("b", "a"), LaneNode("c", "b")]
+ONE_BRANCH = [
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "b", "rejected"),
+    LaneNode("d", "a", left="c"),
+]
 TWO_BRANCHES = [
-    Node("a"),
-    Node("b", "a", "rejected"),
-    Node("c", "a", "rejected", left="b"),
-    Node("d", "c", "rejected"),
-    Node("e", "a", left="d"),
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "a", "rejected", left="b"),
+    LaneNode("d", "c", "rejected"),
+    LaneNode("e", "a", left="d"),
 ]
 ONE_AFTER_THE_OTHER = [
-    Node("a"),
-    Node("b", "a", "rejected"),
-    Node("c", "a", left="b"),
-    Node("d", "c", "rejected"),
-    Node("e", "c", left="d"),
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "a", left="b"),
+    LaneNode("d", "c", "rejected"),
+    LaneNode("e", "c", left="d"),
 ]
 BRANCH_OF_A_BRANCH = [
-    Node("a"),
-    Node("b", "a", "rejected"),
-    Node("c", "b", "rejected"),
-    Node("d", "b", "rejected", left="c"),
-    Node("e", "a", left="d"),
+    LaneNode("a"),
+    LaneNode("b", "a", "rejected"),
+    LaneNode("c", "b", "rejected"),
+    LaneNode("d", "b", "rejected", left="c"),
+    LaneNode("e", "a", left="d"),
 ]
-TWO_FORKS = [Node("a"), Node("f", "a", "fork"), Node("g", "a", "fork"), Node("b", "a")]
+TWO_FORKS = [LaneNode("a"), LaneNode("f", "a", "fork"), LaneNode("g", "a", "fork"), LaneNode("b", "a")]
 
 
 @pytest.mark.parametrize(
     ("nodes", "lanes"),
     [
         ([], []),
-        ([Node("a")], [0]),
+        ([LaneNode("a")], [0]),
         (STRAIGHT, [0, 0, 0]),
         (ONE_BRANCH, [0, 1, 1, 0]),
         (TWO_BRANCHES, [0, 1, 2, 2, 0]),
         (ONE_AFTER_THE_OTHER, [0, 1, 0, 1, 0]),
         (BRANCH_OF_A_BRANCH, [0, 1, 1, 2, 0]),
         (TWO_FORKS, [0, 1, 2, 0]),
-        ([Node("b", "above", "rejected"), Node("c", "a", left="b")], [1, 0]),
+        ([LaneNode("b", "above", "rejected"), LaneNode("c", "a", left="b")], [1, 0]),
     ],
     ids=["none", "one", "straight", "branch", "two side by side", "two in turn", "nested", "forks", "cut off above"],
 )
-def test_each_row_gets_the_first_lane_that_is_free(nodes: list[Node], lanes: list[int]) -> None:
+def test_each_row_gets_the_first_lane_that_is_free(nodes: list[LaneNode], lanes: list[int]) -> None:
     assert [piece.lane for piece in lay_out(nodes)] == lanes
     assert width(lay_out(nodes)) == max(lanes, default=0) + 1
 
@@ -55,17 +60,17 @@ def test_each_row_gets_the_first_lane_that_is_free(nodes: list[Node], lanes: lis
 def test_a_straight_run_is_one_unbroken_line() -> None:
     slices = lay_out(STRAIGHT)
     assert [piece.lines for piece in slices] == [
-        [Line("main", 14, "18", "100%")],
-        [Line("main", 14, "0", "18"), Line("main", 14, "18", "100%")],
-        [Line("main", 14, "0", "18")],
+        [LaneLine("main", 14, "18", "100%")],
+        [LaneLine("main", 14, "0", "18"), LaneLine("main", 14, "18", "100%")],
+        [LaneLine("main", 14, "0", "18")],
     ]
     assert not any(piece.curves for piece in slices)
 
 
 def test_the_main_line_passes_the_rows_of_a_branch() -> None:
     _, b, c, _ = lay_out(ONE_BRANCH)
-    assert Line("main", 14, "0", "100%") in b.lines
-    assert Line("main", 14, "0", "100%") in c.lines
+    assert LaneLine("main", 14, "0", "100%") in b.lines
+    assert LaneLine("main", 14, "0", "100%") in c.lines
 
 
 def test_a_branch_leaves_with_a_curve_and_comes_back_dashed() -> None:
@@ -73,19 +78,19 @@ def test_a_branch_leaves_with_a_curve_and_comes_back_dashed() -> None:
     assert [curve.kind for curve in a.curves] == ["rejected"]
     assert a.curves[0].d.startswith("M14 18C")
     assert a.curves[0].d.endswith(" 36 38")
-    assert Line("back", 36, "25", "100%") in tip.lines
-    assert rewind.curves == [Curve("back", "M36 0C36 14 32 18 22 18")]
+    assert LaneLine("back", 36, "25", "100%") in tip.lines
+    assert rewind.curves == [LaneCurve("back", "M36 0C36 14 32 18 22 18")]
 
 
 def test_lines_stop_on_both_sides_of_the_hold_line() -> None:
-    _, held, _ = lay_out([Node("a"), Node("gate", "a", held=True), Node("pay", "gate", "ahead")])
-    assert held.lines == [Line("main", 14, "0", "15"), Line("ahead", 14, "22", "100%")]
+    _, held, _ = lay_out([LaneNode("a"), LaneNode("gate", "a", held=True), LaneNode("pay", "gate", "ahead")])
+    assert held.lines == [LaneLine("main", 14, "0", "15"), LaneLine("ahead", 14, "22", "100%")]
 
 
 def test_a_window_continues_the_line_from_above() -> None:
-    first, second = lay_out([Node("m", "before the window"), Node("n", "m")])
-    assert first.lines[0] == Line("main", 14, "0", "18")
-    assert second.lines == [Line("main", 14, "0", "18")]
+    first, second = lay_out([LaneNode("m", "before the window"), LaneNode("n", "m")])
+    assert first.lines[0] == LaneLine("main", 14, "0", "18")
+    assert second.lines == [LaneLine("main", 14, "0", "18")]
 
 
 def test_a_return_between_two_side_lanes_ends_on_the_near_side() -> None:

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from agents.presentation.timeline import timeline
-from agents.presentation.timeline.facts import Said, Story
+from agents.presentation.timeline.facts import Story, TimelineDecision
 from agents.presentation.timeline.remarks import Remark
-from agents.presentation.timeline.rows import Row
+from agents.presentation.timeline.rows import TimelineRow
 from tests.agents.views.stories import (
     NOON,
     OPENING,
@@ -35,10 +35,10 @@ TWICE_BACK = make_story(
     [1, 2, 8],
     status="running",
     next_step="propose",
-    gates=(REJECTION, make_decided(6, "rejected", Said("Ann", "reject"), then="back", back_to="propose")),
+    gates=(REJECTION, make_decided(6, "rejected", TimelineDecision("Ann", "reject"), then="back", back_to="propose")),
 )
 PAID = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay"), make_saved(6, "reply")]
-APPROVAL = make_decided(3, "approved", Said("Ann", "approve"), Said("Mira", "approve"))
+APPROVAL = make_decided(3, "approved", TimelineDecision("Ann", "approve"), TimelineDecision("Mira", "approve"))
 COMPLETED = make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(APPROVAL,))
 FAILED = make_story(OPENING[:2], [1, 2], status="failed", next_step="propose", reason="ValueError: no order")
 FROZEN = make_story(OPENING[:2], [1, 2], status="failed", next_step="propose", frozen=True)
@@ -90,7 +90,7 @@ def test_a_run_is_told_row_by_row(story: Story, expected: list[str]) -> None:
     assert told(story) == expected
 
 
-def row_named(story: Story, name: str, at: int = 0) -> Row:
+def row_named(story: Story, name: str, at: int = 0) -> TimelineRow:
     return [row for row in timeline.build(story).rows if row.name == name][at]
 
 
@@ -105,7 +105,7 @@ def test_an_approval_names_everybody_who_counted() -> None:
 
 
 def test_a_lapsed_approval_is_not_named() -> None:
-    gate = make_decided(3, "edited", Said("Ann", "approve", counts=False), Said("Mira", "edit"))
+    gate = make_decided(3, "edited", TimelineDecision("Ann", "approve", counts=False), TimelineDecision("Mira", "edit"))
     row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
     assert (row.mark.word, row.remarks) == ("approved with an edit", [Remark("by Mira")])
 
@@ -132,7 +132,9 @@ def test_a_gate_that_the_reader_may_not_open_is_no_link() -> None:
 
 
 def test_a_quorum_says_how_many_agreed_and_a_rejection_does_not_count_as_agreeing() -> None:
-    gate = make_gate(3, quorum=2, said=(Said("Ann", "approve"), Said("Bob", "approve", counts=False)))
+    gate = make_gate(
+        3, quorum=2, said=(TimelineDecision("Ann", "approve"), TimelineDecision("Bob", "approve", counts=False))
+    )
     row = row_named(make_story(OPENING, [1, 2, 3], next_step="review", gates=(gate,)), "Review")
     assert row.remarks == [Remark("1 of 2 approved")]
 
@@ -220,7 +222,7 @@ def test_branches_are_counted() -> None:
 
 
 def test_an_answered_gate_says_what_was_answered() -> None:
-    gate = make_decided(3, "answered", Said("Ann", "answer"), answer="yes", answer_label="It happened")
+    gate = make_decided(3, "answered", TimelineDecision("Ann", "answer"), answer="yes", answer_label="It happened")
     row = row_named(make_story(PAID, [1, 2, 3, 4, 5, 6], status="completed", gates=(gate,)), "Review")
     assert row.remarks == [Remark("“It happened” by Ann")]
 

@@ -19,7 +19,7 @@ from approvals.audit import exporting
 from checkpoints.actors import OPERATOR, Actor
 from checkpoints.audit import database, filters, proof
 from checkpoints.audit.export import END
-from checkpoints.audit.filters import Filters
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.events.event_log import Entry
 from checkpoints.models import Event, EventText
@@ -34,13 +34,13 @@ Lines = list[dict[str, Any]]
 
 def exported(*, texts: bool = False, **filters: str) -> list[bytes]:
     """The lines of an export."""
-    asked = Filters.read(filters)
+    asked = AuditFilters.read(filters)
     return list(exporting.prepare(asked, format="jsonl", texts=texts, by=OPERATOR).lines)
 
 
-def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], proof.Verdict]:
+def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], proof.ExportVerdict]:
     """What a verification of these lines finds."""
-    check = proof.Check(key, **more)
+    check = proof.ExportCheck(key, **more)
     return [str(problem) for problem in check.lines(lines)], check.verdict
 
 
@@ -233,7 +233,7 @@ def test_what_is_altered_in_the_database_is_named_in_its_export_too() -> None:
 )
 def test_what_is_no_export_is_refused(line: bytes) -> None:
     with pytest.raises(proof.NoExport):
-        list(proof.Check(KEY).lines([line]))
+        list(proof.ExportCheck(KEY).lines([line]))
 
 
 def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:
@@ -279,7 +279,9 @@ def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_
 
 def test_an_export_is_in_the_audit_before_it_leaves() -> None:
     event = say()
-    export = exporting.prepare(Filters(subject=event.subject), format="csv", texts=False, by=Actor("user:9", "Bob"))
+    export = exporting.prepare(
+        AuditFilters(subject=event.subject), format="csv", texts=False, by=Actor("user:9", "Bob")
+    )
     told = Event.objects.filter(kind="audit.exported").latest("pk")
     assert (told.actor, told.actor_name) == ("user:9", "Bob")
     data = json.loads(bytes(told.data))
@@ -294,7 +296,7 @@ def test_an_export_counts_every_text_that_it_finds_by_its_words(monkeypatch: pyt
     for _ in range(4):
         say(f"said {word} aloud")
     seal_all()
-    export = exporting.prepare(Filters(words=word), format="jsonl", texts=True, by=OPERATOR)
+    export = exporting.prepare(AuditFilters(words=word), format="jsonl", texts=True, by=OPERATOR)
     events = [line for line in map(json.loads, export.lines) if "event" in line]
     assert export.count == len(events) == 4
     told = Event.objects.filter(kind="audit.exported").latest("pk")

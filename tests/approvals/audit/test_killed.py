@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from approvals.audit import seal_verification
 from checkpoints import crash_points
 from checkpoints.actors import Actor
-from checkpoints.audit.walk import Walk
+from checkpoints.audit.walk import VerificationWalk
 from checkpoints.models import Event, Verification
 from tests.harness.session import ROOT
 
@@ -78,16 +78,16 @@ def test_a_command_that_is_killed_says_of_nothing_that_it_is_as_it_was_written()
 def test_a_command_that_is_interrupted_says_what_is_not_verified(capsys: pytest.CaptureFixture[str]) -> None:
     """It ended in a traceback, and left to guess what had been looked at."""
     three()
-    step, steps = Walk.step, 0
+    step, steps = VerificationWalk.step, 0
 
-    def stepping(walk: Walk) -> object:
+    def stepping(walk: VerificationWalk) -> object:
         nonlocal steps
         steps += 1
         if steps == 3:
             raise KeyboardInterrupt
         return step(walk, events=1)
 
-    with mock.patch.object(Walk, "step", stepping), pytest.raises(CommandError) as raised:
+    with mock.patch.object(VerificationWalk, "step", stepping), pytest.raises(CommandError) as raised:
         call_command("audit", "verify")
     assert raised.value.returncode == 130
     assert "2 seals were checked, up to seal" in str(raised.value)

@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints.audit import database, heads
 from checkpoints.audit.reading import kept, row_of
-from checkpoints.audit.walk import Walk
+from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
 from checkpoints.models import Seal
 from checkpoints.seals import leaves, merkle
@@ -245,7 +245,7 @@ def test_the_heads_of_a_seal_are_found_by_their_numbers() -> None:
     assert heads.present([head._replace(seq=0)]) == {head._replace(seq=0)}
 
 
-def finished() -> Walk:
+def finished() -> VerificationWalk:
     walk = database.begin()
     while not walk.done:
         walk.step()

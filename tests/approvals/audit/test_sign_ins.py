@@ -25,7 +25,7 @@ ADDRESS = "203.0.113.9"
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A minute in which nothing failed yet and that does not end, and sign-ins that are not limited."""
-    monkeypatch.setattr(sign_ins, "minute", sign_ins.Minute())
+    monkeypatch.setattr(sign_ins, "minute", sign_ins.MinuteCounter())
     sign_ins.minute.ends = float("inf")
     cache.clear()
     yield
@@ -96,7 +96,7 @@ def test_a_flood_of_failures_is_a_few_events() -> None:
 
 def test_of_many_failures_each_power_of_ten_is_told_and_another_minute_begins_anew() -> None:
     assert [count for count in range(1, 20_000) if sign_ins._is_told(count)] == [1, 10, 100, 1_000, 10_000]
-    minute = sign_ins.Minute()
+    minute = sign_ins.MinuteCounter()
     assert [minute.count("a"), minute.count("a"), minute.count("b")] == [1, 2, 1]
     minute.ends = 0.0
     assert minute.count("a") == 1

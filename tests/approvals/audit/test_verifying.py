@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from approvals.audit import seal_verification
 from checkpoints.actors import Actor
-from checkpoints.audit.walk import Walk
+from checkpoints.audit.walk import VerificationWalk
 from checkpoints.models import Event, Verification
 from tests.harness.waiting import PATIENCE
 
@@ -56,8 +56,8 @@ def test_it_goes_through_everything_and_says_so_in_the_audit() -> None:
 def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         three()
-    whole = Walk.step
-    monkeypatch.setattr(Walk, "step", lambda self: whole(self, events=1))
+    whole = VerificationWalk.step
+    monkeypatch.setattr(VerificationWalk, "step", lambda self: whole(self, events=1))
     asked = seal_verification.ask(by=ANN)
     seals: list[int] = []
     while seal_verification.go_on(asked.pk, within=0):
@@ -120,10 +120,10 @@ def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.Monkey
     seal_all()
     asked = seal_verification.ask(by=ANN)
 
-    def broken(self: Walk) -> None:
+    def broken(self: VerificationWalk) -> None:
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(Walk, "step", broken)
+    monkeypatch.setattr(VerificationWalk, "step", broken)
     seal_verification.go_on(asked.pk)
     assert [str(each) for each in fresh(asked).problems()] == ["the verification: could not be finished: ValueError"]
     assert fresh(asked).status == "failed"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from approvals.cards import binding
-from approvals.cards.action import Action, Registered, Settled
-from approvals.cards.binding import Approved, Target
+from approvals.cards.action import Action, SettledAction, ToolVersion
+from approvals.cards.binding import Approved, ProposalTarget
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
 from approvals.cards.precondition import Precondition
@@ -17,7 +17,7 @@ from approvals.cards.quote import Quote
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import digests
 
-TARGET = Target(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
+TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(
     id="refund",
     title="Refund",
@@ -89,7 +89,7 @@ def test_each_field_of_what_may_run_alone_breaks_the_digest(name: str) -> None:
         {"pointer": "/order"},
         {"arguments": {"amount": "120.0"}},
         {"arguments": {"amount": 120}},
-        {"settled": Settled(verdict="reject", by="Ann Okafor", reason="No.")},
+        {"settled": SettledAction(verdict="reject", by="Ann Okafor", reason="No.")},
     ],
 )
 def test_each_part_of_an_action_alone_breaks_the_digest_to_run(change: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ def test_each_part_of_an_action_alone_breaks_the_digest_to_run(change: dict[str,
     assert changed.digest() != approved().digest()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Target)])
+@pytest.mark.parametrize("name", [field.name for field in fields(ProposalTarget)])
 def test_each_part_of_the_target_alone_breaks_what_was_seen(name: str) -> None:
     change: dict[str, Any] = {name: 9 if name == "run" else "other"}
     other = replace(TARGET, **change)
@@ -145,9 +145,9 @@ ACTIONS: dict[str, Any] = {
     "undo": "cancel_payment",
     "verdicts": ["approve"],
     "response": {"type": "string"},
-    "settled": Settled(verdict="reject", by="Ann Okafor", reason="No."),
+    "settled": SettledAction(verdict="reject", by="Ann Okafor", reason="No."),
     "missing": ["/amount"],
-    "registered": Registered(version=1, risk="high"),
+    "registered": ToolVersion(version=1, risk="high"),
 }
 
 

@@ -13,7 +13,7 @@ from agents.models import Effect
 from agents.moves import fork as forks
 from approvals.consequences import impact_sources
 from approvals.consequences.errors import RepeatNotConfirmed
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Policy
@@ -81,7 +81,7 @@ def test_a_yes_that_tells_the_guest_again_is_refused_until_that_is_confirmed(led
 
 def test_what_is_undone_before_it_is_done_anew_needs_no_confirmation(ledger: str) -> None:
     _, gate = asked_again(ledger)
-    told = Foretold(gate, gate.standing().card, []).approve()
+    told = GateImpacts(gate, gate.standing().card, []).approve()
     assert [each.step for each in told.repeats] == ["tell"]
     assert {row.step for row in told.undone} == {"book", "pay"}
 

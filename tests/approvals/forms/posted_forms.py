@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.forms import Choice, Field, Form, Node, Rows
+from approvals.forms import Form, FormField, FormNode, ItemRows, ShapeChoice
 
 
 def as_posted(form: Form) -> dict[str, str]:
@@ -15,14 +15,14 @@ def sent(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n").replace("\0", "\ufffd")
 
 
-def inputs(node: Node) -> dict[str, str]:
+def inputs(node: FormNode) -> dict[str, str]:
     """The names and texts of one node's own inputs."""
-    if isinstance(node, Rows):
+    if isinstance(node, ItemRows):
         keys = {row.key_name: row.key for row in node.rows if row.key_name}
         return {node.order_name: node.order, node.window.name: str(node.window.page), **keys, **dict(node.carried)}
-    if isinstance(node, Choice):
+    if isinstance(node, ShapeChoice):
         return {node.name: node.chosen}
-    if isinstance(node, Field) and node.open and node.place.shown:
+    if isinstance(node, FormField) and node.open and node.place.shown:
         zone = {node.zone_name: node.zone} if node.zone_name else {}
         return {node.name: node.text, **zone}
     return {}

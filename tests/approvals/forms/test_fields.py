@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from approvals.forms import MISSING, Form, build
-from approvals.forms import Field as Input
+from approvals.forms import FormField as Input
 from approvals.schema.walk import schema_at
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from approvals.forms import build, names
-from approvals.forms.nodes import Field
+from approvals.forms.nodes import FormField
 from approvals.schema.walk import resolved, schema_at
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many
@@ -149,7 +149,7 @@ def test_a_secret_is_never_shown_and_changes_only_when_it_is_typed() -> None:
     value = {"key": "s3cret"}
     shown = build(schema, value, prefix="p")
     (field,) = shown.fields
-    assert isinstance(field, Field)
+    assert isinstance(field, FormField)
     assert (field.kind, field.text, field.rendered) == ("secret", "", "")
     assert build(schema, value, prefix="p", posted=as_posted(shown)).value is value
     assert build(schema, value, prefix="p", posted={"p/key": "new"}).value == {"key": "new"}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from approvals.cards.card import completed
-from approvals.forms import Field
+from approvals.forms import FormField
 from approvals.presentation.decision_form import actions
-from approvals.presentation.decision_form.actions import Sheet
+from approvals.presentation.decision_form.actions import ActionSheet
 from tests.factories import make_card, make_spec, make_state
 
 HIDDEN: dict[str, Any] = {"type": "string", "writeOnly": True}
@@ -25,7 +25,7 @@ CARDS: list[dict[str, Any]] = [
 ]
 
 
-def sheet(schema: dict[str, Any], plan: dict[str, Any], **more: Any) -> Sheet:
+def sheet(schema: dict[str, Any], plan: dict[str, Any], **more: Any) -> ActionSheet:
     """The one action of a gate of a plan whose state has this schema."""
     [first, *_] = make_card().actions
     asked = make_card(actions=[replace(first, schema=schema, **more)])
@@ -55,5 +55,5 @@ def test_what_the_plan_hides_stays_hidden_with_a_schema_of_the_card_and_without(
 
 def test_an_action_without_a_place_in_the_state_hides_nothing() -> None:
     [amount] = sheet(CARDS[0], {}, pointer="", pinned=(), arguments={"amount": "120.00"}).values
-    assert isinstance(amount, Field)
+    assert isinstance(amount, FormField)
     assert (amount.kind, amount.text) == ("text", "120.00")

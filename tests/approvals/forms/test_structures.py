@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.definition.fields import StateSchema
-from approvals.forms import Choice, Closed, Entries, Form, Rows, applied, build, names
-from approvals.forms.sent import Sent
+from approvals.forms import ClosedNode, Form, ItemRows, KeyedEntries, ShapeChoice, applied, build, names
+from approvals.forms.sent import SentFields
 from tests.approvals.forms.posted_forms import as_posted
 from tests.harness.examples import many
 
@@ -113,7 +113,7 @@ def test_a_button_changes_the_list_and_nothing_else(change: str, left: list[str 
 def test_what_is_typed_into_an_item_goes_where_it_is_moved() -> None:
     changed, _ = after("/lines/2:up", "/lines/2:up", lines__2__sku="typed")
     assert names_of(changed.value["lines"]) == ["typed", "a", "b"]
-    rows = next(node for node in changed.nodes if isinstance(node, Rows) and node.path == "/lines")
+    rows = next(node for node in changed.nodes if isinstance(node, ItemRows) and node.path == "/lines")
     assert [row.moved for row in rows.rows] == [True, False, False]
     assert changed.touched == {"args.o!order/lines": "/2/0/1", "args.o/lines/2/sku": "typed"}
 
@@ -128,7 +128,7 @@ def test_a_new_item_takes_what_is_typed_and_its_faults_are_told_by_where_it_stan
 
 def test_an_item_that_was_removed_can_be_put_back_with_what_it_held() -> None:
     changed, _ = after("/lines/1:remove")
-    rows = next(node for node in changed.nodes if isinstance(node, Rows) and node.path == "/lines")
+    rows = next(node for node in changed.nodes if isinstance(node, ItemRows) and node.path == "/lines")
     assert [name for name, _ in rows.removed] == ["args.o/lines/1"]
     assert form(applied(as_posted(changed), "args.o/lines/1:restore")).value is ORDER
 
@@ -219,10 +219,10 @@ def test_every_fault_of_the_models_own_validator_is_shown_somewhere() -> None:
 
 
 def test_a_tuple_keeps_its_places_and_a_set_has_no_order() -> None:
-    nodes = {node.path: node for node in form().nodes if isinstance(node, Rows)}
+    nodes = {node.path: node for node in form().nodes if isinstance(node, ItemRows)}
     assert (nodes["/pair"].grows, nodes["/pair"].moves) == (False, False)
     assert (nodes["/once"].grows, nodes["/once"].moves) == (True, False)
-    assert isinstance(nodes["/prices"], Entries)
+    assert isinstance(nodes["/prices"], KeyedEntries)
     assert form({"args.o!order/pair": "/1"}).value is ORDER
 
 
@@ -273,7 +273,7 @@ def test_a_thousand_items_are_paged_and_what_is_typed_on_one_page_is_carried_to_
     posted = as_posted(first) | {"p/3": "33"}
     second = build(schema, many, prefix="p", posted=applied(posted, "p:page.2"))
     assert "p/3" not in {each.name for each in second.fields if each.place.shown}
-    (rows,) = [node for node in second.nodes if isinstance(node, Rows)]
+    (rows,) = [node for node in second.nodes if isinstance(node, ItemRows)]
     assert rows.carried == [("p/3", "33")]
     assert build(schema, many, prefix="p", posted=as_posted(second)).value == [0, 1, 2, 33, *many[4:]]
 
@@ -295,7 +295,7 @@ def test_what_is_too_much_to_draw_is_closed_and_can_be_opened() -> None:
     schema = {"type": "array", "items": line}
     value = [{f"m{at}": at for at in range(30)} for _ in range(40)]
     shown = build(schema, value, prefix="p")
-    closed = [node for node in shown.nodes if isinstance(node, Closed)]
+    closed = [node for node in shown.nodes if isinstance(node, ClosedNode)]
     assert closed
     assert len(shown.fields) < 400
     last = f"p{closed[-1].path}"
@@ -305,8 +305,8 @@ def test_what_is_too_much_to_draw_is_closed_and_can_be_opened() -> None:
 
 def test_the_whole_value_is_not_taken_away_by_its_form() -> None:
     schema = {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "null"}]}
-    assert not isinstance(build(schema, {"a": "b"}).root, Choice)
-    assert isinstance(build(schema, None).root, Choice)
+    assert not isinstance(build(schema, {"a": "b"}).root, ShapeChoice)
+    assert isinstance(build(schema, None).root, ShapeChoice)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: An
     form = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new])})
     assert form.errors[""] == "20,000 were added; add at most 500 at once."
     assert form.root.error == form.errors[""]
-    assert isinstance(form.root, Rows)
+    assert isinstance(form.root, ItemRows)
     assert len(form.root.children) <= 501
     few = build(schema, value, prefix="p", posted={"p!order": names.order_of(["0", *new[:500]])})
     assert "" not in few.errors
@@ -330,7 +330,7 @@ def test_no_more_is_added_at_once_than_is_read(schema: dict[str, Any], value: An
 def test_a_name_that_goes_too_deep_is_no_field_and_is_not_taken_apart() -> None:
     """Each place on its way was remembered: a name of two million slashes ended the web process."""
     deep = "p" + "/x" * 5_000
-    sent = Sent.of({deep: "1", "p/a": "2"}, "p")
+    sent = SentFields.of({deep: "1", "p/a": "2"}, "p")
     assert sent.places == {"", "/a"}
     assert sent.texts == {"p/a": "2"}
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -9,10 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from approvals.gates import reading
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reach
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
-from checkpoints.access.token_scope import Bounds
+from checkpoints.access.token_scope import TokenBounds
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
 
 
@@ -29,7 +29,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
         for each in willing[: dice.randrange(3)]:
             decide(gate, each)
     for person in people:
-        reach = Reach.of(person)
+        reach = ReaderReach.of(person)
         visible = Gate.objects.visible_to(person)
         mine = [gate.pk for gate in visible if gate.status == "open" and not authority.why_not(person, gate)
                 and not gate.decisions.filter(user=person, counts=True).exists()]  # fmt: skip
@@ -57,11 +57,11 @@ def test_a_queue_takes_as_many_statements_for_many_gates_as_for_few() -> None:
     for n in range(12):
         make_gate(team=other if n % 3 else team, card=make_card(title=f"Gate {n}"))
     with CaptureQueriesContext(connection) as few:
-        Reach.of(reader).gates(MINE, most=5)
+        ReaderReach.of(reader).gates(MINE, most=5)
     for n in range(12, 40):
         make_gate(team=team, card=make_card(title=f"Gate {n}"))
     with CaptureQueriesContext(connection) as many:
-        Reach.of(reader).gates(MINE, most=5)
+        ReaderReach.of(reader).gates(MINE, most=5)
     assert len(many) == len(few) == 4
 
 
@@ -71,7 +71,7 @@ def test_a_token_of_one_team_shows_the_same_gates_in_lists_and_on_their_pages() 
     lent, own = make_gate(policy=make_policy(team, groups=(finance,))), make_gate(team=finance)
     for bound, shown in ((team, {lent}), (finance, {own}), (None, {lent, own})):
         reader: Any = bob(finance)
-        reader.bounds = Bounds(bound.pk if bound else None)
+        reader.bounds = TokenBounds(bound.pk if bound else None)
         assert set(Gate.objects.visible_to(reader)) == shown
         assert {gate for gate in (lent, own) if reading.shown(gate.pk, to=reader)} == shown
-        assert set(Reach.of(reader).ids(ALL, most=100)) == {gate.pk for gate in shown}
+        assert set(ReaderReach.of(reader).ids(ALL, most=100)) == {gate.pk for gate in shown}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.impact import Impact, Target, impact
-from approvals.impact.choices import Saved, approving, asking_anew, going_back, last_start, reached, stopping
+from approvals.impact import Impact, MoveTarget, impact
+from approvals.impact.choices import SavedState, approving, asking_anew, going_back, last_start, reached, stopping
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .model import Engine, Gate, Method, Point
@@ -84,14 +84,14 @@ def approve(engine: Engine, asking: Gate, **writes: Any) -> Impact:
     return impact(history, agreeing(engine, asking, now, writes, "edited" if writes else "approved"))
 
 
-def agreeing(engine: Engine, asking: Gate, now: Saved, edited: Mapping[str, Any], decision: str) -> Target:
+def agreeing(engine: Engine, asking: Gate, now: SavedState, edited: Mapping[str, Any], decision: str) -> MoveTarget:
     """Where a yes leads, `now` with its edit."""
     history, fact = engine.history(asking.run), engine.fact(asking)
     start = reached(history, fact, edited.keys())
     if start is None:
         return approving(history, fact, now, grants=engine.given(asking, edited), decision=decision)
     at = engine.points[start.parent]
-    before = Saved(at.state, at.fields)
+    before = SavedState(at.state, at.fields)
     return asking_anew(history, fact, start, now, touched=edited.keys(), before=before, decision=decision)
 
 
@@ -104,13 +104,13 @@ def back(engine: Engine, asking: Gate, to: str) -> Impact:
     history, fact = engine.history(asking.run), engine.fact(asking)
     start = last_start(history, to)
     before = None if start is None else engine.points[start.parent]
-    state = None if before is None else Saved(before.state, before.fields)
+    state = None if before is None else SavedState(before.state, before.fields)
     return impact(history, going_back(history, fact, to, saved(engine, asking), before=state))
 
 
-def saved(engine: Engine, asking: Gate) -> Saved:
+def saved(engine: Engine, asking: Gate) -> SavedState:
     head = engine.points[engine.runs[asking.run].head]
-    return Saved(head.state, head.fields)
+    return SavedState(head.state, head.fields)
 
 
 def waiting(engine: Engine, run: int) -> Gate:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from approvals.impact import EffectFact, GateFact, GrantFact, History, Impact, Target, impact
-from approvals.impact.choices import Saved, answering, expiring, going_back, last_start
+from approvals.impact import EffectFact, GateFact, GrantFact, Impact, MoveTarget, RecordedHistory, impact
+from approvals.impact.choices import SavedState, answering, expiring, going_back, last_start
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
 from checkpoints.values import digests
@@ -86,7 +86,7 @@ def test_what_the_gates_own_method_says_is_taken_for_certain() -> None:
 
     def told(x: int) -> list[str]:
         history = made.history(run)
-        known = History(
+        known = RecordedHistory(
             run=history.run, plan=history.plan, executions=history.executions, head_path=history.head_path,
             draws=lambda step, state: state["x"] == 0,
         )  # fmt: skip
@@ -120,7 +120,7 @@ def test_when_nobody_answers_the_run_goes_where_the_plan_says_or_ends() -> None:
         asking = waiting(made, made.start(x=1))
         history = made.history(asking.run)
         head = made.points[made.runs[asking.run].head]
-        told = impact(history, expiring(history, made.fact(asking), Saved(head.state, head.fields)))
+        told = impact(history, expiring(history, made.fact(asking), SavedState(head.state, head.fields)))
         assert said(told) == expected
         assert told.ends
 
@@ -129,20 +129,20 @@ def test_a_question_that_nobody_answers_ends_the_run_and_takes_nothing_back_that
     row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status="unknown", undo="cancel")
     for about, expected in ((7, []), (0, ["may ask pay on pay", "may_undone pay on pay"])):
         fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=about)
-        history = History(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="pay")
+        history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="pay")
         assert said(impact(history, expiring(history, fact, NOW))) == expected
 
 
 STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
              gate("review", "y", allows=("pay",)))  # fmt: skip
-NOW = Saved({"x": 1, "y": 2}, {"x": digests.of_field(1), "y": digests.of_field(2)})
+NOW = SavedState({"x": 1, "y": 2}, {"x": digests.of_field(1), "y": digests.of_field(2)})
 
 
 def answer(choice: str, step: str = "pay", status: str = "unknown") -> Impact | None:
     here = input_digest(STEPS.step("pay"), NOW.fields)
     row = EffectFact(id=7, run=1, step="pay", input_digest=here, occurrence=0, status=status, undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step=step, input_digest=None, recovery=True)
-    history = History(run=1, plan=STEPS, effects=[row], gates=[fact], next_step=step)
+    history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step=step)
     target = answering(history, fact, choice, NOW)
     return None if target is None else impact(history, target)
 
@@ -179,7 +179,7 @@ def test_each_answer_about_an_effect_that_was_left_behind_is_told(choice: str, e
     status = "unknown" if choice == "was_done" else "done"
     row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status=status, undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=7)
-    history = History(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="end", ending=True)
+    history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="end", ending=True)
     target = answering(history, fact, choice, NOW)
     assert target is not None
     assert said(impact(history, target)) == ([expected] if expected else [])
@@ -221,7 +221,7 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
     asking_fact = made.fact(asking)
     history = made.history(asking.run)
     given = [GrantFact(effect="pay", fields=lambda: {"y": digests.of_field(1)})]
-    target = Target(
+    target = MoveTarget(
         run=asking.run, next_step="touch", path=[], state={"y": 1}, fields={"y": digests.of_field(1)},
         gates=[asking.id], deciding=asking.id, decision="approved", grants=given,
     )  # fmt: skip
@@ -244,7 +244,7 @@ def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -
     )
     open_now = history.gates[-1]
     before = made.points[last_start(history, "draft").parent]  # type: ignore[union-attr]
-    target = going_back(history, open_now, "draft", now, before=Saved(before.state, before.fields))
+    target = going_back(history, open_now, "draft", now, before=SavedState(before.state, before.fields))
     assert said(impact(history, target)) == ["will draft", "asks review"]
     other = replace(target, deciding=0)
     unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution="x")])

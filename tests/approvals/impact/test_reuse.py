@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from approvals.impact import Impact, Row, Target, impact
+from approvals.impact import Impact, ImpactRow, MoveTarget, impact
 from checkpoints.values.ops import Append, Splice
 
 from .model import Engine
@@ -92,7 +92,7 @@ def test_feedback_is_like_nothing_recorded_so_what_reads_it_certainly_runs() -> 
     assert said(told) == ["will draft", "will check"]
 
 
-def _novel(target: Target, name: str) -> Target:
+def _novel(target: MoveTarget, name: str) -> MoveTarget:
     return replace(target, novel=frozenset({name}))
 
 
@@ -203,7 +203,7 @@ def test_how_long_a_step_took_last_is_told_and_changes_no_digest() -> None:
     assert rewind(made, run, "price").digest() != told.digest()
 
 
-def _slower(row: Row) -> Row:
+def _slower(row: ImpactRow) -> ImpactRow:
     return replace(row, took=timedelta(seconds=9))
 
 

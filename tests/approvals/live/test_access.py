@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from approvals.live.access import Access, Asked, access_of, accesses
+from approvals.live.access import Access, WatchedPage, access_of, accesses
 from approvals.models import Gate
 from approvals.sessions import SessionStore, stored
 from checkpoints.access.permissions import teams_of, teams_where
@@ -42,7 +42,7 @@ def cast() -> tuple[list[User], list[Gate], list[Run]]:
 def test_many_pages_are_answered_as_the_rules_answer_each() -> None:
     people, gates, runs = cast()
     subjects = frozenset({f"gate:{gate.pk}" for gate in gates} | {f"run:{run.pk}" for run in runs})
-    asked = [Asked(session_of(person), subjects) for person in people]
+    asked = [WatchedPage(session_of(person), subjects) for person in people]
     random.Random(3).shuffle(asked)
     answers = {access.user: access for access in accesses(asked) if access is not None}
     assert set(answers) == set(people)
@@ -80,7 +80,7 @@ def test_an_ended_or_overdue_session_a_changed_password_and_a_switched_off_accou
     people[3].save()
     User.objects.filter(pk=people[4].pk).update(is_active=False)
     Session.objects.filter(session_key=stored(keys[5])).update(session_data="junk")
-    answers = accesses([Asked(key) for key in [*keys, None, "never"]])
+    answers = accesses([WatchedPage(key) for key in [*keys, None, "never"]])
     assert [access.user.pk if access else None for access in answers] == [people[0].pk, *[None] * 7]
 
 
@@ -90,7 +90,7 @@ def test_a_session_made_under_the_key_before_still_counts_and_one_of_a_backend_n
     key, other = session_of(ann(make_team())), SessionStore(session_of(bob(make_team("Finance"))))
     other["_auth_user_backend"] = "somebody.elses.Backend"
     other.save()
-    assert accesses([Asked(other.session_key)]) == [None]
+    assert accesses([WatchedPage(other.session_key)]) == [None]
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a-newer-one"
     assert access_of(key) is not None
 
@@ -98,13 +98,15 @@ def test_a_session_made_under_the_key_before_still_counts_and_one_of_a_backend_n
 def test_a_cookie_that_is_no_key_fails_nobody_who_asks_beside_it() -> None:
     """One with a NUL, by somebody who had not signed in, failed the statement and with it the whole batch."""
     reader = ann(make_team())
-    answers = accesses([Asked(session_of(reader)), Asked("\0aaaaaaaaaa"), Asked("é" * 32), Asked("a" * 9000)])
+    answers = accesses(
+        [WatchedPage(session_of(reader)), WatchedPage("\0aaaaaaaaaa"), WatchedPage("é" * 32), WatchedPage("a" * 9000)]
+    )
     assert [access.user if access else None for access in answers] == [reader, None, None, None]
 
 
 def test_junk_is_no_subject() -> None:
     junk = {"gate:", "gate:-1", "gate:1:2", "gate:٣", "run:1e3", "looking:4", f"run:{'9' * 30}", "", "gate"}
-    (access,) = accesses([Asked(session_of(ann(make_team())), frozenset(junk))])
+    (access,) = accesses([WatchedPage(session_of(ann(make_team())), frozenset(junk))])
     assert isinstance(access, Access)
     assert access.watched == frozenset()
 
@@ -113,10 +115,10 @@ def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
     people, gates, runs = cast()
     keys = [session_of(person) for person in people]
     with CaptureQueriesContext(connection) as one:
-        accesses([Asked(keys[0], frozenset({f"gate:{gates[0].pk}", f"run:{runs[0].pk}"}))])
+        accesses([WatchedPage(keys[0], frozenset({f"gate:{gates[0].pk}", f"run:{runs[0].pk}"}))])
     every = frozenset({f"gate:{gate.pk}" for gate in gates} | {f"run:{run.pk}" for run in runs})
     with CaptureQueriesContext(connection) as many:
-        accesses([Asked(keys[n % len(keys)], every) for n in range(1000)])
+        accesses([WatchedPage(keys[n % len(keys)], every) for n in range(1000)])
     assert len(many) == len(one) == 5
 
 
@@ -125,5 +127,5 @@ def test_a_session_of_what_is_no_number_is_nobodys_and_fails_no_other() -> None:
     person, odd = ann(make_team()), SessionStore()
     odd.update({"_auth_user_id": "²", "_auth_user_backend": "django.contrib.auth.backends.ModelBackend"})
     odd.save()
-    found = accesses([Asked(odd.session_key), Asked(session_of(person))])
+    found = accesses([WatchedPage(odd.session_key), WatchedPage(session_of(person))])
     assert [access and access.user for access in found] == [None, person]

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from approvals.gates.queues import MINE, Reach
+from approvals.gates.queues import MINE, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, separation
 from tests.factories import ann, bob, make_gate, make_policy, make_team
@@ -41,6 +41,6 @@ def test_both_forms_agree_whoever_started_the_run_and_whoever_asks(separated: bo
             behind = separated and person in (starter, asker)
             assert apart_in_sql(person, gate) == (person.pk in separation.apart_from(gate)) == behind
             assert bool(separation.why_apart(person.pk, gate)) == bool(authority.why_not(person, gate)) == behind
-            assert (gate.pk in Reach.of(person).ids(MINE, most=100)) == (not behind)
+            assert (gate.pk in ReaderReach.of(person).ids(MINE, most=100)) == (not behind)
             seen.add(behind)
     assert seen == {separated, False}

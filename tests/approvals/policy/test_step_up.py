@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
-from approvals.policy.step_up import Confirmed, suffices
+from approvals.policy.step_up import PasswordConfirmed, suffices
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.factories.tokens import make_token
@@ -58,12 +58,12 @@ def refusals(gate: Gate) -> list[str]:
 )
 def test_it_counts_for_some_minutes_and_not_from_the_future(since: float, counts: bool) -> None:
     by, policy = ann(), Policy(step_up=True)
-    assert suffices(policy, Confirmed(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is counts
+    assert suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is counts
 
 
 def test_anothers_is_none_and_without_such_a_policy_nothing_is_asked() -> None:
     by = ann()
-    assert not suffices(Policy(step_up=True), Confirmed(bob().pk, NOW), by=by, now=NOW)
+    assert not suffices(Policy(step_up=True), PasswordConfirmed(bob().pk, NOW), by=by, now=NOW)
     assert not suffices(Policy(step_up=True), None, by=by, now=NOW)
     assert suffices(Policy(step_up=False), None, by=by, now=NOW)
 
@@ -71,8 +71,8 @@ def test_anothers_is_none_and_without_such_a_policy_nothing_is_asked() -> None:
 @override_settings(HOLDPOINT_STEP_UP_MINUTES=1.5)
 def test_how_long_is_a_setting() -> None:
     by, policy = ann(), Policy(step_up=True)
-    assert suffices(policy, Confirmed(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
-    assert not suffices(policy, Confirmed(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
+    assert suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
+    assert not suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject", "edit"])

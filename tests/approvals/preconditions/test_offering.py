@@ -10,7 +10,7 @@ import pytest
 from agents import observation
 from agents.definition.plan_builder import plan_of
 from approvals.cards import binding, precondition
-from approvals.cards.binding import Approved, Target
+from approvals.cards.binding import Approved, ProposalTarget
 from approvals.cards.card import Card
 from approvals.cards.precondition import Precondition
 from approvals.errors import CardRefused
@@ -21,7 +21,7 @@ from tests.factories import make_card, make_gate, make_question
 from .offering_gates import make_observing_gate, make_precondition
 from .watching import Watcher
 
-TARGET = Target(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
+TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 OFFERED = make_precondition(effects=["pay"])
 OTHERS: dict[str, Any] = {
     "id": "other",

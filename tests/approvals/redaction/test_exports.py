@@ -15,7 +15,7 @@ import pytest
 from approvals.audit import exporting
 from approvals.models import Gate
 from checkpoints.actors import OPERATOR
-from checkpoints.audit.filters import Filters
+from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import canonical
@@ -51,7 +51,7 @@ def encodings(secret: str) -> Iterator[tuple[str, bytes]]:
 
 def exported(format: str, **filters: str) -> bytes:
     """An export with all that people wrote."""
-    return b"".join(exporting.prepare(Filters.read(filters), format=format, texts=True, by=OPERATOR).lines)
+    return b"".join(exporting.prepare(AuditFilters.read(filters), format=format, texts=True, by=OPERATOR).lines)
 
 
 def found_in(content: bytes, secrets: tuple[str, ...]) -> list[str]:

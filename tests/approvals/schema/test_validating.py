@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.cards import answer, verdicts
-from approvals.cards.card import Card, Choice, completed
+from approvals.cards.card import AnswerChoice, Card, completed
 from approvals.errors import CardRefused, Invalid
 from approvals.schema import validate
 from tests.factories import make_card, make_spec, make_state
@@ -159,7 +159,7 @@ def asked_with(**action: Any) -> Card:
 def test_no_gate_opens_with_a_schema_that_cannot_be_asked(schema: dict[str, Any]) -> None:
     with pytest.raises(CardRefused, match="the schema of the response of action 'refund' is unsound"):
         asked_with(response=schema)
-    choice: Choice = {"id": "other", "label": "Another", "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": "other", "label": "Another", "needs_value": True, "schema": schema}
     spec = make_spec()
     card = make_card(question={"text": "Which?", "choices": [choice]})
     with pytest.raises(CardRefused, match="the schema of the value of 'other' is unsound"):
@@ -168,7 +168,7 @@ def test_no_gate_opens_with_a_schema_that_cannot_be_asked(schema: dict[str, Any]
 
 @pytest.mark.parametrize("schema", BROKEN, ids=str)
 def test_an_answer_under_a_schema_kept_from_before_is_refused_and_breaks_nothing(schema: dict[str, Any]) -> None:
-    choice: Choice = {"id": "other", "label": "Another", "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": "other", "label": "Another", "needs_value": True, "schema": schema}
     card = Card(title="Which?", question={"text": "Which?", "choices": [choice]})
     with pytest.raises(Invalid) as refused:
         answer.answered(card, {"choice": "other", "value": "x"})

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from approvals.cards.action import Action, Registered
+from approvals.cards.action import Action, ToolVersion
 from approvals.cards.card import Card
 from approvals.models import Gate
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.gate_facts import unsupported
 from approvals.presentation.gate_facts.provenance import Provenance
-from approvals.presentation.inbox import Row
+from approvals.presentation.inbox import InboxRow
 from approvals.presentation.text import exact_call
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -132,9 +132,9 @@ def test_the_button_names_no_amount_that_a_program_picked_by_pinning_it() -> Non
 @pytest.mark.parametrize(("tools", "theirs"), [([], True), ([None], True), (["low", None], True), (["low"], False)])
 def test_the_risk_is_ours_only_where_all_that_is_asked_is_registered(tools: list[str | None], theirs: bool) -> None:
     """One registered action of low risk beside another made the program's word ours; so did a card without any."""
-    given = [Registered(version=1, risk=risk) if risk else None for risk in tools]
+    given = [ToolVersion(version=1, risk=risk) if risk else None for risk in tools]
     actions = [Action(id=f"a{at}", tool="t", title="t", registered=each) for at, each in enumerate(given)]
-    row = Row(
+    row = InboxRow(
         gate=Gate(), card=Card(title="Wire", actions=actions), agent="robo", run="", fresh=False, edited=False,
         leaves_in=0, ended=None, provenance=Provenance(agent="robo", outside=True),
     )  # fmt: skip

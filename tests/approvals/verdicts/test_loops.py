@@ -10,7 +10,7 @@ from agents.models import Effect
 from agents.moves import fork as forks
 from agents.moves import rewind
 from approvals.consequences import impact_sources
-from approvals.consequences.gate import Foretold
+from approvals.consequences.gate import GateImpacts
 from checkpoints.models import Checkpoint, Run
 from tests.factories import make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, open_gate, state, trail
@@ -145,7 +145,7 @@ def test_the_inbox_names_the_very_calls_that_a_forks_origin_has_done(ledger: Pat
     fork = forks.fork(run, at=seq_of(run, "think"), by=make_user("Bob Lindqvist", run.team), patch=other)
     advance_to_rest(fork)
     gate = open_gate(fork)
-    expected = {(each.effect, each.action, each.at) for each in Foretold(gate, gate.asked, []).approve().repeats}
+    expected = {(each.effect, each.action, each.at) for each in GateImpacts(gate, gate.asked, []).approve().repeats}
     assert {action for _, action, _ in expected} == {"x1", "x3"}
     told = impact_sources.beside([gate])[gate.pk]
     assert {(each.effect, each.action, each.at) for each in told} == expected

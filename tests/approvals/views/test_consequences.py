@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from approvals.impact import Impact, Row, Verdict
+from approvals.impact import Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.drawing.impact_words import People
-from approvals.presentation.drawing.impact_words import Row as Line
+from approvals.presentation.drawing.impact_words import AgreedPeople
+from approvals.presentation.drawing.impact_words import ImpactLine as Line
 
-WILL, MAY, STANDS, UNDONE = Verdict.WILL, Verdict.MAY, Verdict.STANDS, Verdict.UNDONE
+WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS, ImpactVerdict.UNDONE
 
 
-def step(name: str, verdict: Verdict, **more: Any) -> Row:
-    return Row(step=name, kind=more.pop("kind", "step"), verdict=verdict, **more)
+def step(name: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
+    return ImpactRow(step=name, kind=more.pop("kind", "step"), verdict=verdict, **more)
 
 
 ALL = Impact(
@@ -27,14 +27,14 @@ ALL = Impact(
         step("check", MAY, on=("plan",), took=timedelta(seconds=0.2)),
         step("ask", MAY, kind="gate", on=("plan",), asks=True),
         step("mail", MAY, kind="effect", on=("plan", "ask"), irreversible=True),
-        step("mail", Verdict.CANNOT, kind="effect", why="left", effect=3, irreversible=True),
-        step("pay", Verdict.MAY_UNDONE, kind="effect", why="left", effect=2, on=("plan",)),
+        step("mail", ImpactVerdict.CANNOT, kind="effect", why="left", effect=3, irreversible=True),
+        step("pay", ImpactVerdict.MAY_UNDONE, kind="effect", why="left", effect=2, on=("plan",)),
         step("book", UNDONE, kind="effect", why="left", effect=1),
     )
 )
 
 
-def lines(drawn: impact_words.Impact) -> list[str]:
+def lines(drawn: impact_words.WordedImpact) -> list[str]:
     return [f"{line.title}: {spoken(line)}" for line in drawn.rows]
 
 
@@ -57,7 +57,14 @@ def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
 
 def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
     assert impact_words.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
-    assert impact_words.approve(ALL, People()).marks == ("reused", "reused", "undone", "held", "run", *["ahead"] * 3)
+    assert impact_words.approve(ALL, AgreedPeople()).marks == (
+        "reused",
+        "reused",
+        "undone",
+        "held",
+        "run",
+        *["ahead"] * 3,
+    )
     track = str(impact_words.back(ALL, "plan").track)
     assert len(re.findall('class="node"', track)) == 6
     assert 'data-tone="stop"' in track
@@ -65,15 +72,15 @@ def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behin
 
 def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
-    first = impact_words.approve(told, People(agreed=0, quorum=2))
+    first = impact_words.approve(told, AgreedPeople(agreed=0, quorum=2))
     assert lines(first) == [
         "Runs later: Pay; then the run ends",
         "1 of 2: Yours is approval 1 of 2. Nothing runs until one more person approves",
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    assert lines(impact_words.approve(told, People(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
-    edited = impact_words.edit(told, People(agreed=1, quorum=2, names=("Mira",)))
+    assert lines(impact_words.approve(told, AgreedPeople(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
+    edited = impact_words.edit(told, AgreedPeople(agreed=1, quorum=2, names=("Mira",)))
     assert lines(edited)[-1] == (
         "1 of 2: Your edit cancels the approval of Mira, who must approve again. "
         "Yours is approval 1 of 2. Nothing runs until one more person approves"

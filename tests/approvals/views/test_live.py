@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from approvals.live import consumer, frame_rate, presence, replay
-from approvals.live.access import Access, Asked
+from approvals.live.access import Access, WatchedPage
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
@@ -235,7 +235,7 @@ async def test_a_frame_that_asks_what_was_asked_costs_no_look_at_access(monkeypa
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
     looks, access = [], consumer.check_access
 
-    async def looking(asked: Asked) -> Access | None:
+    async def looking(asked: WatchedPage) -> Access | None:
         looks.append(asked.subjects)
         return await access(asked)
 
@@ -355,5 +355,5 @@ async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> Non
     task = asyncio.create_task(deaf())
     await begun.wait()
     async with asyncio.timeout(PATIENCE):
-        await consumer.Running([task]).stop()
+        await consumer.ConsumerTasks([task]).stop()
     assert task.cancelled()

@@ -14,7 +14,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponse
 
 from config import pages
-from config.pages import Pages
+from config.pages import PagesHandler
 from tests.conftest import session_of
 from tests.factories import ann, make_team
 from tests.harness.waiting import PATIENCE
@@ -38,13 +38,13 @@ async def hops(handler: ASGIHandler, cookie: str) -> tuple[int, int]:
 async def test_the_whole_of_it_is_done_in_its_thread() -> None:
     team = await database_sync_to_async(make_team)()
     cookie = f"sessionid={await database_sync_to_async(session_of)(await database_sync_to_async(ann)(team))}"
-    status, ours = await hops(Pages(), cookie)
+    status, ours = await hops(PagesHandler(), cookie)
     _, djangos = await hops(ASGIHandler(), cookie)
     assert status == 200
     assert ours == 3 < djangos, "the start, the answer, the end; if Django's own did as well, ours would not be needed"
 
 
-class Held(Pages):
+class Held(PagesHandler):
     """It says which thread a request is answered in; one for /held/ is held there until it is let go."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ async def thread_of(handler: ASGIHandler) -> str:
     return str(body)
 
 
-async def rested(handler: Pages, count: int) -> None:
+async def rested(handler: PagesHandler, count: int) -> None:
     """Wait until so many threads are idle."""
     async with asyncio.timeout(PATIENCE):
         while len(handler._idle) != count:

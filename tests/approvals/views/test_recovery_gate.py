@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from approvals.cards.card import Card, Choice
+from approvals.cards.card import AnswerChoice, Card
 from approvals.presentation.decision_form import actions
 from tests.approvals.forms import posted_forms
 from tests.factories import ann, make_gate, make_team
@@ -17,9 +17,9 @@ PAYMENT = {"type": "object", "properties": {"id": {"type": "string"}, "amount": 
 def inputs(payment: dict[str, Any]) -> dict[str, str]:
     """The inputs, by name, that ask for what a payment returned, and what stands in them."""
     schema: dict[str, Any] = {"type": "object", "properties": {"payment": payment}, "$defs": {"Payment": PAYMENT}}
-    choice: Choice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
     card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
-    (offered,) = actions.answers(card, typed=actions.Typed())
+    (offered,) = actions.answers(card, typed=actions.TypedDecision())
     assert offered.form is not None
     return {name: text for name, text in posted_forms.as_posted(offered.form).items() if "!page" not in name}
 
@@ -45,7 +45,7 @@ def test_nothing_was_proposed_of_what_an_answer_asks_for() -> None:
     """The empty fields of "It happened" were said to be as proposed."""
     team = make_team()
     schema: dict[str, Any] = {"type": "object", "properties": {"payment": PAYMENT}}
-    choice: Choice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
     card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
     gate = make_gate(team=team, kind="recovery", card=card)
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()

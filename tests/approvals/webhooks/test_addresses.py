@@ -103,9 +103,9 @@ class TestSchedule:
         assert schedule.pause(2, [60], spread=0, asked=10) is None
 
     def test_the_default_goes_on_for_about_a_day(self, settings: Any) -> None:
-        from config.environment import Environment
+        from config.environment import EnvironmentReader
 
-        default = Environment({}).numbers(
+        default = EnvironmentReader({}).numbers(
             "HOLDPOINT_WEBHOOKS_RETRIES", [5, 30, 300, 1800, 3600, 7200, 14400, 21600, 36000]
         )
         assert 20 < sum(default) / 3600 < 28

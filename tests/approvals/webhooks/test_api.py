@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from agents.models import Answer, Scope
+from agents.models import Answer, TokenScope
 from approvals.models import Delivery, Webhook
 from approvals.models.webhook import MOST, TooManyWebhooks
 from checkpoints.models import Event
@@ -33,7 +33,7 @@ def manager(*teams: Group) -> User:
 
 def token_of(*teams: Group, **more: Any) -> Client:
     """A program that comes by a token to manage webhooks, and by nothing else."""
-    return bearing(make_token(manager(*teams), str(Scope.HOOKS), **more)[1])
+    return bearing(make_token(manager(*teams), str(TokenScope.HOOKS), **more)[1])
 
 
 def send(client: Client, path: str, method: str = "post", key: str = "", **body: Any) -> Any:

@@ -213,14 +213,14 @@ class TestWorkers:
         assert (results(delivery), receiver.got) == (["lost"] * 5, [])
 
     def test_a_worker_that_comes_back_late_changes_nothing_but_its_own_attempt(self, receiver: Receiver) -> None:
-        from approvals.outbound.sending import Sent
+        from approvals.outbound.sending import SendResult
 
         delivery, _ = make_delivery(receiver.url)
         slow = Delivery.objects.take(delivery.pk)
         assert slow is not None
         abandoned(delivery)
         sent(delivery)
-        assert not slow.delivery.end(slow.attempt, Sent("timeout"), duration=SOON, pause=5.0)
+        assert not slow.delivery.end(slow.attempt, SendResult("timeout"), duration=SOON, pause=5.0)
         assert columns(delivery, "status", "result") == (DELIVERED, "delivered")
         assert results(delivery) == ["timeout", "delivered"]
 

@@ -16,7 +16,7 @@ from django.db import IntegrityError, connection, transaction
 from checkpoints import store
 from checkpoints.audit.verify_runs import verify_all, verify_run
 from checkpoints.errors import NotVerified
-from checkpoints.layout.rows import Row
+from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.store import Header
 from checkpoints.values.ops import Append, Splice
@@ -70,7 +70,7 @@ def damaged(table: str, column: str, where: dict[str, Any], value: Any) -> Itera
         transaction.set_rollback(True)
 
 
-@pytest.mark.parametrize("column", Row._fields)
+@pytest.mark.parametrize("column", CheckpointRow._fields)
 @pytest.mark.parametrize("seq", [1, 2, 30, 65, 66, 72, 73])
 def test_a_flipped_bit_in_a_checkpoint_is_found(run: Run, column: str, seq: int) -> None:
     rng = random.Random(f"{column}{seq}")

@@ -21,7 +21,7 @@ from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
 from checkpoints.retention import delete_batch
 from checkpoints.store import gap_headers, gaps
-from checkpoints.store.gaps import Why
+from checkpoints.store.gaps import RemovalReason
 from tests.approvals.audit.evidence import seal_all
 from tests.factories import unique
 
@@ -132,7 +132,7 @@ def test_gaps_that_were_exchanged_are_found_even_with_digests_made_anew(run: Run
 
 
 def test_a_gap_that_no_event_tells_of_covers_no_head(run: Run, owner: psycopg.Connection) -> None:
-    forge(owner, run, 62, 64, why=Why("x", 1, SYSTEM, datetime.now(UTC)))
+    forge(owner, run, 62, 64, why=RemovalReason("x", 1, SYSTEM, datetime.now(UTC)))
     [said] = heads_gone(run)
     assert "checkpoint 64, is gone; gap 4 no event recorded it" in said
 
@@ -211,7 +211,7 @@ def test_the_command_says_what_it_cannot_tell_without_a_key(run: Run) -> None:
         assert ("Note: no key is set (HOLDPOINT_SEAL_KEY)" in out.getvalue()) == noted
 
 
-def ordered_as(run: Run, *, done: bool = False) -> Why:
+def ordered_as(run: Run, *, done: bool = False) -> RemovalReason:
     """The order of a prune under the run's policy, and what its gaps say of it."""
     policy = RetentionPolicy.objects.current().get(agent=run.plan.agent)
     subject = f"prune:{unique('x')}"
@@ -219,7 +219,7 @@ def ordered_as(run: Run, *, done: bool = False) -> Why:
     event_log.record("retention.ordered", subject=subject, by=SYSTEM, data=data)
     if done:
         event_log.record("retention.finished", subject=subject, by=SYSTEM, data={})
-    return Why(policy.called, policy.version, SYSTEM, datetime.now(UTC))
+    return RemovalReason(policy.called, policy.version, SYSTEM, datetime.now(UTC))
 
 
 def forge(
@@ -231,7 +231,7 @@ def forge(
     delete: bool = True,
     event: bool = False,
     step: bytes | None = None,
-    why: Why | None = None,
+    why: RemovalReason | None = None,
 ) -> None:
     """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
     rows, _ = delete_batch._headers(run.pk, [(first, last)])
@@ -245,7 +245,7 @@ def forge(
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
     before = run.gaps.order_by("-number").first()
     assert before is not None
-    gap = gaps.made(run.pk, first, made, digests, before, why or Why("x", 1, SYSTEM, before.at))
+    gap = gaps.made(run.pk, first, made, digests, before, why or RemovalReason("x", 1, SYSTEM, before.at))
     gap.save()
     if event:
         data = {"gap": gap.number, "digest": gap.digest.hex()}

@@ -23,7 +23,7 @@ from checkpoints.retention import chunks, delete_batch, prunes, reading, rules
 from checkpoints.retention.errors import AlreadyPruning
 from checkpoints.runs import holds
 from checkpoints.store import Header
-from checkpoints.store.gaps import Why
+from checkpoints.store.gaps import RemovalReason
 from tests.factories.stored_runs import REWIND
 from tests.harness.waiting import until
 
@@ -105,8 +105,8 @@ def test_a_hold_or_a_move_after_the_look_is_seen_under_the_lock() -> None:
         history = reading.history_of(run.pk)
         portion = delete_batch.prepared(run.pk, run.pk, history, list(range(2, 40)))
         change(run, claim)
-        with pytest.raises(delete_batch.Moved), transaction.atomic():
-            delete_batch.remove(portion, why=Why("x", 1, SYSTEM, history.places[0].at))
+        with pytest.raises(delete_batch.RunMoved), transaction.atomic():
+            delete_batch.remove(portion, why=RemovalReason("x", 1, SYSTEM, history.places[0].at))
         assert 7 in seqs(run)
 
 
@@ -168,7 +168,7 @@ def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
         assert seqs(run) == list(range(142, 152))
         assert verify_run(run) == []
         assert store.load(run).state == states[run.pk]
-        marks = chunks.Marks(run.pk)
+        marks = chunks.NamedChunks(run.pk)
         marks.read([run.pk])
         left = set(map(bytes, Chunk.objects.filter(lineage=run.pk).values_list("digest", flat=True)))
         assert left == marks.named, "chunks that nothing names were left behind"
@@ -245,7 +245,7 @@ def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> Non
     store.move_head(target, {}, claim=claim, header=Header("rewind", "one", "one"))
     assert prunes.apply(prune)
     assert verify_run(run) == []
-    kept = rules.decide(reading.history_of(run.pk), rules.Rules(last=5), prune.at).going
+    kept = rules.decide(reading.history_of(run.pk), rules.RetentionRules(last=5), prune.at).going
     assert set(seqs(run)) >= {59, *range(58, 63)}
     assert kept is not None
 

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.db.models.functions import Now
 
-from agents.session.path import Path
+from agents.session.path import RunPath
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_all, verify_run
@@ -54,14 +54,14 @@ def test_the_path_and_the_history_are_whole_although_the_rows_are_gone() -> None
     head = run.head
     assert head
     path, ran = executions.path(head), executions.executions(run.pk)
-    places = Path.to(head)
+    places = RunPath.to(head)
     keep(run, keep_last=10)
     pruned()
     gone = [each for each in executions.path(head) if each.removed]
     assert [each.seq for each in gone] == list(range(1, 142))
     assert [strip(each) for each in executions.path(head)] == [strip(each) for each in path]
     assert [strip(each) for each in executions.executions(run.pk)] == [strip(each) for each in ran]
-    assert [strip(each) for each in Path.to(head)] == [strip(each) for each in places]
+    assert [strip(each) for each in RunPath.to(head)] == [strip(each) for each in places]
 
 
 def test_a_path_unpacks_the_gaps_that_it_goes_through_and_no_others() -> None:

@@ -26,7 +26,7 @@ DATA: dict[str, Any] = {
 }
 
 
-def drawn(*datas: Any) -> list[gantt.Drawn]:
+def drawn(*datas: Any) -> list[gantt.DrawnChart]:
     """What is drawn of data that stands in the state."""
     charts = [Chart(title=f"Plan {number}", pointer=f"/{number}") for number, _ in enumerate(datas)]
     state = {str(number): data for number, data in enumerate(datas)}

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from agents.definition import registry
 from agents.runs.start import start_run
-from approvals.cards.card import Card, Choice
+from approvals.cards.card import AnswerChoice, Card
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Run
@@ -24,7 +24,7 @@ from tests.harness.signed_in_clients import form_of, post, signed_in
 from .made_up_shops import THREE
 
 NewPage = Callable[..., Page]
-CHOICES: list[Choice] = [
+CHOICES: list[AnswerChoice] = [
     {"id": "local", "label": "Mend it", "grants": True},
     {"id": "global", "label": "Plan it anew", "grants": True},
     {"id": "later", "label": "Do nothing now"},
@@ -76,7 +76,7 @@ def test_an_answer_grants_what_its_choice_says(choice: str, granted: list[str]) 
 
 def test_an_id_that_means_permission_at_a_recovery_gate_means_none_here() -> None:
     team = make_team()
-    choices: list[Choice] = [{"id": "retry", "label": "Try it"}]
+    choices: list[AnswerChoice] = [{"id": "retry", "label": "Try it"}]
     gate = make_gate(team=team, card=make_card(question={"text": "Which?", "choices": choices}))
     decide(gate, ann(team), "answer", answer={"choice": "retry", "value": None})
     assert Gate.objects.get(pk=gate.pk).outcome.grants.count() == 0

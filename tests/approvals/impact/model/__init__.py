@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from approvals.impact import EffectFact, Execution, GateFact, GrantFact, History, Target
+from approvals.impact import EffectFact, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
 from approvals.impact.facts import ByHand
 
 from .deciding import Decided
@@ -24,8 +24,8 @@ __all__ = ["Engine", "Gate", "Method", "Point"]
 class Engine(Decided):
     """The engine, with what it did as the facts of an impact."""
 
-    def execution(self, point: Point) -> Execution:
-        return Execution(
+    def execution(self, point: Point) -> RecordedExecution:
+        return RecordedExecution(
             id=point.id, parent=point.parent, run=point.run, seq=point.seq, step=point.step, kind=point.kind,
             input_digest=point.digest or b"", code_hash=point.code, occurrence=point.occurrence,
             next_step=point.next_step, took=timedelta(seconds=1), writes=lambda: point.writes,
@@ -36,7 +36,7 @@ class Engine(Decided):
         fields = self.points[at].fields
         return {name: fields[name] for name in self.plan.step(step).reads if name in fields}
 
-    def path_of(self, to: str) -> tuple[list[Execution], list[int]]:
+    def path_of(self, to: str) -> tuple[list[RecordedExecution], list[int]]:
         """(the executions up to a checkpoint, the gates whose outcome is on the path)."""
         found, at = [], to
         while at:
@@ -46,7 +46,7 @@ class Engine(Decided):
         gates = [gate.id for gate in self.gates if gate.point in stood and gate.kind != "open"]
         return [self.execution(p) for p in reversed(found) if p.digest is not None], gates
 
-    def history(self, run_id: int) -> History:
+    def history(self, run_id: int) -> RecordedHistory:
         run = self.runs[run_id]
         path, gates = self.path_of(run.head)
         gates = [id for id in gates if self.gates[id - 1].run == run_id]
@@ -75,7 +75,7 @@ class Engine(Decided):
         points = self.path(run)
         by_hand = self._by_hand(points)
         sent = max(at for at, point in enumerate(points) if point.kind in SENT)
-        return History(
+        return RecordedHistory(
             run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
             effects=effects, gates=facts, head_path=path, head_gates=gates,
             by_hand=by_hand, fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
@@ -99,7 +99,7 @@ class Engine(Decided):
         effects = self.plan.step(gate.step).allows
         return [GrantFact(effect=name, fields=partial(self._covered, name, gate, fields)) for name in effects]
 
-    def target_of(self, run_id: int, to: str, kind: str, writes: Mapping[str, Any]) -> Target:
+    def target_of(self, run_id: int, to: str, kind: str, writes: Mapping[str, Any]) -> MoveTarget:
         """A rewind or an edit of a run, or with the run 0 a fork."""
         at = self.points[to]
         state, fields = self._written(at, writes)
@@ -110,7 +110,7 @@ class Engine(Decided):
             places.append(self.points[on_way])
             on_way = places[-1].parent
         mine = [gate for gate in gates if self.gates[gate - 1].run == run_id]
-        made = Target(
+        made = MoveTarget(
             run=run_id, next_step=at.next_step, path=path, state=state, fields=fields, gates=mine, sent=len(path),
             by_hand=[*self._by_hand(places[::-1]), ByHand(len(path), frozenset(self._differing(at, fields)))],
             fork=run.fork if run else True, own=frozenset(self._own_at(run_id, to)),

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from agents.models import Effect
 from approvals.impact import Impact
-from approvals.impact.result import Row, Verdict
+from approvals.impact.result import ImpactRow, ImpactVerdict
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Run
 
 RAN, STOOD, SKIPPED = "ran", "stood", "skipped"
-SURE = {Verdict.WILL: RAN, Verdict.STANDS: STOOD, Verdict.SKIPPED: SKIPPED}
+SURE = {ImpactVerdict.WILL: RAN, ImpactVerdict.STANDS: STOOD, ImpactVerdict.SKIPPED: SKIPPED}
 HOW = {"reused": STOOD, "skipped": SKIPPED}
 OPEN = ("done", "intended", "unknown")
 
@@ -76,12 +76,12 @@ def complaints(impact: Impact, before: Before, horizon: Horizon, run: Run, *, sa
         yield f"the run failed: {run.reason}"
 
 
-def left_behind(row: Row) -> bool:
+def left_behind(row: ImpactRow) -> bool:
     """Whether the row is an effect off the path, not a step to come."""
-    return row.verdict in (Verdict.UNDONE, Verdict.MAY_UNDONE, Verdict.CANNOT)
+    return row.verdict in (ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.CANNOT)
 
 
-def _of_steps(steps: list[Row], horizon: Horizon) -> Iterator[str]:
+def _of_steps(steps: list[ImpactRow], horizon: Horizon) -> Iterator[str]:
     sure = []
     for row in steps:
         if row.verdict not in SURE or row.asks:
@@ -91,7 +91,7 @@ def _of_steps(steps: list[Row], horizon: Horizon) -> Iterator[str]:
         yield f"foretold {sure} first, but {horizon.happened[: len(sure)]}"
     happened = Counter(horizon.happened)
     named = Counter((row.step, SURE[row.verdict]) for row in steps if row.verdict in SURE and not row.asks)
-    loose = {row.step for row in steps if row.verdict is Verdict.MAY}
+    loose = {row.step for row in steps if row.verdict is ImpactVerdict.MAY}
     for (step, how), count in named.items():
         if happened[step, how] < count and not _stopped_before(steps, horizon) and not horizon.failed():
             yield f"{step} {how} {happened[step, how]} times, foretold {count}"
@@ -100,12 +100,12 @@ def _of_steps(steps: list[Row], horizon: Horizon) -> Iterator[str]:
             yield f"{step} {how} {count} times, which was not named: foretold {named[step, how]}"
 
 
-def _stopped_before(steps: list[Row], horizon: Horizon) -> bool:
+def _stopped_before(steps: list[ImpactRow], horizon: Horizon) -> bool:
     """Whether somebody was asked where the impact says that they may be: then what follows is another decision."""
-    return any(row.asks and row.verdict is Verdict.MAY and row.step == horizon.asked for row in steps)
+    return any(row.asks and row.verdict is ImpactVerdict.MAY and row.step == horizon.asked for row in steps)
 
 
-def _of_the_end(impact: Impact, steps: list[Row], horizon: Horizon) -> Iterator[str]:
+def _of_the_end(impact: Impact, steps: list[ImpactRow], horizon: Horizon) -> Iterator[str]:
     asking = {row.step for row in steps if row.asks}
     if horizon.asked and horizon.asked not in asking:
         how = "asked what to do" if horizon.recovery else "asked"
@@ -132,9 +132,9 @@ def _of_effects(impact: Impact, before: Before, run: Run, *, said: str) -> Itera
         stays = ("done", "kept", *(("failed", "unknown", "abandoned") if unclear else ()))  # perhaps never done
         if row is None and effect.status != was and not (was == "kept" and effect.status == "done") and not settled:
             yield f"{what}, was not named"
-        elif row is not None and row.verdict is Verdict.UNDONE and effect.status != "undone":
+        elif row is not None and row.verdict is ImpactVerdict.UNDONE and effect.status != "undone":
             yield f"{what}, was to be undone"
-        elif row is not None and row.verdict is Verdict.CANNOT and effect.status not in stays:
+        elif row is not None and row.verdict is ImpactVerdict.CANNOT and effect.status not in stays:
             yield f"{what}, was to stay as it is"
         if effect.pk in standing and (was not in ("done", "kept") or effect.status not in ("done", "kept")):
             yield f"{what}, was to stand"

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from agents.errors import RewindRefused
 from agents.moves import fork, impact, rewind
 from approvals.cards import verdicts
-from approvals.cards.card import Choice
-from approvals.consequences.gate import Foretold
+from approvals.cards.card import AnswerChoice
+from approvals.consequences.gate import GateImpacts
 from approvals.decisions import deciding, per_action
 from approvals.decisions.submission import Submission
 from approvals.gates import closing
@@ -100,7 +100,7 @@ class Word:
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
         standing = gate.standing()
-        foretold = Foretold(gate, standing.card, standing.state_patch)
+        foretold = GateImpacts(gate, standing.card, standing.state_patch)
         if self.verdict == "approve":
             return foretold.approve()
         if self.verdict == "edit":
@@ -137,7 +137,7 @@ class Silence:
 
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
-        return Foretold(gate, gate.standing().card, []).expire()
+        return GateImpacts(gate, gate.standing().card, []).expire()
 
     def make(self, run: Run, people: People, seen: str) -> Run:
         closing.pass_deadline(open_gate(run))
@@ -153,7 +153,7 @@ class Answer:
 
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
-        told = Foretold(gate, gate.standing().card, []).answer(self.choice)
+        told = GateImpacts(gate, gate.standing().card, []).answer(self.choice)
         assert told is not None
         return told
 
@@ -172,7 +172,7 @@ class Answer:
         return run
 
 
-def questions(gate: Gate) -> list[Choice]:
+def questions(gate: Gate) -> list[AnswerChoice]:
     """The answers that a gate offers."""
     question = gate.asked.question
     return list(question["choices"]) if question else []
