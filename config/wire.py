@@ -1,7 +1,7 @@
 """Requests on the wire: bounds on the head of one, and on the time until all of it is there.
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
-a request for as long as its sender likes. `--http config.wire:Bounded` puts this protocol in its place. The body's
+a request for as long as its sender likes. `--http config.wire:BoundedProtocol` puts this protocol in its place. The body's
 length is bounded by config.bodies, its content by the code that reads it.
 """
 

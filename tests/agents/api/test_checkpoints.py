@@ -94,6 +94,6 @@ def test_a_checkpoint_that_does_not_verify_is_not_shown() -> None:
     Checkpoint.objects.filter(run=run, seq=2).update(state_digest=b"\0" * 32)
     reader = signed_in(ann(run.team))
     told = refusal(reader.get(f"/api/runs/{run.pk}/checkpoints/2"), 409)
-    assert "does not match" in told["detail"]
+    assert "do not match their digest" in told["detail"]
     refusal(reader.get(f"/api/runs/{run.pk}/checkpoints/1/diff", {"to": 2}), 409)
     assert reader.get(f"/api/runs/{run.pk}/checkpoints/1").status_code == 200

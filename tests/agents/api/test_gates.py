@@ -139,7 +139,7 @@ def test_what_does_not_match_its_digest_is_not_shown() -> None:
             "differs from what was recorded"
             in refusal(signed_in(ann(team)).get(f"/api/gates/{swapped.pk}"), 409)["detail"]
         )
-    assert "does not match" in refusal(signed_in(ann(team)).get(f"/api/gates/{spoiled.pk}"), 409)["detail"]
+    assert "do not match their digest" in refusal(signed_in(ann(team)).get(f"/api/gates/{spoiled.pk}"), 409)["detail"]
 
 
 def test_each_choice_that_stands_open_is_foretold() -> None:

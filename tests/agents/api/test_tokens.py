@@ -177,7 +177,7 @@ class TestIssuing:
         ("wrong", "said"),
         [
             ({"scopes": ()}, "needs scopes"),
-            ({"scopes": ("runs:everything",)}, "not runs:everything"),
+            ({"scopes": ("runs:everything",)}, "no scopes runs:everything"),
             ({"name": " "}, "needs a name"),
             ({"lasts": timedelta(days=900)}, "366 days"),
             ({"lasts": timedelta(0)}, "366 days"),

@@ -111,7 +111,7 @@ def test_undo_now_settles_while_the_gate_stays_open(ledger: str) -> None:
     assert (run.status, open_gate(run).pk, lines(ledger, words=1)[3:]) == ("waiting", gate.pk, ["refund", "unbook"])
     decide(run)
     assert advance_to_rest(run).status == "completed"
-    with pytest.raises(RewindRefused, match="nothing behind"):
+    with pytest.raises(RewindRefused, match="no effects behind"):
         rewinds.settle_now(run, by=ann(run.team))
 
 

@@ -154,7 +154,7 @@ def test_what_is_lost_is_missed(run: Run, what: str, lose: Callable[[Run], Any])
 
 def test_the_command_says_what_it_found(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("verify", f"R-{run.pk}")
-    assert "as it was written" in capsys.readouterr().out
+    assert "Everything stored is unaltered" in capsys.readouterr().out
     with damaged("checkpoints_checkpoint", "took_us", {"run_id": run.pk, "seq": 5}, 1), pytest.raises(CommandError):
         call_command("verify", str(run.pk))
     assert "number 5" in capsys.readouterr().err
