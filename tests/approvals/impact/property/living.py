@@ -19,6 +19,7 @@ from agents.runs.start import start_run
 from approvals.cards.card import Card
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate
+from approvals.policy import pacing
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values.patch import Op
@@ -171,13 +172,14 @@ _BORN = count()
 
 @contextmanager
 def born(folder: Path, seed: int, people: People, knobs: Knobs) -> Iterator[Life]:
-    """A run of the seed's agent, which alone is registered meanwhile."""
+    """A run of the seed's agent, which alone is registered meanwhile, and asks the same as often as it likes."""
     agent = load(folder, seed, knobs, name=f"made-{seed}-{next(_BORN)}")  # others' runs of the seed may be under way
     before = settings.HOLDPOINT_AGENTS
     settings.HOLDPOINT_AGENTS = [agent.__module__]
     registry.forget()
     try:
-        yield Life(agent, random.Random(f"life {seed}"), people)
+        with pacing.unpaced():
+            yield Life(agent, random.Random(f"life {seed}"), people)
     finally:
         settings.HOLDPOINT_AGENTS = before
         registry.forget()
