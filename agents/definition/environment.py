@@ -33,7 +33,7 @@ class Environment(TypedDict, total=False):
 
 
 def recorded(run: Run) -> Environment:
-    """Return the environment recorded when the run started; empty for a run older than such records."""
+    """Return the environment recorded when the run started; empty for a run of a program elsewhere."""
     found: Environment = decode(bytes(run.environment))
     return found
 

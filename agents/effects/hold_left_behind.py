@@ -19,7 +19,7 @@ def lock(run: Run) -> None:
 
 def lock_lineage(run: Run) -> None:
     """Lock the effects of the run and its forks, which depend on one another's effects."""
-    kin = Run.objects.of_lineage(run.lineage or run.pk).values("pk")
+    kin = Run.objects.of_lineage(run.lineage).values("pk")
     list(Effect.objects.select_for_update().filter(run__in=kin).order_by("pk").values_list("pk"))
 
 
@@ -46,7 +46,7 @@ def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: RunPath) -> Effect
 
 def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
     """Find the first effect of `path` that is or is being undone, and where it landed; None where none is."""
-    kin = Run.objects.of_lineage(run.lineage or run.pk)
+    kin = Run.objects.of_lineage(run.lineage)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
     landed = {checkpoint: row for row in rows for checkpoint in row.landings}
     for place in path:
@@ -82,6 +82,6 @@ def stood_on(row: Effect) -> bool:
     """
     if Effect.objects.filter(taken_from=row, status__in=effects.LANDED).exists():
         return True
-    forks = Run.objects.of_lineage(row.run.lineage or row.run_id).exclude(pk=row.run_id)
+    forks = Run.objects.of_lineage(row.run.lineage).exclude(pk=row.run_id)
     starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)
     return any(start and RunPath.to(start).holds(row.landings) for start in starts)

@@ -55,7 +55,7 @@ class Lineage:
     @cached_property
     def saved(self) -> dict[UUID, CheckpointHeader]:
         """Return everything that was saved, by run and number."""
-        return {each.id: each for each in executions.of_lineage(self.run.lineage or self.run.pk)}
+        return {each.id: each for each in executions.of_lineage(self.run.lineage)}
 
     def path(self, head: UUID | None) -> RunPath:
         """Return the path from the root to a checkpoint."""
@@ -85,7 +85,7 @@ class Lineage:
     @cached_property
     def rows(self) -> list[Effect]:
         """Return the effects, each with its undos."""
-        lineage = Run.objects.of_lineage(self.run.lineage or self.run.pk)
+        lineage = Run.objects.of_lineage(self.run.lineage)
         found = list(Effect.objects.filter(run__in=lineage).order_by("pk"))
         undos: dict[int, list[Effect]] = defaultdict(list)
         for row in found:
@@ -105,7 +105,7 @@ class Lineage:
 
     @cached_property
     def gates(self) -> list[PastGate]:
-        return past_gates.of_lineage(self.run.lineage or self.run.pk)
+        return past_gates.of_lineage(self.run.lineage)
 
     @cached_property
     def outcomes(self) -> dict[UUID, CheckpointHeader]:
@@ -271,5 +271,5 @@ class Lineage:
 
 def stamp_of(run: Run) -> str:
     """Return a text that changes where a run of the lineage has begun an effect, or one was settled."""
-    mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage or run.pk)).order_by("pk")
+    mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage)).order_by("pk")
     return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))

@@ -42,7 +42,7 @@ def of(run: Run) -> Told:
     if agent is None or run.head is None or not (metered or ends):
         return NOTHING
     try:
-        saved = store.load_checkpoint(run.head, lineage=run.lineage or run.pk).state
+        saved = store.load_checkpoint(run.head, lineage=run.lineage).state
         state = agent.State.model_validate(saved, by_name=True, by_alias=False)
         cells = [HeadCell(*map(str, each)) for each in agent.meters(state)][:MOST] if metered else []
         result = str(agent.result(state)) if ends else ""

@@ -37,8 +37,8 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
     cards = {gate.pk: gate.asked for gate in gates}
     done: dict[int, list[Any]] = defaultdict(list)
     for row in _rows(gates, {step for card in cards.values() for step in card.allows}):
-        done[row.run.lineage or row.run_id].append(row)
-    found = {gate.pk: done.get(gate.run.lineage or gate.run_id, []) for gate in gates}
+        done[row.run.lineage].append(row)
+    found = {gate.pk: done.get(gate.run.lineage, []) for gate in gates}
     asked = [gate for gate in gates if any(row.step in cards[gate.pk].allows for row in found[gate.pk])]
     ways = {run.pk: run for run in Run.objects.filter(pk__in={gate.run_id for gate in asked}).annotate(whole=WAY)}
     calls = _calls(row for gate in asked for row in found[gate.pk])
@@ -55,7 +55,7 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
 
 
 def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
-    roots = {gate.run.lineage or gate.run_id for gate in gates}
+    roots = {gate.run.lineage for gate in gates}
     if not roots or not steps:
         return []
     kin = Run.objects.filter(Q(pk__in=roots) | Q(lineage__in=roots, forked_from__isnull=False))

@@ -78,7 +78,7 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     if not reused:
         return {}
     asked: dict[str, Any] = {
-        "run": run.pk, "root": run.lineage or run.pk, "below": window[-1].seq, "runs": TWIN_RUNS, "most": TWINS,
+        "run": run.pk, "root": run.lineage, "below": window[-1].seq, "runs": TWIN_RUNS, "most": TWINS,
         "steps": [each.step for each in reused], "inputs": [bytes(each.input_digest or b"") for each in reused],
     }  # fmt: skip
     with connection.cursor() as cursor:

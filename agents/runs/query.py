@@ -126,7 +126,7 @@ def _conditions(wanted: RunFilters, waiting: Sequence[int]) -> tuple[list[str], 
         (wanted.by, "r.started_by_id = %s", wanted.by),
         (wanted.since, "r.created_at >= %s::date", wanted.since),
         (wanted.until, "r.created_at < %s::date + 1", wanted.until),
-        (wanted.forks_of, "r.forked_from IS NOT NULL AND r.lineage = (SELECT coalesce(lineage, id)"
+        (wanted.forks_of, "r.forked_from IS NOT NULL AND r.lineage = (SELECT lineage"
          " FROM checkpoints_run WHERE id = %s)", wanted.forks_of),
         (wanted.thread, "r.thread = %s", wanted.thread),
         (wanted.before, "r.id < %s", wanted.before),

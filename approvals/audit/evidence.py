@@ -97,12 +97,11 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     """
     told: Any = standing
     said = _said(standing.gate, (told.told_kind, told.told_version, told.told) if told.told_kind else None)
-    if said:
-        now = rows(standing.gate, standing)
-        if outcome is not None:
-            given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
-            now[f"outcome:{outcome.pk}"] = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
-        _compare(now, said)
+    now = rows(standing.gate, standing)
+    if outcome is not None:
+        given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
+        now[f"outcome:{outcome.pk}"] = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+    _compare(now, said)
 
 
 def sound(standing: Proposal) -> bool:
@@ -114,27 +113,22 @@ def sound(standing: Proposal) -> bool:
     return True
 
 
-def check_ended(gate: Gate, outcome: Outcome) -> bool:
-    """Check how a gate ended against the event that tells of it; False where that is from before rows were covered.
+def check_ended(gate: Gate, outcome: Outcome) -> None:
+    """Check how a gate ended against the event that tells of it.
 
     Raises NotVerified where there is none, it is not proven, or it tells something else.
     """
     found = run_sql(_END, [gate.subject, list(ENDS), outcome.pk])
     said = _said(gate, found[0][:3] if found else None)
-    if said:
-        decisions, given = found[0][3:]
-        grants = [each.split("\n", 1) for each in given]
-        proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
-        now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
-        _compare({gate.subject: covered_rows.digest(gate, GATE)} | proposal | now, said)
-    return bool(said)
+    decisions, given = found[0][3:]
+    grants = [each.split("\n", 1) for each in given]
+    proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
+    now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
+    _compare({gate.subject: covered_rows.digest(gate, GATE)} | proposal | now, said)
 
 
 def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
-    """Check others' decisions at an open gate against their events, before their votes count. Raises NotVerified.
-
-    A decision from before rows were covered has no event to be checked against.
-    """
+    """Check others' decisions at an open gate against their events, before their votes count. Raises NotVerified."""
     if not voices:
         return
     events = covered_rows.told([gate.subject])
@@ -143,22 +137,21 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
     said = covered_rows.claims(events)
     for voice in voices:
         name = f"decision:{voice.pk}"
-        if name not in said and gate.pk > covered_rows.begun().get("gate", 0):
+        if name not in said:
             raise NotVerified(_name(name), covered_rows.NO_EVENT)
-        if name in said and said[name][0] != covered_rows.digest(voice, DECISION):
+        if said[name][0] != covered_rows.digest(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
 
 
 def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
-    """Return the rows' digests in an event, proven; {} of a gate from before rows were covered. Raises NotVerified."""
-    if event is None:
+    """Return the rows' digests in a proven event. Raises NotVerified."""
+    data = decode(bytes(event[2])) if event else {}
+    if event is None or ROWS not in data:
         raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
-    kind, version, data = event[0], event[1], decode(bytes(event[2]))
-    if ROWS not in data and gate.pk > covered_rows.begun().get("gate", 0):
-        raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
-    if ROWS in data and not event_proof.is_proven(kind, gate.subject, version, data):
+    kind, version = event[:2]
+    if not event_proof.is_proven(kind, gate.subject, version, data):
         raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
-    said: dict[str, str] = data.get(ROWS, {})
+    said: dict[str, str] = data[ROWS]
     return said
 
 

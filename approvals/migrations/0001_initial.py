@@ -152,7 +152,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(max_length=64)),
-                ('size', models.BigIntegerField(db_default=0, default=0)),
+                ('size', models.BigIntegerField()),
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),

@@ -56,7 +56,7 @@ class UploadQuerySet(models.QuerySet["Upload"]):
 
     def of_lineage(self, run: Run, digests: Collection[str]) -> set[str]:
         """Return those of the digests whose content was uploaded at a gate of this run's lineage."""
-        kin = Run.objects.of_lineage(run.lineage or run.pk)
+        kin = Run.objects.of_lineage(run.lineage)
         return set(self.filter(gate__run__in=kin, digest__in=digests).values_list("digest", flat=True))
 
     def needed(self) -> UploadQuerySet:
@@ -70,7 +70,7 @@ class Upload(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)  # SHA-256, hex
-    size = models.BigIntegerField(default=0, db_default=0)  # bytes, by which a person's quota counts
+    size = models.BigIntegerField()  # bytes, by which a person's quota counts
     at = models.DateTimeField(db_default=Now())
 
     objects = UploadQuerySet.as_manager()

@@ -80,7 +80,7 @@ def check_cap(policy: Policy, *, team: int, agent: str) -> None:
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
     """Count how often the same was rejected. Raises AskedTooSoon where the policy wants a pause before the next."""
-    root = run.lineage or run.pk
+    root = run.lineage
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
     same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
     ended = Outcome.objects.filter(of_run & Q(kind=REJECTED) | same & Q(kind__in=(REJECTED, MIXED)))

@@ -18,7 +18,6 @@ from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
 
 BATCH = 500  # subjects
-BEGUN = "audit.covering"  # from then on the rows of everything new are covered
 NO_EVENT = "no event vouches for it"
 UNPROVEN = "is told of without the proof of the key that is set here: somebody wrote that who does not have it"
 _TOLD = """
@@ -27,9 +26,6 @@ WHERE subject = ANY($1) AND NOT (kind = 'checkpoint.saved') ORDER BY subject, ve
 _NEWEST = """
 SELECT kind, subject, version, data FROM checkpoints_event
 WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORDER BY at DESC, id DESC LIMIT $3"""
-_BEGUN = """
-SELECT kind, subject, version, data FROM checkpoints_event
-WHERE kind = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY at, id LIMIT 1"""
 
 
 def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
@@ -106,14 +102,11 @@ class CoveredTable:
         return 0
 
     def _wrong(self, numbers: Sequence[int]) -> dict[int, list[IntegrityProblem]]:
-        told, present, before = self._told(numbers), self.present(numbers), None
+        told, present = self._told(numbers), self.present(numbers)
         found = {}
         for number in numbers:
-            events = told.get(f"{self.name}:{number}", [])
-            if not events and before is None:
-                before = begun().get(self.name, 0)
-            if events or number > (before or 0):
-                found[number] = _compare(f"{self.name}:{number}", events, present.get(number, {}))
+            subject = f"{self.name}:{number}"
+            found[number] = _compare(subject, told.get(subject, []), present.get(number, {}))
         return {number: problems for number, problems in found.items() if problems}
 
     def _told(self, numbers: Sequence[int]) -> dict[str, list[CoveringEvent]]:
@@ -167,16 +160,6 @@ def _compare(subject: str, told: Sequence[CoveringEvent], present: Mapping[str, 
 def _named(name: str, subject: str) -> str:
     kind, _, number = name.partition(":")
     return f"{kind} {number}" if name == subject else f"{kind} {number} ({subject.replace(':', ' ')})"
-
-
-def begun() -> dict[str, int]:
-    """Return, by table, the greatest number that there was before rows were covered; {} where they always were."""
-    for kind, subject, version, data in run_sql(_BEGUN, [BEGUN]):
-        said = decode(data)
-        if is_proven(kind, subject, version, said):
-            numbers: dict[str, int] = said[ROWS]
-            return numbers
-    return {}
 
 
 _covers: list[CoveredTable] = []

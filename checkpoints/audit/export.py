@@ -21,7 +21,7 @@ from checkpoints.events.cursor import Cursor, beyond, until
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json
-from checkpoints.seals.leaves import EventMark, SealedRow
+from checkpoints.seals.leaves import SealedRow
 
 from . import reading
 from .reading import StoredSeal
@@ -161,7 +161,7 @@ def _sealed(kept: StoredSeal, rows: _Rows, asked: ExportRequest, total: _Sum) ->
 
 def _proven(kept: StoredSeal, rows: list[SealedRow]) -> list[ExportedEvent]:
     """Return events of one seal with their place in it, and their paths where some of its events are left out."""
-    marks = marks_of(kept)
+    marks = list(leaves.unpack(kept.marks))
     index = {mark.place: n for n, mark in enumerate(marks)}
     kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
     if kept_of == marks:
@@ -177,15 +177,6 @@ def _proven(kept: StoredSeal, rows: list[SealedRow]) -> list[ExportedEvent]:
             ExportedEvent(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else ExportedEvent(row)
         )
     return found
-
-
-def marks_of(kept: StoredSeal) -> list[EventMark]:
-    """Return the marks of a seal's events: those kept, or those of the events as they are where none are kept."""
-    if kept.marks:
-        return list(leaves.unpack(kept.marks))
-    before = reading.seal_before(kept.fact.id)
-    rows = reading.events(reading.end_of(before.fact if before else None), kept.fact.last)
-    return [EventMark(row.xid, row.id, leaves.leaf(row), leaves.tags(row)) for row in rows]
 
 
 def _with_texts(events: list[ExportedEvent], asked: ExportRequest) -> list[ExportedEvent]:

@@ -19,12 +19,10 @@ from .removals import Removals
 _THERE = """
 SELECT w.run, w.seq FROM unnest($1::bigint[], $2::int[], $3::bytea[]) AS w (run, seq, digest)
 JOIN checkpoints_checkpoint c ON c.run_id = w.run AND c.seq = w.seq AND c.digest = w.digest"""
-_SOMEWHERE = """
-SELECT DISTINCT c.run_id, c.digest FROM checkpoints_checkpoint c WHERE c.run_id = ANY($1) AND c.digest = ANY($2)"""
 
 
 class SealedHead(NamedTuple):
-    """A run's head as a seal covers it. `seq` is 0 where the seal was made before numbers were kept."""
+    """A run's head as a seal covers it."""
 
     run: int
     seq: int
@@ -46,32 +44,23 @@ def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterat
     pruned, wrong = _pruned(missing, removals)
     for head in missing:
         if head not in pruned:
-            number = f", checkpoint {head.seq}," if head.seq else ""
             why = f"; {wrong[head.run][0]}" if wrong.get(head.run) else ""
-            yield IntegrityProblem(f"seal {wanted[head]}", f"the head that run {head.run} had{number} is gone{why}")
+            said = f"the head that run {head.run} had, checkpoint {head.seq}, is gone{why}"
+            yield IntegrityProblem(f"seal {wanted[head]}", said)
 
 
 def heads_of(seal: SealFact) -> list[SealedHead]:
     """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
     said: dict[str, Any] = decode(seal.heads or b"{}")
-    found = []
-    for run, head in said.items():
-        seq, digest = head if isinstance(head, list) else (0, head)
-        found.append(SealedHead(int(run), int(seq), bytes.fromhex(digest)))
-    return found
+    return [SealedHead(int(run), int(seq), bytes.fromhex(digest)) for run, (seq, digest) in said.items()]
 
 
 def present(heads: list[SealedHead]) -> set[SealedHead]:
     """Return those of the heads whose checkpoint is stored."""
-    numbered = [head for head in heads if head.seq]
-    columns = [list(column) for column in zip(*numbered, strict=True)] or [[], [], []]
-    found = {(run, seq) for run, seq in run_sql(_THERE, columns)} if numbered else set()
-    others = [head for head in heads if not head.seq]
-    somewhere: set[tuple[int, bytes]] = set()
-    if others:
-        pairs = run_sql(_SOMEWHERE, [[head.run for head in others], [head.digest for head in others]])
-        somewhere = {(run, bytes(digest)) for run, digest in pairs}
-    return {head for head in heads if (head.run, head.seq) in found or (head.run, head.digest) in somewhere}
+    if not heads:
+        return set()
+    found = {(run, seq) for run, seq in run_sql(_THERE, [list(column) for column in zip(*heads, strict=True)])}
+    return {head for head in heads if (head.run, head.seq) in found}
 
 
 def _pruned(heads: list[SealedHead], removals: Removals) -> tuple[set[SealedHead], dict[int, list[str]]]:

@@ -34,15 +34,15 @@ WITH RECURSIVE found AS (
 
 
 class StoredSeal(NamedTuple):
-    """A seal as it is stored, and its marks; None where it was made before marks were kept."""
+    """A seal as it is stored, and its marks."""
 
     fact: SealFact
-    marks: bytes | None
+    marks: bytes
 
 
 def kept(seal: Seal) -> StoredSeal:
     """Return a stored seal as plain data."""
-    marks = None if seal.marks is None else bytes(seal.marks)
+    marks = bytes(seal.marks)
     fact = SealFact(
         id=seal.pk,
         at=microseconds(seal.at),
@@ -53,7 +53,7 @@ def kept(seal: Seal) -> StoredSeal:
         heads=bytes(seal.heads),
         heads_digest=hashlib.sha256(bytes(seal.heads)).digest(),
         previous=bytes(seal.previous) if seal.previous else None,
-        marks=None if marks is None else hashlib.sha256(marks).digest(),
+        marks=hashlib.sha256(marks).digest(),
         digest=bytes(seal.digest),
     )
     return StoredSeal(fact, marks)

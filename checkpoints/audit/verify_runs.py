@@ -80,7 +80,7 @@ class _Walk:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.contents = ChunkContents(fetcher(run.lineage or 0))
+        self.contents = ChunkContents(fetcher(run.lineage))
         self.assembly: Assembly | None = None
         self.digests: dict[UUID, bytes] = {}
         self.seq = 0
@@ -137,7 +137,7 @@ class _Walk:
     def _removed_elsewhere(self) -> dict[UUID, bytes]:
         """Return what gaps of the lineage's other runs removed, by id."""
         if self.elsewhere is None:
-            kin = Run.objects.of_lineage(self.run.lineage or self.run.pk).exclude(pk=self.run.pk)
+            kin = Run.objects.of_lineage(self.run.lineage).exclude(pk=self.run.pk)
             found = Gap.objects.filter(run__in=kin).order_by("run_id", "number")
             with suppress(ValueError):  # which the verification of that run reports
                 self.elsewhere = {}

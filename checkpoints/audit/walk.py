@@ -141,11 +141,7 @@ def check_seal(kept: StoredSeal, rows: list[SealedRow], sources: ComparisonSourc
     marks = _marks(kept)
     if marks is not None:
         return compare(seal.id, marks, rows, sources)
-    problems = (
-        [IntegrityProblem(name, "its root and what is kept of its events beside it do not agree")]
-        if kept.marks is not None
-        else []
-    )
+    problems = [IntegrityProblem(name, "its root and what is kept of its events beside it do not agree")]
     if len(rows) != seal.count:
         problems.append(IntegrityProblem(name, f"sealed {seal.count} events, there are {len(rows)}"))
     elif rows and merkle.root([leaves.leaf(row) for row in rows]) != seal.root:
@@ -157,10 +153,8 @@ def check_seal(kept: StoredSeal, rows: list[SealedRow], sources: ComparisonSourc
 
 def _marks(kept: StoredSeal) -> list[leaves.EventMark] | None:
     """Return the marks of a seal; None where they are not those that its root covers."""
-    if not kept.marks:
-        return None
     try:
         marks = list(leaves.unpack(kept.marks))
     except struct.error:
         return None
-    return marks if merkle.root([mark.leaf for mark in marks]) == kept.fact.root else None
+    return marks if marks and merkle.root([mark.leaf for mark in marks]) == kept.fact.root else None

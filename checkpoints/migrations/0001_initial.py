@@ -249,7 +249,7 @@ class Migration(migrations.Migration):
             name='Run',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('lineage', models.BigIntegerField(null=True)),
+                ('lineage', models.BigIntegerField()),
                 ('title', models.CharField(max_length=200)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('waiting', 'Waiting'), ('completed', 'Completed'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=12)),
                 ('version', models.IntegerField(default=0)),
@@ -291,7 +291,7 @@ class Migration(migrations.Migration):
                 ('last_id', models.BigIntegerField()),
                 ('count', models.IntegerField()),
                 ('merkle_root', models.BinaryField()),
-                ('marks', models.BinaryField(null=True)),
+                ('marks', models.BinaryField()),
                 ('heads', models.BinaryField()),
                 ('previous', models.BinaryField(null=True)),
                 ('digest', models.BinaryField()),

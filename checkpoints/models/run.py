@@ -109,7 +109,7 @@ class Run(models.Model):
 
     LIVE = (Status.QUEUED, Status.RUNNING, Status.WAITING)
 
-    lineage = models.BigIntegerField(null=True)  # the id of the run at the root of the forks
+    lineage = models.BigIntegerField()  # the id of the run at the root of the forks
     plan = models.ForeignKey("checkpoints.Plan", on_delete=models.PROTECT, related_name="runs")
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="runs")
     title = models.CharField(max_length=200)

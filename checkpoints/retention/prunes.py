@@ -228,7 +228,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return False
         if not _counts(line):
             return True
-        portion = delete_batch.prepared(run.pk, run.lineage or run.pk, history, seqs)
+        portion = delete_batch.prepared(run.pk, run.lineage, history, seqs)
         with _unhurried():
             freed = delete_batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
@@ -260,7 +260,7 @@ def _close(prune: Prune, line: PruneLine) -> None:
     """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
     crash_points.point("prune_line_done", str(line.run_id))
     kept = kept_back.of(line, counts=_counts(line))
-    lineage = line.run.lineage or line.run_id
+    lineage = line.run.lineage
     [(others,)] = run_sql(_OTHERS, [Int8(prune.pk), Int8(line.pk), Int8(lineage)])
     freed = 0 if others else chunks.free(lineage)
     with _unhurried():

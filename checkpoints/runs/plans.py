@@ -191,8 +191,7 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then` and `title` are left out where a step says none, so that a plan that was stored before there was any
-        stays the same.
+        `then` and `title` are left out where a step says none.
         """
         steps = [asdict(step) for step in self.steps]
         for step in steps:

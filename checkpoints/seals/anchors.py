@@ -21,12 +21,10 @@ Stored = Callable[[list[int]], Mapping[int, bytes]]
 
 
 class SealAnchor(NamedTuple):
-    """One line. `whole` where the line holds all of the seal, as lines do since marks are kept."""
+    """One line, and the seal that it holds."""
 
     line: int
-    seal: int
-    digest: bytes
-    whole: SealFact | None
+    seal: SealFact
 
 
 def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[IntegrityProblem]:
@@ -41,34 +39,28 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
             anchor = read(number, line)
             if anchor is None:
                 yield IntegrityProblem(f"line {number} of {name}", "cannot be read")
-            elif anchor.seal > since:
+            elif anchor.seal.id > since:
                 anchors.append(anchor)
-        found = stored([anchor.seal for anchor in anchors])
+        found = stored([anchor.seal.id for anchor in anchors])
         for anchor in anchors:
-            yield from _judge(anchor, found.get(anchor.seal), key, name)
+            yield from _judge(anchor, found.get(anchor.seal.id), key, name)
 
 
 def read(number: int, line: str) -> SealAnchor | None:
     """Read one line; None where it is no seal."""
     try:
-        said = json.loads(line)
-        digest = bytes.fromhex(said["digest"])
-        whole = SealFact.from_json(said) if "root" in said else None
-        return SealAnchor(number, int(said["seal"]), digest, whole)
+        return SealAnchor(number, SealFact.from_json(json.loads(line)))
     except (ValueError, KeyError, TypeError, AttributeError, ValueRefused, OverflowError):
         return None
 
 
 def _judge(anchor: SealAnchor, stored: bytes | None, key: bytes, name: str) -> Iterator[IntegrityProblem]:
-    if stored == anchor.digest:
+    seal, line = anchor.seal, f"line {anchor.line} of {name}"
+    if stored == seal.digest:
         return
-    if anchor.whole and anchor.whole.made(key) == "other":
-        yield IntegrityProblem(
-            f"line {anchor.line} of {name}", f"what it says of seal {anchor.seal} was altered, or made with another key"
-        )
+    if seal.made(key) == "other":
+        yield IntegrityProblem(line, f"what it says of seal {seal.id} was altered, or made with another key")
     elif stored is None:
-        yield IntegrityProblem(f"seal {anchor.seal}", f"was exported (line {anchor.line} of {name}) and is gone")
+        yield IntegrityProblem(f"seal {seal.id}", f"was exported ({line}) and is gone")
     else:
-        yield IntegrityProblem(
-            f"seal {anchor.seal}", f"is not the one that was exported (line {anchor.line} of {name}): it was made again"
-        )
+        yield IntegrityProblem(f"seal {seal.id}", f"is not the one that was exported ({line}): it was made again")

@@ -17,10 +17,9 @@ Made = Literal["key", "plain", "other"]
 
 @dataclass(frozen=True)
 class SealFact:
-    """One seal. `at` is in microseconds since 1970.
+    """One seal. `at` is in microseconds since 1970, `marks` the SHA-256 of its marks.
 
-    `marks` is the SHA-256 of its marks, None of a seal from before marks were kept: such a one covers its heads as they
-    are, the others by their digest, so that an export need not carry them.
+    It covers its heads by their digest, so that an export need not carry them.
     """
 
     id: int
@@ -32,18 +31,15 @@ class SealFact:
     heads: bytes | None
     heads_digest: bytes
     previous: bytes | None
-    marks: bytes | None
+    marks: bytes
     digest: bytes
 
     def expected(self, key: bytes) -> bytes:
         """Compute what the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
         columns: list[object] = [
             self.at, *self.first, *self.last, self.count, self.root.hex(),
-            self.heads_digest.hex() if self.marks is not None else (self.heads or b"").hex(),
-            self.previous.hex() if self.previous else None,
+            self.heads_digest.hex(), self.previous.hex() if self.previous else None, self.marks.hex(),
         ]  # fmt: skip
-        if self.marks is not None:
-            columns.append(self.marks.hex())
         data = b"holdpoint seal\n" + canonical(columns)
         return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
@@ -57,7 +53,7 @@ class SealFact:
         return "plain" if self.expected(b"") == self.digest else "other"
 
     def to_json(self, *, heads: bool = True) -> dict[str, Any]:
-        """Return the form in files; `heads` themselves, or their digest where that is all that the seal covers."""
+        """Return the form in files, with the `heads` themselves or with their digest alone."""
         said = {
             "seal": self.id,
             "at": moment(self.at),
@@ -67,10 +63,10 @@ class SealFact:
             "root": self.root.hex(),
             "heads_digest": self.heads_digest.hex(),
             "previous": self.previous.hex() if self.previous else None,
-            "marks": self.marks.hex() if self.marks else None,
+            "marks": self.marks.hex(),
             "digest": self.digest.hex(),
         }
-        if self.heads is not None and (heads or self.marks is None):
+        if self.heads is not None and heads:
             said["heads"] = readable(self.heads)
         return said
 
@@ -88,7 +84,7 @@ class SealFact:
             heads=heads,
             heads_digest=bytes.fromhex(said["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
             previous=bytes.fromhex(said["previous"]) if said["previous"] else None,
-            marks=bytes.fromhex(said["marks"]) if said["marks"] else None,
+            marks=bytes.fromhex(said["marks"]),
             digest=bytes.fromhex(said["digest"]),
         )
 

@@ -25,7 +25,7 @@ _TRAILS = f"""
 WITH tips AS (
   SELECT run_id, anchor_seq, max(seq) AS seq FROM checkpoints_checkpoint WHERE id = ANY($1) GROUP BY run_id, anchor_seq
 )
-SELECT coalesce(r.lineage, r.id), {", ".join(f"c.{name}" for name in COLUMNS.split(", "))}
+SELECT r.lineage, {", ".join(f"c.{name}" for name in COLUMNS.split(", "))}
 FROM tips JOIN checkpoints_run r ON r.id = tips.run_id
 JOIN checkpoints_checkpoint c ON c.run_id = tips.run_id AND c.seq BETWEEN tips.anchor_seq AND tips.seq
 ORDER BY c.run_id, c.seq

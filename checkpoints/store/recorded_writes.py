@@ -78,10 +78,8 @@ def _written(row: CheckpointRow) -> _Written:
     try:
         made = [_Portion(*each) for each in portions(ops, lines)]
         if row.anchor_seq == row.seq:
-            wrote = [each for each in made if each.op[0] == "wrote"]
-            if not wrote:
-                raise NotRecorded
-            made = [_Portion(*each) for each in portions(wrote[0].op[1], wrote[0].lines)]
+            (wrote,) = [each for each in made if each.op[0] == "wrote"]
+            made = [_Portion(*each) for each in portions(wrote.op[1], wrote.lines)]
     except (ValueError, TypeError, IndexError) as error:
         raise NotVerified(name_of(row), f"its ops do not fit ({error})") from error
     return _Written(row, made)

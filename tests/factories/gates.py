@@ -160,7 +160,7 @@ def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decis
 
 def repeatable(run: Run) -> list[int]:
     """Return the numbers of all effects of the run's lineage."""
-    kin = Run.objects.of_lineage(run.lineage or run.pk)
+    kin = Run.objects.of_lineage(run.lineage)
     return list(Effect.objects.filter(run__in=kin).values_list("pk", flat=True))
 
 

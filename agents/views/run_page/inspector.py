@@ -91,7 +91,7 @@ def inspector_context(
     # The page tells whether the run can go on from its head, too.
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
-        lineage = run.lineage or run.pk
+        lineage = run.lineage
         context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)
     except NotVerified as refused:
         return context | {"refused": refused}

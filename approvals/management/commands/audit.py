@@ -174,4 +174,4 @@ def _anchors(name: str | None) -> dict[int, bytes]:
         return {}
     with Path(name).open(encoding="utf-8", errors="replace") as file:
         read = (anchors.read(number, line) for number, line in enumerate(file, 1))
-        return {anchor.seal: anchor.digest for anchor in read if anchor}
+        return {anchor.seal.id: anchor.seal.digest for anchor in read if anchor}

@@ -128,7 +128,7 @@ def test_what_people_uploaded_at_a_gate_of_the_run_may_be_named_and_named_again(
     program = Program()
     gate = program.to_gate()
     file = theirs()
-    Upload.objects.create(gate=gate, user=ann(program.team), digest=file["$artifact"])
+    Upload.objects.create(gate=gate, user=ann(program.team), digest=file["$artifact"], size=file["size"])
     decide(gate, by=ann(program.team))
     program.claim()
     receipt = {"scan": file}

@@ -96,5 +96,4 @@ def remade(seal: Seal, *, key: bytes, **changed: object) -> str:
     columns = {"merkle_root": fact.root, "digest": fact.expected(key)}
     said = ", ".join(f"{name} = decode('{value.hex()}', 'hex')" for name, value in columns.items())
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=fact.at)
-    marks = ", marks = NULL" if fact.marks is None else ""
-    return f"UPDATE checkpoints_seal SET {said}, at = '{at.isoformat()}'{marks} WHERE id = {seal.pk}"
+    return f"UPDATE checkpoints_seal SET {said}, at = '{at.isoformat()}' WHERE id = {seal.pk}"

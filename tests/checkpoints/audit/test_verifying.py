@@ -88,7 +88,7 @@ def test_a_flipped_bit_in_a_checkpoint_is_found(run: Run, column: str, seq: int)
 
 @pytest.mark.parametrize("column", CHUNK_COLUMNS)
 def test_a_flipped_bit_in_any_chunk_is_found(run: Run, column: str) -> None:
-    chunks = list(Chunk.objects.filter(lineage=run.lineage or 0).values(*CHUNK_COLUMNS))
+    chunks = list(Chunk.objects.filter(lineage=run.lineage).values(*CHUNK_COLUMNS))
     assert len(chunks) >= 2
     for n, chunk in enumerate(chunks):
         changed = flipped(chunk[column], random.Random(n))
@@ -140,7 +140,7 @@ LOST: list[tuple[str, Callable[[Run], Any]]] = [
     ("a row in the middle", lambda run: Checkpoint.objects.filter(run=run, seq=50).delete()),
     ("the head", lambda run: Checkpoint.objects.filter(run=run, seq=73).delete()),
     ("the first", lambda run: Checkpoint.objects.filter(run=run, seq=1).delete()),
-    ("a chunk", lambda run: Chunk.objects.filter(lineage=run.lineage or 0).delete()),
+    ("a chunk", lambda run: Chunk.objects.filter(lineage=run.lineage).delete()),
 ]
 
 

@@ -86,11 +86,11 @@ def test_anchors_share_what_was_sealed_before() -> None:
     rng = random.Random(5)
     for _ in range(300):
         head = store.save(head, {"messages": Append([rng.randbytes(500).hex()])}, claim=claim, header=STEP)
-    stored = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage or 0))
+    stored = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
     assert stored < 300 * 1000, "a stretch of the list, or the document, was stored twice"
     store.fork(head.id, by=SYSTEM)
     # The fork seals the tail since the last anchor, and nothing again.
-    forked = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage or 0))
+    forked = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
     assert forked - stored < 64 * 1000
 
 
@@ -262,7 +262,7 @@ def test_a_fork_shares_its_origins_chunks_and_holds_it() -> None:
     forked = store.fork(origin.id, by=SYSTEM, title="Again")
     assert forked.lineage == run.lineage
     assert forked.forked_from == origin.id
-    assert Chunk.objects.filter(lineage=run.lineage or 0).count() == 1
+    assert Chunk.objects.filter(lineage=run.lineage).count() == 1
     assert store.load(forked).state == origin.state
     assert Hold.objects.get(subject=f"run:{forked.pk}").checkpoint == origin.id
     assert Hold.objects.free(run=run.pk, subject=f"run:{forked.pk}", by=SYSTEM) == 1
