@@ -72,7 +72,7 @@ class TestStarting:
             ({"steps": [{"name": "a", "reads": ["nothing"]}]}, "/steps/0/reads", "no field"),
             ({"steps": [{"name": "a", "responds": "nothing"}]}, "/steps/0/responds", "no field"),
             ({"steps": [{"name": "a", "action": "payment"}]}, "/steps/0/action", "let it read that field"),
-            ({"steps": [{"name": "a", "kind": "gate", "feedback": "nothing"}]}, "/steps/0/feedback", "no field"),
+            ({"steps": [{"name": "a", "kind": "gate", "feedback": "nothing"}]}, "/steps/0/feedback", "no property"),
             ({"steps": [{"name": "a", "kind": "effect", "writes": ["receipt"]}]}, "/steps/0", "undo"),
             ({"steps": STEPS[:1] + STEPS[2:]}, "/steps", "No gate allows"),
             ({"state_schema": {"type": "array"}}, "/state_schema", "an object"),

@@ -92,7 +92,7 @@ def test_a_person_gets_them_by_the_permission_to_reveal_and_with_an_event() -> N
     other = make_user("Mo Member", program.team)
     for client in (signed_in(other), bearing(make_token(other)[1])):
         answer = client.post(f"/api/runs/{program.run}/claims", {}, content_type="application/json")
-        assert "by a token of its agent" in refusal(answer, 403)["detail"]
+        assert "with a token of its agent" in refusal(answer, 403)["detail"]
         assert Run.objects.get(pk=program.run).status == "queued"
     program.claim()
     body = {"token": program.token, "undoes": 1}

@@ -54,7 +54,7 @@ def test_runs_of_another_team_keep_nobody_from_registering() -> None:
     stranger = Program(agent=program.agent)
     stranger.register(steps=LOOSE)
     own = program.post(f"agents/{program.agent}/versions", {"version": "1", "state_schema": SCHEMA, "steps": LOOSE})
-    assert "runs under way" in refusal(own, 422)["errors"][0]["detail"]
+    assert "unfinished runs" in refusal(own, 422)["errors"][0]["detail"]
 
 
 def test_registering_a_version_is_an_event_of_each_team_that_did_not_have_it() -> None:
