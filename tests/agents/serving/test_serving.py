@@ -100,7 +100,7 @@ def test_one_that_was_killed_is_told_as_gone_since_it_was_heard_of() -> None:
     service = absence.of_plans([run.plan_id])[run.plan_id]
     assert not service.there
     assert service.heard is not None
-    assert absence.told(run).startswith(f"nobody serves {run.plan.agent} {run.plan.version} since ")
+    assert absence.told(run).startswith(f"no worker has served {run.plan.agent} {run.plan.version} since ")
     assert "manage.py worker" in absence.told(run)
 
 
