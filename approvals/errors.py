@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -24,9 +25,9 @@ class Problem(TypedDict):
     message: str
 
 
-def problem(message: str, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
+def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
     """One fault, with the places that are known."""
-    return {"action": action, "pointer": pointer, "at": at, "part": part, "message": message}
+    return {"action": action, "pointer": pointer, "at": at, "part": part, "message": str(message)}
 
 
 class DecisionRefused(Exception):

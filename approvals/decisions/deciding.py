@@ -15,6 +15,7 @@ from functools import partial
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.cards import binding
@@ -136,7 +137,7 @@ def _hand_out_same(voices: Iterable[Decision], by: User, said: Submission, reque
     if before is None:
         return
     if bytes(before.request) != request:
-        raise Invalid([problem("This form was sent before with other content; load the page again.")])
+        raise Invalid([problem(_("This form was sent before with other content; load the page again."))])
     raise _SaidBefore(before)
 
 

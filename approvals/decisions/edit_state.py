@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from django.utils.translation import gettext
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy
 
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
@@ -24,11 +25,11 @@ from . import edit
 from .edit import Next
 
 PART = "state"  # of a problem: its pointer is a place within the whole state
-NOT_OFFERED = (
+NOT_OFFERED = gettext_lazy(
     "This gate's policy does not let the state be edited as a whole: change the values of its actions, "
     "or ask for a policy that allows it."
 )
-BOTH = "Change the values of the actions or the whole state, not both at once."
+BOTH = gettext_lazy("Change the values of the actions or the whole state, not both at once.")
 
 
 def rewritten(
@@ -108,7 +109,7 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
     return found
 
 
-def fault(message: str, at: str = "") -> Problem:
+def fault(message: str | Promise, at: str = "") -> Problem:
     """Return one fault, by its place within the state."""
     return problem(message, part=PART, pointer=at, at=at)
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.cards import answer as answering
 from approvals.cards.action import editable, is_empty
@@ -31,8 +33,8 @@ from .edit import Next
 from .lost_race import lost_race
 from .submission import Submission, Verdict, check_form
 
-UNFILLED = "Fill this in: nothing can be approved without it."
-UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
+UNFILLED = gettext_lazy("Fill this in: nothing can be approved without it.")
+UNCHANGED = gettext_lazy("Change this value: the agent says that it cannot go on with it as it is.")
 
 
 def put(reading: GateReading, *, by: User, said: Submission) -> tuple[Submission, ActionVerdicts | None, Next | None]:
@@ -82,14 +84,14 @@ def _instead(gate: Gate, standing: Proposal, said: Submission, word: ActionVerdi
         return None if same(made.card.to_json(), card.to_json()) else made
     if said.verdict == Verdict.EDIT:
         if card.question is not None:
-            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+            raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
         edit = _edited(gate, standing, said)
         return replace(edit, card=_revived(edit.card, edit.changed))
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
         return None if same(answer, body["answer"]) else Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
     if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
-        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
+        raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
     return None
 
 

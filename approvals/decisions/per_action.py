@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from django.utils.translation import gettext_lazy
+
 from approvals.cards import verdicts
 from approvals.cards.action import RESPOND, Action, editable
 from approvals.cards.card import Card
@@ -29,7 +31,7 @@ from .edit import Next
 from .submission import Submission, Verdict
 
 QUOTED = 80  # characters of a title in somebody's comment
-UNCHANGED = "Nothing of it is different from what is proposed; approve it, or change a value."
+UNCHANGED = gettext_lazy("Nothing of it is different from what is proposed; approve it, or change a value.")
 
 
 def mixed(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.cards import precondition
 from approvals.cards.card import Card
@@ -19,8 +20,8 @@ from .edit_state import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
 MOST_NAMED = 100  # preconditions that one decision adds, and that it drops
-NO_REASON = "Write why you reject this."
-NO_THEN = "Choose what happens after the rejection."
+NO_REASON = gettext_lazy("Write why you reject this.")
+NO_THEN = gettext_lazy("Choose what happens after the rejection.")
 Verdict = Decision.Verdict
 Then = Decision.Then
 

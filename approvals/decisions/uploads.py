@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.utils.translation import gettext_lazy
+
 from approvals.errors import Invalid, problem
 from approvals.models import Gate, Proposal, Upload
 from checkpoints.models import Run
@@ -17,9 +19,11 @@ from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK, Reference
 from checkpoints.values.canonical_json import canonical
 
-FOREIGN = "This file was not uploaded here; choose it in the form."
-FOREIGN_TO_RUN = "is a file of another run; a gate of this one is where a file is uploaded"
-GONE = "This file is not kept any more; choose it again."
+FOREIGN = gettext_lazy("This file was not uploaded here; choose it in the form.")
+FOREIGN_TO_RUN = (
+    "is a file of another run; a gate of this one is where a file is uploaded"  # not translated: programs are told this
+)
+GONE = gettext_lazy("This file is not kept any more; choose it again.")
 
 
 def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.models import Gate
 from approvals.models.policy import DECIDE
 from checkpoints.access.permissions import holders
 
 from .separation import why_apart
 
-SIGN_IN = "Sign in to decide."
-SWITCHED_OFF = "This account is switched off; ask an administrator."
+SIGN_IN = gettext_lazy("Sign in to decide.")
+SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
 
 
 def why_not(user: Any, gate: Gate) -> str:
     """Say why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
-    return reasons([user.pk], gate)[user.pk] if user.is_authenticated else SIGN_IN
+    return reasons([user.pk], gate)[user.pk] if user.is_authenticated else str(SIGN_IN)
 
 
 def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
@@ -33,8 +36,8 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
 def reason(person: int, may: bool | None, gate: Gate) -> str:
     """Say why this person may not decide; `may`: whether they are a reviewer, None for an account switched off."""
     if may is None:
-        return SWITCHED_OFF
+        return str(SWITCHED_OFF)
     if not may:
-        names = " or ".join(group.name for group in gate.policy.reviewers)
-        return f"Only people in {names} who may decide gates can decide this one."
+        names = _(" or ").join(group.name for group in gate.policy.reviewers)
+        return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
     return why_apart(person, gate)

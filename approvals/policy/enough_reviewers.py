@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from django.contrib.auth.models import Group, User
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.models import Gate, Policy
 from approvals.models.policy import DECIDE
@@ -25,49 +27,69 @@ def too_few(quorum: int, teams: Sequence[Group]) -> str:
     [there] = people(teams)
     if len(there) >= quorum:
         return ""
-    return (
-        f"Now {_count(len(there))} may decide in {_names(teams)}, and {quorum} must agree: no gate of this policy "
-        "could be approved. Ask for fewer, name more teams, or first let more people decide on the teams' pages."
+    said = _(
+        "Now %(people)s may decide in %(teams)s, and %(quorum)s must agree: no gate of this policy could be approved. "
+        "Ask for fewer, name more teams, or first let more people decide on the teams' pages."
     )
+    return said % {"people": _count(len(there)), "teams": _names(teams), "quorum": quorum}
 
 
 def tight(policy: Policy, teams: Sequence[Group]) -> str:
     """Warn where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
     if not policy.separation or len(people(teams)[0]) > policy.quorum:
         return ""
-    only = "There is only 1 reviewer. If they start"
-    every = f"All {policy.quorum} reviewers must approve. If one of them starts"
-    return f"{only if policy.quorum == 1 else every} a run, its requests cannot be approved. Add reviewers."
+    if policy.quorum == 1:
+        return _("There is only 1 reviewer. If they start a run, its requests cannot be approved. Add reviewers.")
+    every = _(
+        "All %(count)s reviewers must approve. If one of them starts a run, its requests cannot be approved. Add "
+        "reviewers."
+    )
+    return every % {"count": policy.quorum}
 
 
 def lacking(gate: Gate, there: Set[int]) -> str:
     """Say why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
-    policy = gate.policy
     apart = separation.apart_from(gate) & there
-    besides = " besides whoever started the run or has it asked" if apart else ""
-    return _short(policy, there - apart, besides, "nothing here")
+    said = _(
+        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: nothing here can be approved until an "
+        "administrator lets more people decide."
+    )
+    if apart:
+        said = _(
+            "%(people)s may decide in %(teams)s now besides whoever started the run or has it asked, and %(quorum)s "
+            "must agree: nothing here can be approved until an administrator lets more people decide."
+        )
+    return _short(said, gate.policy, there - apart)
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
     """Warn where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
     [there] = people(policy.reviewers)
     apart = separation.apart(policy, owner.pk)
-    besides = f" besides {of_user(owner).name}" if apart else ""
-    return _short(policy, there - apart, besides, "nothing that it asks")
+    said = _(
+        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: nothing that it asks can be approved "
+        "until an administrator lets more people decide."
+    )
+    if apart:
+        said = _(
+            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: nothing that it asks "
+            "can be approved until an administrator lets more people decide."
+        )
+    return _short(said, policy, there - apart, owner=of_user(owner).name)
 
 
-def _short(policy: Policy, there: Set[int], besides: str, what: str) -> str:
+def _short(said: str, policy: Policy, there: Set[int], **names: str) -> str:
     if len(there) >= policy.quorum:
         return ""
-    return (
-        f"{_count(len(there)).capitalize()} may decide in {_names(policy.reviewers)} now{besides}, and {policy.quorum} "
-        f"must agree: {what} can be approved until an administrator lets more people decide."
-    )
+    people = _count(len(there)).capitalize()
+    return said % {"people": people, "teams": _names(policy.reviewers), "quorum": policy.quorum, **names}
 
 
 def _count(number: int) -> str:
-    return {0: "nobody", 1: "1 person"}.get(number, f"{number} people")
+    if number == 0:
+        return _("nobody")
+    return ngettext("%(count)s person", "%(count)s people", number) % {"count": number}
 
 
 def _names(teams: Sequence[Group]) -> str:
-    return " or ".join(sorted(team.name for team in teams))
+    return _(" or ").join(sorted(team.name for team in teams))

@@ -71,7 +71,7 @@ def check_cap(policy: Policy, *, team: int, agent: str) -> None:
         return
     opened = run_sql(_OPENED, [team, agent, most])
     if len(opened) > most - NEAR and connection.in_atomic_block:
-        run_sql(_LOCK, [f"gates of {agent} in {team}"])
+        run_sql(_LOCK, [f"gates of {agent} in {team}"])  # not translated: the name of a lock
         opened = run_sql(_OPENED, [team, agent, most])
     if len(opened) >= most:
         oldest, now = opened[-1]

@@ -5,10 +5,12 @@ The rule is here twice, for a gate in hand and for many in SQL, and nowhere else
 
 from __future__ import annotations
 
+from django.utils.translation import gettext_lazy
+
 from approvals.models import Gate, Policy
 
-STARTED_IT = "You started this run, and its policy wants somebody else to decide."
-ASKED_IT = "A program that you answer for asks this, and its policy wants somebody else to decide."
+STARTED_IT = gettext_lazy("You started this run, and its policy wants somebody else to decide.")
+ASKED_IT = gettext_lazy("A program that you answer for asks this, and its policy wants somebody else to decide.")
 
 # Whether a person, named twice, is kept apart from the gate `g` under the policy `s`.
 APART = """(s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
@@ -29,4 +31,4 @@ def why_apart(person: int, gate: Gate) -> str:
     """Say why this person is kept apart from this gate; "" where they are not."""
     if person not in apart_from(gate):
         return ""
-    return STARTED_IT if gate.run.started_by_id == person else ASKED_IT
+    return str(STARTED_IT if gate.run.started_by_id == person else ASKED_IT)

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms that speak to people. Left out: the HTTP API, management commands and logs, which speak English to programs
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
-    "approvals/admin", "approvals/models", "approvals/views", "checkpoints/admin", "checkpoints/models",
-    "config/administration.py",
+    "approvals/admin", "approvals/decisions", "approvals/models", "approvals/policy", "approvals/views",
+    "checkpoints/admin", "checkpoints/models", "config/administration.py",
 )  # fmt: skip
 MARKERS = {
     "_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "pgettext_lazy", "npgettext",
@@ -38,7 +38,8 @@ LABEL = re.compile(r"[A-Z][^\W\d_]+")
 NOT_READ = re.compile(
     r"[\s(]*(SELECT|UPDATE|INSERT|DELETE|WITH|CREATE|ALTER|LOCK|SET|FROM|WHERE|AND|OR|ORDER|GROUP|JOIN|LEFT|COPY)\b"
     r"|[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)+)+$|\s*(\{\})?<[a-z]|(attachment|default-src|text/)"
-    r"|(\{\}, )?[a-z_]+ (=|IN) |\w+(, \w+_\w+)+$|\{\}, \{\}, \w+ = "
+    r"|(\{\}, )?[a-z_]+ (=|IN) |\w+(, \w+_\w+)+(, id)?$|\{\}, \{\}, \w+ = "
+    r"|[\s\S]*( (IS NOT|IN|AND|OR) \(|\bEXISTS \(|\bUNION ALL\b|\bCROSS JOIN\b| DESC\b|::\w+|%s\)|\bFOR NO KEY\b)"
 )
 REASON = re.compile(r"# not translated: \S")
 

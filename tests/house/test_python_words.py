@@ -44,6 +44,7 @@ def test_words_that_nobody_could_translate_are_found(source: str, line: int, sai
         'log.info("run %s ended", run)',
         'sql = "SELECT a FROM b WHERE c"\nmore = "\\n  UPDATE gate SET a = b"',
         'guard = "id = $1 AND token = $2"\nmoved = f"{lease}, attempts = 0, wake_at = NULL"\ncolumns = "id, team_id"',
+        'rule = "(s.apart AND (g.by IS NULL OR EXISTS (SELECT FROM run)))"\norder = "opened_at DESC, id DESC"',
         'class Gate:\n    permissions = [("decide", "May decide")]',
         'class Gate:\n    def __str__(self):\n        return f"gate {self.pk}"',
         'said = "Not sent"  # not translated: an event keeps it',
