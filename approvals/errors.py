@@ -1,4 +1,4 @@
-"""Why a decision did not count. Each docstring is the message a person reads, and says what to do."""
+"""Why a decision did not count. `said` is the sentence that a person reads, where none is given: it says what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from django.template.defaultfilters import filesizeformat
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.preflight.checks import RED, Preflight
 
@@ -31,12 +31,13 @@ def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: 
 
 
 class DecisionRefused(Exception):
-    """The decision was not recorded; look at the gate again."""
+    """A decision that was not recorded."""
 
+    said = gettext_lazy("The decision was not recorded; look at the gate again.")
     code = "refused"
 
     def __init__(self, said: str = "") -> None:
-        super().__init__(said or " ".join((type(self).__doc__ or "").split()))
+        super().__init__(said or str(self.said))
 
     def facts(self) -> dict[str, Any]:
         """What the refusal's event keeps: never personal text."""
@@ -44,8 +45,9 @@ class DecisionRefused(Exception):
 
 
 class NotAllowed(DecisionRefused):
-    """You may not decide this gate; ask one of its reviewers."""
+    """A person who may not decide the gate."""
 
+    said = gettext_lazy("You may not decide this gate; ask one of its reviewers.")
     code = "not_allowed"
 
     def __init__(self, reason: str = "") -> None:
@@ -54,13 +56,16 @@ class NotAllowed(DecisionRefused):
 
 
 class NotConfirmed(DecisionRefused):
-    """This gate's policy asks for your password again: open the gate's page and confirm it there as you decide."""
+    """A policy that asks for the password again, which was not confirmed."""
 
+    said = gettext_lazy(
+        "This gate's policy asks for your password again: open the gate's page and confirm it there as you decide."
+    )
     code = "not_confirmed"
 
 
 class SecondLookNeeded(DecisionRefused):
-    """You approved several gates faster than anybody reads: look once more, tick that you did, and send again."""
+    """Several gates approved faster than anybody reads, without a second look."""
 
     code = "second_look"
 
@@ -91,7 +96,7 @@ class QuotaReached(Exception):
 
 
 class AlreadyDecided(DecisionRefused):
-    """Somebody was faster; read how it was decided, nothing is left to do here."""
+    """A gate that somebody else decided before."""
 
     code = "already_decided"
 
@@ -107,8 +112,9 @@ class AlreadyDecided(DecisionRefused):
 
 
 class StaleGate(DecisionRefused):
-    """What is asked changed since you looked; read the change, then decide again."""
+    """What is asked changed since the person looked."""
 
+    said = gettext_lazy("What is asked changed since you looked; read the change, then decide again.")
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
@@ -122,14 +128,18 @@ class StaleGate(DecisionRefused):
 
 
 class GateExpired(DecisionRefused):
-    """The deadline has passed, nobody's decision counts any more; the agent is told that nobody answered in time."""
+    """A gate whose deadline has passed."""
 
+    said = gettext_lazy(
+        "The deadline has passed, nobody's decision counts any more; the agent is told that nobody answered in time."
+    )
     code = "expired"
 
 
 class GateWithdrawn(DecisionRefused):
-    """The gate was withdrawn, the run does not need an answer any more."""
+    """A gate that was withdrawn."""
 
+    said = gettext_lazy("The gate was withdrawn, the run does not need an answer any more.")
     code = "withdrawn"
 
     def __init__(self, reason: str = "") -> None:
@@ -137,22 +147,25 @@ class GateWithdrawn(DecisionRefused):
 
 
 class NotVerifiable(DecisionRefused):
-    """What is stored here does not verify, so nothing is decided on it; ask an administrator to look at the run."""
+    """Stored data that does not verify."""
 
+    said = gettext_lazy(
+        "What is stored here does not verify, so nothing is decided on it; ask an administrator to look at the run."
+    )
     code = "not_verified"
 
 
 class CannotResume(DecisionRefused):
-    """The run could not go on from here, so nothing is decided over it: put right what is named, or cancel the run."""
+    """A run that could not go on from here, so that nothing is decided over it."""
 
     code = "cannot_resume"
-    instead = (
+    instead = gettext_lazy(
         "Nothing is decided over it until that is put right. The run can be cancelled instead: that needs no code."
     )
 
     def __init__(self, found: Preflight) -> None:
         red = [finding for finding in found.findings if finding.colour == RED]
-        super().__init__(" ".join([*(finding.words for finding in red), self.instead]))
+        super().__init__(" ".join([*(finding.words for finding in red), str(self.instead)]))
         self.checks = [finding.check for finding in red]
 
     def facts(self) -> dict[str, Any]:
@@ -160,14 +173,16 @@ class CannotResume(DecisionRefused):
 
 
 class AlreadySaid(DecisionRefused):
-    """You have decided this already and your word counts; somebody else has to agree."""
+    """A second vote of one person."""
 
+    said = gettext_lazy("You have decided this already and your word counts; somebody else has to agree.")
     code = "already_said"
 
 
 class Rejected(DecisionRefused):
-    """Something in the decision does not hold; correct what is named."""
+    """A decision with faults, each named in `errors`."""
 
+    said = gettext_lazy("Something in the decision does not hold; correct what is named.")
     code = "invalid"
 
     def __init__(self, errors: Sequence[Problem]) -> None:
@@ -179,14 +194,16 @@ class Rejected(DecisionRefused):
 
 
 class EditRefused(Rejected):
-    """The edit reaches outside what this gate lets you edit; change only the fields that it offers."""
+    """An edit of what the gate does not offer."""
 
+    said = gettext_lazy("The edit reaches outside what this gate lets you edit; change only the fields that it offers.")
     code = "edit_refused"
 
 
 class Invalid(Rejected):
-    """A value does not hold; correct the fields that are named."""
+    """A value that does not hold."""
 
+    said = gettext_lazy("A value does not hold; correct the fields that are named.")
     code = "invalid"
 
 
@@ -202,19 +219,23 @@ class ToolFault:
     pointer: str  # within the action
     message: str
 
+    def words(self) -> str:  # not translated: programs are told this
+        """Name the action and what is wrong with it."""
+        return f"action {self.number + 1}{self.pointer}: {self.message}"
 
-class ToolRefused(CardRefused):
+
+class ToolRefused(CardRefused):  # not translated: programs are told this
     """What is asked does not fit the tools that people registered; correct the agent, or have the tool registered."""
 
     instead = "Ask for what is registered, or have the tool changed in the administration, and try again"
 
     def __init__(self, faults: Sequence[ToolFault]) -> None:
-        said = "; ".join(f"action {fault.number + 1}{fault.pointer}: {fault.message}" for fault in faults)
+        said = "; ".join(fault.words() for fault in faults)
         super().__init__(f"{said}. {self.instead}.")
         self.faults = list(faults)
 
 
-class NotRegistered(ToolRefused):
+class NotRegistered(ToolRefused):  # not translated: programs are told this
     """The policy takes registered tools only, and this is none."""
 
     instead = "Have it registered in the administration, and try again"
@@ -228,14 +249,19 @@ class NoSuchPolicy(CardRefused):
     """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
 
     def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
-        unnamed = ", by which a gate goes that names none" if name == "default" else ""
-        super().__init__(
-            f"{team} has no policy {name}{unnamed}; it has {', '.join(others)}. Name one of these, or make {name} in "
-            "the administration, and try again."
+        said = _(
+            "%(team)s has no policy %(name)s; it has %(others)s. Name one of these, or make %(name)s in the "
+            "administration, and try again."
         )
+        if name == "default":
+            said = _(
+                "%(team)s has no policy %(name)s, by which a gate goes that names none; it has %(others)s. Name one of "
+                "these, or make %(name)s in the administration, and try again."
+            )
+        super().__init__(said % {"team": team, "name": name, "others": ", ".join(others)})
 
 
-class AskedTooOften(Exception):
+class AskedTooOften(Exception):  # not translated: programs are told this
     """The agent asks more than its policy lets it; ask again at `until`, in `seconds`."""
 
     code = "too_many_gates"
@@ -248,7 +274,7 @@ class AskedTooOften(Exception):
         super().__init__(f"{why}. Ask again after {until:%H:%M:%S} UTC.")
 
 
-class AskedTooSoon(AskedTooOften):
+class AskedTooSoon(AskedTooOften):  # not translated: programs are told this
     """The same was rejected more than once; ask again at `until`, in `seconds`, or ask for something else."""
 
     code = "rejected_before"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
 from checkpoints.access.permissions import may
@@ -16,37 +18,52 @@ LONGEST = 2_000  # characters of a reason
 
 
 class ErasureRefused(Exception):
-    """Nothing was erased; the text says why."""
+    """Nothing was erased; `said` says why."""
+
+    said: str | Promise = ""
+
+    def __init__(self) -> None:
+        super().__init__(str(self.said))
 
 
 class MayNotErase(ErasureRefused):
-    """You may not erase what people of this team wrote; ask somebody who holds that permission."""
+    """A person who may not erase texts of this team."""
+
+    said = gettext_lazy("You may not erase what people of this team wrote; ask somebody who holds that permission.")
 
 
 class NothingToErase(ErasureRefused):
-    """There is no text with this event, or it was erased before."""
+    """An event without a text."""
+
+    said = gettext_lazy("There is no text with this event, or it was erased before.")
 
 
 class HeldByLaw(ErasureRefused):
-    """A legal hold stands on this run, so nothing of it is erased. Whoever set the hold has to free it first."""
+    """A legal hold on the run."""
+
+    said = gettext_lazy(
+        "A legal hold stands on this run, so nothing of it is erased. Whoever set the hold has to free it first."
+    )
 
 
 class NoReason(ErasureRefused):
-    """Say why it is erased: the reason stays in the audit."""
+    """An erasure without a reason."""
+
+    said = gettext_lazy("Say why it is erased: the reason stays in the audit.")
 
 
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
     if event.team_id is None or not may(by, event.team_id, ERASE):
-        raise MayNotErase(MayNotErase.__doc__)
+        raise MayNotErase
     if not reason.strip():
-        raise NoReason(NoReason.__doc__)
+        raise NoReason
     with transaction.atomic():
         if event.run_id and _held(event.run_id):
-            raise HeldByLaw(HeldByLaw.__doc__)
+            raise HeldByLaw
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
-            raise NothingToErase(NothingToErase.__doc__)
+            raise NothingToErase
         event_log.record(
             "text.erased",
             subject=f"event:{event.pk}",

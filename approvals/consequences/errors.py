@@ -6,6 +6,10 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils.dateformat import format as date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.errors import DecisionRefused
 from approvals.impact import Impact
 from approvals.impact.result import Repeat
@@ -14,12 +18,15 @@ from . import sentences
 
 
 class ConsequencesChanged(DecisionRefused):
-    """What your decision would do changed since you looked; read what it would do now, then send it again."""
+    """A decision that would do something else than its sender was shown."""
 
+    said = gettext_lazy(
+        "What your decision would do changed since you looked; read what it would do now, then send it again."
+    )
     code = "impact_changed"
 
     def __init__(self, impact: Impact | None, *, last: bool) -> None:
-        said = (
+        said = _(
             "Somebody approved this after you opened it. Yours is now the last approval needed, so it takes effect at "
             "once. Read what it does, then send it again."
         )
@@ -32,18 +39,21 @@ class ConsequencesChanged(DecisionRefused):
 
 
 class RepeatNotConfirmed(DecisionRefused):
-    """This would do once more what was already done; confirm that, or decide otherwise."""
+    """A decision that would do once more what was already done, unconfirmed."""
 
     code = "needs_confirmation"
 
     def __init__(self, repeats: Sequence[Repeat], *, run: int) -> None:
         self.repeats = list(repeats)
         said = [sentences.told(each, at=_moment(each.at), here=run) for each in self.repeats]
-        super().__init__(" ".join([*said, "Confirm that, or decide otherwise."]))
+        super().__init__(" ".join([*said, _("Confirm that, or decide otherwise.")]))
 
     def facts(self) -> dict[str, Any]:
         return {"effects": [each.effect for each in self.repeats]}
 
 
 def _moment(at: dt.datetime | None) -> str:
-    return at.astimezone(dt.UTC).strftime("on %-d %b %Y at %H:%M UTC") if at else ""
+    if at is None:
+        return ""
+    here = at.astimezone(dt.UTC)
+    return _("on %(date)s at %(time)s UTC") % {"date": date_format(here, "j M Y"), "time": f"{here:%H:%M}"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from approvals.impact.result import Repeat
 
 from .verbs import phrase
@@ -9,26 +11,35 @@ from .verbs import phrase
 
 def told(repeat: Repeat, *, at: str, here: int, doing: str = "Approving") -> str:
     """Write two sentences: what was done (see `done`), and what does it again. `doing` is the second's subject."""
-    verb, _ = phrase(repeat.titles)
-    again = f"{verb.third} it again" if repeat.certain else f"may {verb.base} it again"
-    again = again if repeat.done else f"could {verb.base} it twice"
-    return f"{done(repeat, at=at, here=here)}. {doing} {again}."
+    verb = phrase(repeat.titles)[0]
+    if not repeat.done:
+        said = _("%(doing)s could %(do)s it twice.")
+    elif repeat.certain:
+        said = _("%(doing)s %(does)s it again.")
+    else:
+        said = _("%(doing)s may %(do)s it again.")
+    return f"{done(repeat, at=at, here=here)}. {said % {'doing': doing, 'do': verb.base, 'does': verb.third}}"
 
 
 def done(repeat: Repeat, *, at: str, here: int) -> str:
     """Say what was done, without a full stop. `at` is its moment in words, `here` the run that is decided about."""
     verb, what = phrase(repeat.titles)
-    said = " ".join(filter(None, [f"{what} was already {verb.past}", at, _where(repeat, here)]))
-    return f"{said[:1].upper()}{said[1:]}" if repeat.done else f"Nobody knows whether {said}"
+    where = " ".join(filter(None, [at, _where(repeat, here)]))
+    if repeat.done:
+        said = _("%(what)s was already %(done)s %(where)s")
+    else:
+        said = _("Nobody knows whether %(what)s was already %(done)s %(where)s")
+    said = (said % {"what": what, "done": verb.past, "where": where}).rstrip()
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def again(repeat: Repeat) -> str:
     """Name what is confirmed: `Send it again`."""
-    return f"{phrase(repeat.titles)[0].base.capitalize()} it again"
+    return _("%(do)s it again") % {"do": phrase(repeat.titles)[0].base.capitalize()}
 
 
 def _where(repeat: Repeat, here: int) -> str:
     run = f"R-{repeat.run}" if repeat.run != here else ""
-    place = f"checkpoint {repeat.checkpoint}" if repeat.checkpoint else ""
+    place = _("checkpoint %(seq)s") % {"seq": repeat.checkpoint} if repeat.checkpoint else ""
     found = ", ".join(filter(None, [run, place]))
     return f"({found})" if found else ""

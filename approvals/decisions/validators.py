@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from django.utils.translation import gettext_lazy
+
 from approvals.cards.card import Card
 from checkpoints.models import Plan
 
@@ -28,7 +30,11 @@ Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 
 
 class NoValidator(LookupError):
-    """This server does not know the agent's version, so it cannot check an edit; install it here or choose again."""
+    """A plan that no validator of this server knows."""
+
+    said = gettext_lazy(
+        "This server does not know the agent's version, so it cannot check an edit; install it here or choose again."
+    )
 
 
 @dataclass(frozen=True)
@@ -77,4 +83,4 @@ def _find(plan: Plan, state: State) -> tuple[_Validator, list[StateFault]]:
         faults = validator.check(plan, state)
         if faults is not None:
             return validator, faults
-    raise NoValidator(" ".join((NoValidator.__doc__ or "").split()))
+    raise NoValidator(str(NoValidator.said))

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate, Proposal
 from approvals.schema import redact
@@ -24,11 +25,20 @@ PERMISSION = "approvals.reveal_secret"
 
 
 class NotRevealed(Exception):
-    """There is no secret at this place."""
+    """Nothing was shown; `said` says why."""
+
+    said = gettext_lazy("There is no secret at this place.")
+
+    def __init__(self) -> None:
+        super().__init__(str(self.said))
 
 
 class NotAllowed(NotRevealed):
-    """You may not reveal secrets of this team; ask an administrator for the permission "May reveal secrets"."""
+    """A person who may not reveal secrets of this team."""
+
+    said = gettext_lazy(
+        'You may not reveal secrets of this team; ask an administrator for the permission "May reveal secrets".'
+    )
 
 
 def may(user: User, team_id: int) -> bool:
@@ -54,7 +64,7 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
 def of_state(run: Run, *, by: User) -> None:
     """Record that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
     if not may(by, run.team_id):
-        raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
+        raise NotAllowed
     data = {"pointer": "", "seq": run.seq}
     with transaction.atomic():
         event_log.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
@@ -71,9 +81,9 @@ def _revealed(
     state: dict[str, Any], plan: Plan, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
 ) -> Any:
     if not may(by, run.team_id):
-        raise NotAllowed(" ".join((NotAllowed.__doc__ or "").split()))
+        raise NotAllowed
     if pointer not in _places(state, plan, pointer):
-        raise NotRevealed(" ".join((NotRevealed.__doc__ or "").split()))
+        raise NotRevealed
     with transaction.atomic():
         event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
     return json_pointer.find(state, pointer)

@@ -2,7 +2,8 @@
 
 Such words are a string with two words in it, a label of choices, or what one of the `SPOKEN` arguments names. They
 belong into gettext, gettext_lazy, ngettext or pgettext, by name or as `_`. Docstrings, SQL, logs and what is raised for
-programmers are not read by people. A line that has to stay as it is says why: `# not translated: <reason>`.
+programmers are not read by people. A line that has to stay as it is says why: `# not translated: <reason>`. On the
+first line of a statement (a class, a function, a list of texts) that counts for all of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,8 +55,17 @@ class Fault(NamedTuple):
 def faults(source: str) -> list[Fault]:
     """List what is to be mended in this module."""
     lines = source.split("\n")
-    found = set(_faults(ast.parse(source)))
-    return sorted(fault for fault in found if not REASON.search(lines[fault.line - 1]))
+    tree = ast.parse(source)
+    reasons = {number for number, line in enumerate(lines, 1) if REASON.search(line)}
+    spared = {line for node in ast.walk(tree) for line in _lines(node, reasons)} | reasons
+    return sorted(fault for fault in set(_faults(tree)) if fault.line not in spared)
+
+
+def _lines(node: ast.AST, reasons: Collection[int]) -> Iterable[int]:
+    """Return the lines of a statement on whose first a reason stands."""
+    if isinstance(node, ast.stmt) and node.lineno in reasons:
+        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return ()
 
 
 def _faults(node: ast.AST, *, spoken: bool = False) -> Iterator[Fault]:

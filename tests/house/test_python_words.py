@@ -48,6 +48,8 @@ def test_words_that_nobody_could_translate_are_found(source: str, line: int, sai
         'class Gate:\n    permissions = [("decide", "May decide")]',
         'class Gate:\n    def __str__(self):\n        return f"gate {self.pk}"',
         'said = "Not sent"  # not translated: an event keeps it',
+        'said = {  # not translated: an event keeps it\n    "a": "Not sent",\n}',
+        'def said():  # not translated: an event keeps it\n    return "Not sent"',
         'shape = format_html("<b>{}</b> and {}", a, b)',
     ],
 )
