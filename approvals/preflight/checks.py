@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.english import counted, plural
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
 
@@ -48,12 +49,18 @@ class Preflight:
     def title(self) -> str:
         """Return the line above the findings."""
         if self.red:
-            return "This cannot resume as things are"
+            return _("This cannot resume as things are")
         if not self.checked:
-            return "The agent's code was not checked here"
+            return _("The agent's code was not checked here")
         if self.colour == AMBER:
-            return f"This can resume, with {counted(len(self.reasons), 'thing')} to know"
-        return f"This can resume: {counted(len(self.findings), 'check')}"
+            count = len(self.reasons)
+            said = ngettext(
+                "This can resume, with %(count)s thing to know", "This can resume, with %(count)s things to know", count
+            )
+        else:
+            count = len(self.findings)
+            said = ngettext("This can resume: %(count)s check", "This can resume: %(count)s checks", count)
+        return said % {"count": count}
 
     @property
     def in_order(self) -> list[Finding]:
@@ -75,7 +82,7 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
     """Make every check that can be made."""
     found = [checkpoint(saved)]
     if isinstance(code, UnknownCode):
-        found.append(Finding("version", AMBER, code.why))
+        found.append(Finding("version", AMBER, str(code.why)))
     else:
         found.append(version(code))
         if code.goes_on_in and not saved.fault:
@@ -89,78 +96,115 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
 def checkpoint(saved: SavedCheckpoint) -> Finding:
     """Check that what is saved loads and matches its digest."""
     if saved.fault:
-        words = (
-            f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
-        )
-        return Finding("checkpoint", RED, words)
-    return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
+        said = _("Checkpoint %(seq)s does not verify: %(fault)s. Nothing runs from it; restore it from a backup.")
+        return Finding("checkpoint", RED, said % {"seq": saved.seq, "fault": saved.fault})
+    return Finding("checkpoint", GREEN, _("Checkpoint %(seq)s loads and verifies.") % {"seq": saved.seq})
 
 
 def version(code: AgentCode) -> Finding:
     """Check that the run's version and its steps are there, or which upcasters bring it to one that is."""
     if code.program:
         return _program(code, code.program)
+    names = {"agent": code.agent, "version": code.version, "newest": code.newest}
     if code.deployed:
-        return Finding(
-            "version", GREEN, f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
-        )
+        said = _("Version %(version)s of %(agent)s is deployed, with the run's own steps.")
+        return Finding("version", GREEN, said % names)
     if code.changed:
-        words = (
-            f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the run on. Put "
-            "that code back, give the class another version (with an "
-            f'@upcast("{code.version}") it takes the run over), or cancel the run.'
+        said = _(
+            "The code of %(agent)s %(version)s changed since the run began, so nothing takes the run on. Put that code "
+            'back, give the class another version (with an @upcast("%(version)s") it takes the run over), or cancel '
+            "the run."
         )
-        return Finding("version", RED, words)
-    gone = f"Version {code.version} is not deployed"
-    again = f"or deploy version {code.version} again"
-    if code.takeover is None:
-        lacks = f", and has no {named('step', code.lacks)}" if code.lacks else ""
-        upcaster = f"Write an upcaster from {code.version} to {code.newest}"
-        return Finding("version", RED, f"{gone}; version {code.newest} is{lacks}. {upcaster}, {again}.")
-    return _taken(code.takeover, gone, again)
+        return Finding("version", RED, said % names)
+    if code.takeover is not None:
+        return _taken(code.takeover, code.version)
+    said = _(
+        "Version %(version)s is not deployed; version %(newest)s is. Write an upcaster from %(version)s to "
+        "%(newest)s, or deploy version %(version)s again."
+    )
+    if code.lacks:
+        said = ngettext(
+            "Version %(version)s is not deployed; version %(newest)s is, and has no step %(steps)s. Write an upcaster "
+            "from %(version)s to %(newest)s, or deploy version %(version)s again.",
+            "Version %(version)s is not deployed; version %(newest)s is, and has no steps %(steps)s. Write an upcaster "
+            "from %(version)s to %(newest)s, or deploy version %(version)s again.",
+            len(code.lacks),
+        )
+    return Finding("version", RED, said % {**names, "steps": listed(code.lacks)})
 
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the outside program is there to act on what is decided."""
-    lives = f"{code.agent} lives outside"
-    named = f" ({program.name})" if program.name else ""
+    names = {"agent": code.agent, "name": f" ({program.name})" if program.name else "", "time": program.heard}
     if program.deferred:
-        words = f"{lives}: its program{named} went away and comes back for the outcome."
-        return Finding("program", GREEN, words)
+        said = _("%(agent)s lives outside: its program%(name)s went away and comes back for the outcome.")
+        return Finding("program", GREEN, said % names)
     if program.missed:
-        words = f"{lives}, and its program{named} was not heard of for {program.heard}."
-        return Finding("program", AMBER, f"{words} What is decided is kept, and done when it comes back.")
-    return Finding("program", GREEN, f"{lives}: its program{named} was heard of {program.heard} ago.")
-
-
-def _taken(by: Takeover, gone: str, again: str) -> Finding:
-    one = len(by.upcasters) == 1
-    run = f"its upcaster{'' if one else 's'} {listed(by.upcasters)}"
-    if by.lacks:
-        lacks = f"version {by.version} has no {named('step', by.lacks)}"
-        words = f"{gone}; {lacks}, and {run} name{'s' if one else ''} no other. Name its successor there, {again}."
-        return Finding("version", RED, words)
-    if by.fault:
-        return Finding(
-            "version", RED, f"{gone}, and version {by.version} cannot take the run: {by.fault} Correct it, {again}."
+        said = _(
+            "%(agent)s lives outside, and its program%(name)s was not heard of for %(time)s. What is decided is kept, "
+            "and done when it comes back."
         )
-    renamed = "".join(f" {old} is now {new}." for old, new in by.renamed)
-    words = f"{gone}. Version {by.version} takes the run: {run} run{'s' if one else ''} first."
-    return Finding("version", AMBER, f"{words}{renamed} An approval does not go over: what it allowed is asked again.")
+        return Finding("program", AMBER, said % names)
+    said = _("%(agent)s lives outside: its program%(name)s was heard of %(time)s ago.")
+    return Finding("program", GREEN, said % names)
+
+
+def _taken(by: Takeover, old: str) -> Finding:
+    """Tell how another version takes the run over from the version `old`, which is not deployed."""
+    names = {"old": old, "new": by.version, "upcasters": listed(by.upcasters), "fault": by.fault}
+    if by.lacks:
+        lacks = ngettext(
+            "Version %(old)s is not deployed; version %(new)s has no step %(steps)s.",
+            "Version %(old)s is not deployed; version %(new)s has no steps %(steps)s.",
+            len(by.lacks),
+        )
+        instead = ngettext(
+            "Its upcaster %(upcasters)s names no other: name its successor there, or deploy version %(old)s again.",
+            "Its upcasters %(upcasters)s name no other: name its successor there, or deploy version %(old)s again.",
+            len(by.upcasters),
+        )
+        return Finding("version", RED, f"{lacks} {instead}" % {**names, "steps": listed(by.lacks)})
+    if by.fault:
+        said = _(
+            "Version %(old)s is not deployed, and version %(new)s cannot take the run: %(fault)s Correct it, or deploy "
+            "version %(old)s again."
+        )
+        return Finding("version", RED, said % names)
+    said = ngettext(
+        "Version %(old)s is not deployed. Version %(new)s takes the run: its upcaster %(upcasters)s runs first.",
+        "Version %(old)s is not deployed. Version %(new)s takes the run: its upcasters %(upcasters)s run first.",
+        len(by.upcasters),
+    )
+    renamed = [_("%(old)s is now %(new)s.") % {"old": old, "new": new} for old, new in by.renamed]
+    again = _("An approval does not go over: what it allowed is asked again.")
+    return Finding("version", AMBER, " ".join([said % names, *renamed, again]))
 
 
 def state(code: AgentCode) -> Finding:
     """Check that the state fits the schema of the version that would go on."""
-    what = "The state" if code.deployed else "What the upcasters make of the state"
+    names = {"version": code.goes_on_in}
     if code.faults:
-        words = f"{what} does not fit version {code.goes_on_in}: {listed(code.faults, '; ')}."
-        return Finding("state", RED, f"{words} Rewind the run, or edit its state.")
-    if code.doubts:
-        words = (
-            f"Every field of the state fits version {code.goes_on_in}, the whole does not: {listed(code.doubts, '; ')}"
+        said = (
+            _("The state does not fit version %(version)s: %(faults)s. Rewind the run, or edit its state.")
+            if code.deployed
+            else _(
+                "What the upcasters make of the state does not fit version %(version)s: %(faults)s. Rewind the run, or "
+                "edit its state."
+            )
         )
-        return Finding("state", AMBER, f"{words}. Steps run, an edit is refused.")
-    return Finding("state", GREEN, f"{what} fits the schema of version {code.goes_on_in}.")
+        return Finding("state", RED, said % {**names, "faults": listed(code.faults, "; ")})
+    if code.doubts:
+        said = _(
+            "Every field of the state fits version %(version)s, the whole does not: %(faults)s. Steps run, an edit is "
+            "refused."
+        )
+        return Finding("state", AMBER, said % {**names, "faults": listed(code.doubts, "; ")})
+    said = (
+        _("The state fits the schema of version %(version)s.")
+        if code.deployed
+        else _("What the upcasters make of the state fits the schema of version %(version)s.")
+    )
+    return Finding("state", GREEN, said % names)
 
 
 def environment(code: AgentCode, now: EnvironmentFacts) -> Sequence[Finding]:
@@ -170,60 +214,69 @@ def environment(code: AgentCode, now: EnvironmentFacts) -> Sequence[Finding]:
 
 def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     if now.fault:
-        words = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
-        return Finding("configuration", RED, words)
+        said = _("The recorded configuration does not fit version %(version)s: %(fault)s. Correct its Config.")
+        return Finding("configuration", RED, said % {"version": code.goes_on_in, "fault": now.fault})
     if not now.configured:
-        return Finding("configuration", GREEN, "The agent has no configuration.")
+        return Finding("configuration", GREEN, _("The agent has no configuration."))
     if not now.recorded:
-        words = "No configuration was recorded when the run started; it goes on with the defaults of today."
-        return Finding("configuration", AMBER, words)
+        said = _("No configuration was recorded when the run started; it goes on with the defaults of today.")
+        return Finding("configuration", AMBER, said)
     if now.changed:
-        names = listed(now.changed)
-        words = f"The configuration would not be what was recorded when the run started: {names} differs."
-        return Finding("configuration", AMBER, words)
-    return Finding("configuration", GREEN, "The configuration is the recorded one.")
+        said = _("The configuration would not be what was recorded when the run started: %(names)s differs.")
+        return Finding("configuration", AMBER, said % {"names": listed(now.changed)})
+    return Finding("configuration", GREEN, _("The configuration is the recorded one."))
 
 
 def _libraries(now: EnvironmentFacts) -> Finding:
     if not now.libraries:
-        return Finding("libraries", GREEN, "The agent declares no libraries.")
+        return Finding("libraries", GREEN, _("The agent declares no libraries."))
     gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]
     if gone:
-        return Finding("libraries", RED, f"Not installed here: {listed(gone)}. Install it again.")
+        said = _("Not installed here: %(libraries)s. Install it again.")
+        return Finding("libraries", RED, said % {"libraries": listed(gone)})
     other = [_other(each) for each in now.libraries if each.recorded != each.now or each.now is None]
     if other:
         return Finding("libraries", AMBER, f"{listed(other, '; ')}.")
-    return Finding("libraries", GREEN, f"{listed([f'{each.name} {each.now}' for each in now.libraries])}, as recorded.")
+    same = listed([f"{each.name} {each.now}" for each in now.libraries])
+    return Finding("libraries", GREEN, _("%(libraries)s, as recorded.") % {"libraries": same})
 
 
 def _other(library: Library) -> str:
-    now = f"is {library.now} here" if library.now else "is not installed here"
+    names = {
+        "library": library.name,
+        "now": library.now or _("not installed"),
+        "recorded": library.recorded or _("not installed"),
+    }
     if library.recorded == "":
-        return f"{library.name} {now}, and was not recorded when the run started"
-    return f"{library.name} was {library.recorded or 'not installed'} when the run started and {now}"
+        return _("%(library)s is %(now)s here, and was not recorded when the run started") % names
+    return _("%(library)s was %(recorded)s when the run started and is %(now)s here") % names
 
 
 def artifacts(saved: SavedCheckpoint) -> Finding:
     """Check that what the state refers to outside the database is there."""
     if not saved.artifacts:
-        return Finding("artifacts", GREEN, "The state names no artifacts.")
+        return Finding("artifacts", GREEN, _("The state names no artifacts."))
     if saved.unseen:
-        return Finding(
-            "artifacts", AMBER, f"The file storage could not be asked for what the state names: {saved.unseen}."
-        )
+        said = _("The file storage could not be asked for what the state names: %(fault)s.")
+        return Finding("artifacts", AMBER, said % {"fault": saved.unseen})
     if saved.missing:
-        where = listed(saved.missing)
-        words = f"{counted(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: {where}."
-        return Finding("artifacts", RED, f"{words} Restore the file storage from a backup.")
-    return Finding("artifacts", GREEN, f"{counted(saved.artifacts, 'artifact')} that the state names can be found.")
+        said = ngettext(
+            "%(count)s artifact of the state cannot be found, or not whole: %(places)s. Restore the file storage from "
+            "a backup.",
+            "%(count)s artifacts of the state cannot be found, or not whole: %(places)s. Restore the file storage from "
+            "a backup.",
+            len(saved.missing),
+        )
+        return Finding("artifacts", RED, said % {"count": len(saved.missing), "places": listed(saved.missing)})
+    said = ngettext(
+        "%(count)s artifact that the state names can be found.",
+        "%(count)s artifacts that the state names can be found.",
+        saved.artifacts,
+    )
+    return Finding("artifacts", GREEN, said % {"count": f"{saved.artifacts:,}"})
 
 
 def listed(things: Sequence[str], by: str = ", ") -> str:
     """List the first of them, and how many more."""
-    more = len(things) - NAMED
-    return by.join(things[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def named(noun: str, things: Sequence[str]) -> str:
-    """Return "step a", "steps a, b"."""
-    return f"{plural(len(things), noun)} {listed(things)}"
+    first, more = by.join(things[:NAMED]), len(things) - NAMED
+    return _("%(first)s and %(count)s more") % {"first": first, "count": more} if more > 0 else first

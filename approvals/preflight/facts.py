@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCheckpoint:
@@ -92,7 +95,7 @@ class AgentCode:
 class UnknownCode:
     """Why nothing of the code was looked at."""
 
-    why: str
+    why: str | Promise
 
 
-NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")
+NOBODY = UnknownCode(gettext_lazy("The agents' code is not part of this process, so it was not checked here."))

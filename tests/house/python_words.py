@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms that speak to people. Left out: the HTTP API, management commands and logs, which speak English to programs
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
-    "approvals/admin", "approvals/decisions", "approvals/models", "approvals/policy", "approvals/views",
+    "agents/compatibility", "approvals/admin", "approvals/consequences", "approvals/decisions",
+    "approvals/errors.py", "approvals/models", "approvals/policy", "approvals/preflight", "approvals/views",
     "checkpoints/admin", "checkpoints/models", "config/administration.py",
 )  # fmt: skip
 MARKERS = {

@@ -129,8 +129,8 @@ def test_a_check_says_what_it_found(
 @pytest.mark.parametrize(
     ("takeover", "words"),
     [
-        (Takeover(version="2", upcasters=("from_1",), lacks=("propose",)), "and its upcaster from_1 names no other"),
-        (Takeover(version="3", upcasters=("from_1", "from_2"), lacks=("a",)), "its upcasters from_1, from_2 name no"),
+        (Takeover(version="2", upcasters=("from_1",), lacks=("propose",)), "Its upcaster from_1 names no other"),
+        (Takeover(version="3", upcasters=("from_1", "from_2"), lacks=("a",)), "Its upcasters from_1, from_2 name no"),
         (
             Takeover(version="2", upcasters=("from_1",), fault="from_1 raised KeyError."),
             "cannot take the run: from_1 raised",

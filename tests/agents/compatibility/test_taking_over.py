@@ -227,7 +227,7 @@ def test_a_gate_whose_ways_on_have_no_name_in_the_new_version_takes_no_decision(
     deploy("two_unnamed")
     (reason,) = preflight_facts.of_gate(open_gate(run)).reasons
     assert reason.colour == "red"
-    assert "version 2 has no step propose, and its upcaster from_1 names no other." in reason.words
+    assert "version 2 has no step propose. Its upcaster from_1 names no other: name its" in reason.words
 
 
 def test_an_effect_that_was_performed_keeps_its_name(deploy: Deploy) -> None:
