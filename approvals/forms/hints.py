@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from .shapes import Shape, bounds
 
 LONGEST = 120  # characters of a pattern or a bound that are named
+KINDS = {
+    "duration": gettext_lazy("such as PT1H30M"), "uuid": gettext_lazy("a UUID"),
+    "email": gettext_lazy("an e-mail address"), "uri": gettext_lazy("an address"),
+}  # fmt: skip
+NUMBERS = {
+    "exclusiveMinimum": gettext_lazy("more than %(value)s"), "minimum": gettext_lazy("at least %(value)s"),
+    "exclusiveMaximum": gettext_lazy("less than %(value)s"), "maximum": gettext_lazy("at most %(value)s"),
+    "multipleOf": gettext_lazy("in steps of %(value)s"),
+}  # fmt: skip
 
 
 def hints(what: Shape, *, size: int | None = None) -> list[str]:
@@ -15,21 +27,16 @@ def hints(what: Shape, *, size: int | None = None) -> list[str]:
     schema = bounds(what.schema)
     found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
-        found.append(f"in the form {short(what.schema['pattern'])}")
+        found.append(_("in the form %(pattern)s") % {"pattern": short(what.schema["pattern"])})
     if schema.get("uniqueItems") is True:
-        found.append("each once")
-    kinds = {"duration": "such as PT1H30M", "uuid": "a UUID", "email": "an e-mail address", "uri": "an address"}
-    if what.kind in kinds:
-        found.append(kinds[what.kind])
+        found.append(_("each once"))
+    if what.kind in KINDS:
+        found.append(str(KINDS[what.kind]))
     return found
 
 
 def _numbers(schema: Mapping[str, Any]) -> list[str]:
-    words = {
-        "exclusiveMinimum": "more than", "minimum": "at least", "exclusiveMaximum": "less than", "maximum": "at most",
-        "multipleOf": "in steps of",
-    }  # fmt: skip
-    return [f"{said} {short(schema[name])}" for name, said in words.items() if _is_number(schema.get(name))]
+    return [said % {"value": short(schema[name])} for name, said in NUMBERS.items() if _is_number(schema.get(name))]
 
 
 def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
@@ -39,14 +46,19 @@ def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
         "text": ("minLength", "maxLength", "characters"),
     }.get(kind, ("", "", ""))
     least, most = schema.get(low), schema.get(high)
-    found = [f"at least {_counted(least, unit)}"] if _is_number(least) and least else []
+    found = [_("at least %(value)s") % {"value": _counted(least, unit)}] if _is_number(least) and least else []
     near = size is None or not _is_number(most) or size * 2 > float(most or 0)
-    return found + ([f"at most {_counted(most, unit)}"] if _is_number(most) and near else [])
+    return found + ([_("at most %(value)s") % {"value": _counted(most, unit)}] if _is_number(most) and near else [])
 
 
 def _counted(count: Any, units: str) -> str:
-    one = {"entries": "entry"}.get(units, units.removesuffix("s"))
-    return f"{short(count)} {one if count == 1 else units}"
+    number = 1 if count == 1 else 2 if isinstance(count, float) else count
+    said = {
+        "items": ngettext("%(count)s item", "%(count)s items", number),
+        "entries": ngettext("%(count)s entry", "%(count)s entries", number),
+        "characters": ngettext("%(count)s character", "%(count)s characters", number),
+    }.get(units, "%(count)s")
+    return said % {"count": short(count)}
 
 
 def _is_number(value: Any) -> bool:
@@ -58,5 +70,7 @@ def short(value: Any) -> str:
     try:
         text = str(value)
     except ValueError:  # past Python's limit for decimal digits
-        return "a number of very many digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+        return _("a number of very many digits")
+    if len(text) <= LONGEST:
+        return text
+    return _("%(beginning)s… (%(count)s characters)") % {"beginning": text[:LONGEST], "count": f"{len(text):,}"}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 
+from django.utils.translation import gettext as _
+
 OFFSET = re.compile(r"[Zz]|[+-]\d{2}:?\d{2}|")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(:\d{2})?([Zz]|[+-]\d{2}:?\d{2})?")
 _CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
@@ -59,14 +61,14 @@ def joined(local: str, offset: str) -> str:
     try:
         dt.datetime.fromisoformat(local)
     except ValueError:
-        raise ValueError("Write a time as 2026-03-31T14:00.") from None
+        raise ValueError(_("Write a time as 2026-03-31T14:00.")) from None
     if not OFFSET.fullmatch(offset) or not offset.isascii():
-        raise ValueError("Write the zone as an offset such as +02:00, as Z, or leave it empty.")
+        raise ValueError(_("Write the zone as an offset such as +02:00, as Z, or leave it empty."))
     whole = (local if _has_seconds(local) else f"{local}:00") + offset
     try:
         dt.datetime.fromisoformat(whole)
     except ValueError:
-        raise ValueError("Write a time as 2026-03-31T14:00, and its zone as +02:00.") from None
+        raise ValueError(_("Write a time as 2026-03-31T14:00, and its zone as +02:00.")) from None
     return whole
 
 
@@ -75,7 +77,7 @@ def date(text: str) -> str:
     try:
         return dt.date.fromisoformat(text).isoformat()
     except ValueError:
-        raise ValueError("Write a date as 2026-03-31.") from None
+        raise ValueError(_("Write a date as 2026-03-31.")) from None
 
 
 def clock(text: str) -> str:
@@ -83,7 +85,7 @@ def clock(text: str) -> str:
     try:
         dt.time.fromisoformat(text)
     except ValueError:
-        raise ValueError("Write a time of day as 14:00.") from None
+        raise ValueError(_("Write a time of day as 14:00.")) from None
     return f"{text}:00" if re.fullmatch(r"\d{2}:\d{2}", text) else text
 
 
@@ -92,7 +94,7 @@ def moment(text: str) -> str:
     try:
         dt.datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError("Write a time as 2026-03-31T14:00:00+00:00.") from None
+        raise ValueError(_("Write a time as 2026-03-31T14:00:00+00:00.")) from None
     return text
 
 

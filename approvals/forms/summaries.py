@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from .nodes import MISSING
 
@@ -12,14 +16,14 @@ LONGEST = 80
 def summary(value: Any) -> str:
     """Summarise a value: an object's first plain values, the beginning of a text, or how many items a list has."""
     if value is MISSING:
-        return "nothing yet"
+        return _("nothing yet")
     if isinstance(value, dict):
         plain = [
             _words(each) for each in value.values() if not isinstance(each, (dict, list)) and each not in ("", None)
         ]
-        return _cut(", ".join(plain[:3])) or _count(len(value), "field")
+        return _cut(", ".join(plain[:3])) or _count(ngettext("%(count)s field", "%(count)s fields", len(value)), value)
     if isinstance(value, list):
-        return _count(len(value), "item")
+        return _count(ngettext("%(count)s item", "%(count)s items", len(value)), value)
     return _cut(_words(value))
 
 
@@ -27,13 +31,17 @@ def _words(value: Any) -> str:
     if isinstance(value, str):
         return value[: LONGEST * 2]
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 300:
-        return "a very long number"
-    return {None: "none", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else repr(value)
+        return _("a very long number")
+    return (
+        {None: _("none"), True: _("yes"), False: _("no")}[value]
+        if value is None or isinstance(value, bool)
+        else repr(value)
+    )
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _count(said: str, value: Sized) -> str:
+    return said % {"count": f"{len(value):,}"}

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
     "agents/compatibility", "approvals/admin", "approvals/consequences", "approvals/decisions",
-    "approvals/errors.py", "approvals/models", "approvals/policy", "approvals/preflight", "approvals/views",
-    "checkpoints/admin", "checkpoints/models", "config/administration.py",
+    "approvals/errors.py", "approvals/forms", "approvals/models", "approvals/policy", "approvals/preflight",
+    "approvals/views", "checkpoints/admin", "checkpoints/models", "config/administration.py",
 )  # fmt: skip
 MARKERS = {
     "_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "pgettext_lazy", "npgettext",

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.forms import names, shapes
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, FieldOption, FormNode, ShapeChoice
@@ -48,7 +50,7 @@ def build(builder: Builder, part: Schema, what: Shape, value: Any, place: FormPl
 def _branches(builder: Builder, part: Schema, what: Shape) -> dict[str, tuple[str, Schema]]:
     """Return key -> (label, schema) of each branch; a value that may only be null or itself has one branch."""
     if what.kind != "union":
-        return {VALUE: ("A value", part)}
+        return {VALUE: (_("A value"), part)}
     labels = shapes.labels(what.branches, builder.root)
     return {label.lower(): (label, each) for label, each in zip(labels, what.branches, strict=True)}
 
@@ -79,15 +81,15 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
 def _options(
     builder: Builder, what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str, *, quoted: bool
 ) -> list[FieldOption]:
-    offered = [FieldOption(value=NULL, label="None")] if what.nullable else []
+    offered = [FieldOption(value=NULL, label=_("None"))] if what.nullable else []
     named = what.kind == "union"
     offered += [
         FieldOption(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
         for key, (label, part) in branches.items()
     ]
     if rendered == "":
-        offered.insert(0, FieldOption(value="", label="Choose…"))
-    return offered + ([FieldOption(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
+        offered.insert(0, FieldOption(value="", label=_("Choose…")))
+    return offered + ([FieldOption(value=ODD, label=_("As it is, raw JSON"))] if rendered == ODD else [])
 
 
 def _inner(

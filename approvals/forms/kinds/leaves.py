@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.forms import moments, names, texts
 from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints, short
@@ -16,7 +19,7 @@ from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 
-EMPTY = "This cannot be left empty."
+EMPTY = gettext_lazy("This cannot be left empty.")
 ROOMY = 1_000  # characters that a text may have, from which it is written in several lines
 
 
@@ -72,7 +75,10 @@ def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, st
         new = _read(what, text, value)
         new = veil.kept(new, value) if what.kind == "json" else new
     except ValueRefused as refused:
-        return value, f"At {refused.pointer or 'the top'}, {refused.reason}."
+        return value, _("At %(place)s, %(reason)s.") % {
+            "place": refused.pointer or _("the top"),
+            "reason": refused.reason,
+        }
     except ValueError as fault:
         return value, str(fault)
     if new is MISSING or (value is not MISSING and same(new, value)):
@@ -118,7 +124,7 @@ def _empty(what: Shape, value: Any) -> Any:
         return None
     if value is MISSING:
         return MISSING
-    raise ValueError(EMPTY)
+    raise ValueError(str(EMPTY))
 
 
 def _enum(what: Shape, text: str) -> Any:
@@ -126,8 +132,10 @@ def _enum(what: Shape, text: str) -> Any:
         if texts.option(value) == text:
             return value
     named = ", ".join(texts.option(value)[:80] for value in what.options[:20])
-    more = f" and {len(what.options) - 20:,} more" if len(what.options) > 20 else ""
-    raise ValueError(f"Choose one of {named}{more}.")
+    if len(what.options) > 20:
+        said = _("Choose one of %(values)s and %(count)s more.")
+        raise ValueError(said % {"values": named, "count": f"{len(what.options) - 20:,}"})
+    raise ValueError(_("Choose one of %(values)s.") % {"values": named})
 
 
 def _input(what: Shape, text: str) -> str:
@@ -142,7 +150,7 @@ def _input(what: Shape, text: str) -> str:
 
 def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     if what.kind == "boolean":
-        offered = [FieldOption(value="true", label="Yes"), FieldOption(value="false", label="No")]
+        offered = [FieldOption(value="true", label=_("Yes")), FieldOption(value="false", label=_("No"))]
     elif what.kind == "enum" and len(what.options) <= LISTED:
         offered = [FieldOption(value=texts.option(each), label=texts.option(each)) for each in what.options]
         if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
@@ -150,7 +158,7 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     else:
         return ()
     if (what.nullable or value is MISSING) and "const" not in what.schema:
-        offered.insert(0, FieldOption(value="", label="None" if what.nullable else "Choose…"))
+        offered.insert(0, FieldOption(value="", label=_("None") if what.nullable else _("Choose…")))
     return tuple(offered)
 
 
@@ -158,14 +166,14 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     """Say what default the schema would put where nothing is."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
-    said = f"default {short(texts.option(what.schema['default']) or 'empty')}"
-    return [said if place.was is None else f"not there; {said}"]
+    said = _("default %(value)s") if place.was is None else _("not there; default %(value)s")
+    return [said % {"value": short(texts.option(what.schema["default"]) or _("empty"))}]
 
 
 def _hints(what: Shape, size: int | None) -> list[str]:
     found = hints(what, size=size)
     if len(what.options) > LISTED:
-        found.append(f"one of {len(what.options):,} values")
+        found.append(_("one of %(count)s values") % {"count": f"{len(what.options):,}"})
     return found
 
 

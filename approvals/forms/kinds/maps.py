@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, KeyedEntries
@@ -15,8 +18,8 @@ from approvals.forms.shapes import Shape, items
 from .leaves import EMPTY
 from .rows import EditedItems, ids_of, too_many
 
-UNNAMED = "Name this entry."
-TWICE = "This name is there already."
+UNNAMED = gettext_lazy("Name this entry.")
+TWICE = gettext_lazy("This name is there already.")
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> KeyedEntries:
@@ -48,7 +51,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> KeyedE
         **_marked(found, found.common(what, value), dict(faults)),
         value=value if found.same or (value is MISSING and not ids) else dict(said),
         moves=False,
-        noun="Entry",
+        noun=_("Entry"),
         extra=faults,
     )
 
@@ -60,7 +63,7 @@ def _typed_key(builder: Builder, place: FormPlace, each: str) -> str:
 def _spot(place: FormPlace, each: str, key: str, *, known: bool) -> FormPlace:
     if known:
         return place.into(key, label=key, must=True)
-    return place.into(key or each, path=f"{place.path}/{each}", label=key or "New entry", must=True, was=None)
+    return place.into(key or each, path=f"{place.path}/{each}", label=key or _("New entry"), must=True, was=None)
 
 
 def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
@@ -68,9 +71,9 @@ def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
     for each, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
         key = found.keys[each]
         if names.is_new(each) and (not key or key in taken):
-            yield spot.pointer, TWICE if key else UNNAMED
+            yield spot.pointer, str(TWICE if key else UNNAMED)
         elif entry is MISSING:
-            yield spot.pointer, EMPTY
+            yield spot.pointer, str(EMPTY)
         taken.add(key)
 
 
