@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.errors import AskedTooOften
 
@@ -102,7 +103,9 @@ class StepFailed(Exception):
 class Retry(Exception):
     """Raised by a step that wants to be tried again, `after` so many seconds. In an effect: nothing was sent."""
 
-    def __init__(self, reason: str = "asked to be tried again", after: float | None = None) -> None:
+    def __init__(
+        self, reason: str = "asked to be tried again", after: float | None = None
+    ) -> None:  # not translated: an event keeps it
         super().__init__(reason)
         self.after = after
 
@@ -149,7 +152,9 @@ class TokenNotAllowed(AgentError):
     """A token is not for what was asked; the sentence says which scope it lacks."""
 
     def __init__(self, scope: str, scopes: Sequence[str]) -> None:
-        super().__init__(f"This token is for {', '.join(scopes)}; this needs {scope}. Use a token that has that scope.")
+        super().__init__(  # not translated: programs are told this
+            f"This token is for {', '.join(scopes)}; this needs {scope}. Use a token that has that scope."
+        )
         self.scope = scope
 
 
@@ -158,7 +163,11 @@ class TokenRefused(AgentError):
 
 
 class FormUsed(TokenRefused):
-    """This form made a token before, which is in the list and was shown then. Fill it in again to make another."""
+    """A form that made a token before."""
+
+    said = gettext_lazy(
+        "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
+    )
 
 
 class PlanRefused(InputRefused):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.dateformat import format as date_format
+from django.utils.translation import gettext as _
+
 
 class CheckpointError(Exception):
     """The checkpoint store refused the operation."""
@@ -50,7 +53,9 @@ class NoSuchArtifact(CheckpointError):
     """The artifact is not in the file storage; restore it from the backup."""
 
     def __init__(self, digest: str) -> None:
-        super().__init__(f"Artifact {digest[:8]} is not in the file storage; restore it from the backup.")
+        super().__init__(
+            _("Artifact %(digest)s is not in the file storage; restore it from the backup.") % {"digest": digest[:8]}
+        )
         self.digest = digest
 
 
@@ -74,7 +79,7 @@ class NotThatDatabase(CheckpointError):
     """DATABASE_OWNER_URL and DATABASE_URL lead to two databases: name the restored one in both."""
 
 
-class ImplausibleEvent(CheckpointError):
+class ImplausibleEvent(CheckpointError):  # not translated: operators read it
     """An event has a number that no server can have given it: look at it as the owner, and remove it."""
 
     def __init__(self, xid: int) -> None:
@@ -89,9 +94,11 @@ class CheckpointRemoved(CheckpointError):
 
     def __init__(self, gap: Any, seq: int) -> None:
         """Say under which policy checkpoint `seq` went: `gap` is the checkpoints.models.Gap in its place."""
-        super().__init__(
-            f"Checkpoint {seq} of R-{gap.run_id} was removed on {gap.at:%d %B %Y} under the retention policy "
-            f"{gap.policy} (version {gap.policy_version}); its state cannot be restored."
+        said = _(
+            "Checkpoint %(seq)s of R-%(run)s was removed on %(date)s under the retention policy %(policy)s (version "
+            "%(version)s); its state cannot be restored."
         )
+        names = {"run": gap.run_id, "policy": gap.policy, "version": gap.policy_version}
+        super().__init__(said % {**names, "seq": seq, "date": date_format(gap.at, "d F Y")})
         self.gap = gap
         self.seq = seq

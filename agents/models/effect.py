@@ -231,7 +231,9 @@ class Effect(models.Model):
             self.verified()
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
             if not mine.update(status=to, version=F("version") + 1, **columns):
-                raise Fenced(f"The effect {self.key[:8]} was settled by somebody else.")
+                raise Fenced(
+                    f"The effect {self.key[:8]} was settled by somebody else."
+                )  # not translated: workers log it
             self.refresh_from_db()
             data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
             data |= {"undoes": self.undoes_id} if self.undoes_id else {}

@@ -7,6 +7,7 @@ from typing import Self
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 
 class SweeperPass(models.Model):
@@ -15,7 +16,7 @@ class SweeperPass(models.Model):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        verbose_name_plural = "sweeper passes"
+        verbose_name_plural = gettext_lazy("sweeper passes")
 
     def __str__(self) -> str:
         return f"swept at {self.at:%H:%M:%S}"

@@ -57,7 +57,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     if asking.exclude(pk__in=gates).exists():
         raise _GateOpened
     for gate in gates.values():
-        closing.withdraw(gate, by=by, reason="The run was cancelled.")
+        closing.withdraw(gate, by=by, reason="The run was cancelled.")  # not translated: an event keeps it
     return True
 
 

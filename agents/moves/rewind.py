@@ -94,7 +94,7 @@ def rewind(
         kind="rewind",
         target=target,
         writes={},
-        reason=f"The run was rewound to checkpoint {to}.",
+        reason=f"The run was rewound to checkpoint {to}.",  # not translated: an event keeps it
         words=feedback,
         confirm=confirm,
         newest=newest,
@@ -122,7 +122,7 @@ def edit(
         kind="edit",
         target=target,
         writes=writes,
-        reason=f"The state of checkpoint {at} was edited.",
+        reason=f"The state of checkpoint {at} was edited.",  # not translated: an event keeps it
         words=feedback,
         newest=newest,
         key=key,
@@ -218,7 +218,7 @@ def _check_shown(move: HeadMove, seen: str, impact: Callable[[str], Impact]) -> 
     now = impact(move.words)
     if now.digest() == seen:
         return
-    otherwise = impact("" if move.words else "other words")
+    otherwise = impact("" if move.words else "other words")  # not translated: any words do
     if otherwise.digest() != seen:
         raise ImpactChanged(now)
     if not now.does_as(otherwise):

@@ -40,7 +40,7 @@ OUTCOME = (
 )  # fmt: skip
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
 MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
-ALTERED = "differs from what was recorded when the gate was opened, edited or decided"
+ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
 _END = """
 SELECT kind, version, data,
   ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = $3 ORDER BY 1),

@@ -43,7 +43,9 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
         raise
     except Exception as error:
         log.exception("verification.failed", verification=verification)
-        cannot = IntegrityProblem("the verification", f"could not be finished: {type(error).__name__}")
+        cannot = IntegrityProblem(
+            "the verification", f"could not be finished: {type(error).__name__}"
+        )  # not translated: a verification keeps it
         return found.end(decode(bytes(found.place)), [cannot])
 
 

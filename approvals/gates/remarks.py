@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from approvals.errors import Invalid, problem
 from approvals.models import Gate
@@ -23,11 +24,11 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
     """
     words = text.replace("\r\n", "\n").strip()
     if not words:
-        raise Invalid([problem("Write something first.", pointer="/text")])
+        raise Invalid([problem(_("Write something first."), pointer="/text")])
     if len(words) > MOST:
-        raise Invalid([problem(f"Write at most {MOST:,} characters.", pointer="/text")])
+        raise Invalid([problem(_("Write at most %(limit)s characters.") % {"limit": f"{MOST:,}"}, pointer="/text")])
     if not 0 < len(key) <= 80 or not key.isprintable():
-        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
+        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
@@ -35,6 +36,8 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
         if key in keys:
             return False
         if len(keys) >= MOST_EACH:
-            raise Invalid([problem(f"You have said {MOST_EACH} things here already.", pointer="/text")])
+            raise Invalid(
+                [problem(_("You have said %(count)s things here already.") % {"count": MOST_EACH}, pointer="/text")]
+            )
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
     return True

@@ -226,4 +226,4 @@ def words(result: str) -> str:
     """Say what a result means, for people."""
     if result.startswith("http_"):
         return _("The receiver answered %(status)s.") % {"status": result.removeprefix("http_")}
-    return WORDS.get(result, "")
+    return str(WORDS.get(result, ""))

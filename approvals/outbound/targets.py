@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from .addresses import permitted
 
@@ -34,22 +35,22 @@ class OutboundTarget:
 def fault(url: str) -> str:
     """Say why nothing may be sent to this address, and what to do; "" where it may."""
     if len(url) > LONGEST:
-        return f"Write an address of at most {LONGEST:,} characters."
+        return _("Write an address of at most %(most)s characters.") % {"most": f"{LONGEST:,}"}
     if not _WRITTEN.fullmatch(url):
-        return "Write the address in plain ASCII, without spaces: a host in other letters as xn--…"
+        return _("Write the address in plain ASCII, without spaces: a host in other letters as xn--…")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return "This is no address; write one like https://hooks.example.com/holdpoint."
+        return _("This is no address; write one like https://hooks.example.com/holdpoint.")
     if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
-        return "Write a whole address, like https://hooks.example.com/holdpoint."
+        return _("Write a whole address, like https://hooks.example.com/holdpoint.")
     if "@" in parts.netloc:
-        return "Leave the name and password out of the address: what is sent is signed, check that."
+        return _("Leave the name and password out of the address: what is sent is signed, check that.")
     if "#" in url:
-        return "Leave out what begins with #; it is never sent."
+        return _("Leave out what begins with #; it is never sent.")
     if parts.scheme == "http" and not settings.HOLDPOINT_WEBHOOKS_PRIVATE:
-        return "Write an address that begins with https://."
+        return _("Write an address that begins with https://.")
     return _host_fault(parts.hostname)
 
 
@@ -57,10 +58,10 @@ def _host_fault(host: str) -> str:
     try:
         address = ip_address(host)
     except ValueError:
-        return "" if _HOST.fullmatch(host) else "The host is none; write an address like https://hooks.example.com/."
+        return "" if _HOST.fullmatch(host) else _("The host is none; write an address like https://hooks.example.com/.")
     if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
         return ""
-    return "This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE."
+    return _("This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE.")
 
 
 def target_of(url: str) -> OutboundTarget | None:

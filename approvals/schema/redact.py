@@ -15,13 +15,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from django.utils.translation import gettext_lazy
+
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
 from .walk import Schema, is_secret, parts, reachable, within
 
 MASK = "••••••••"
-NOT_HERE = "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
+NOT_HERE = gettext_lazy(
+    "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
+)
 LEAST = 4  # characters of a secret that is looked for in the agent's words: a shorter one is in every text
 
 
@@ -105,7 +109,7 @@ class Redaction:
         veil = self.at(at + row["pointer"])
         sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
         if sides.get("before") == sides.get("after") == MASK:
-            sides["after"] = f"{MASK} (another one)"
+            sides["after"] = f"{MASK} (another one)"  # not translated: the mask is data
         return {**row, **sides}
 
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -174,7 +178,7 @@ def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> A
     fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder(named)
     there = json_pointer.find(old, named) if fits and json_pointer.has(old, named) else None
     if not (veil.secret and there is not None and whole.at(named).secret):
-        raise ValueRefused(at, NOT_HERE)
+        raise ValueRefused(at, str(NOT_HERE))
     return there
 
 

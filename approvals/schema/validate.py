@@ -17,6 +17,7 @@ from threading import local
 from typing import Any
 
 import attrs
+from django.utils.translation import gettext_lazy
 from jsonschema import Draft202012Validator, ValidationError, validators  # type: ignore[import-untyped]
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as Unmatched
@@ -33,7 +34,7 @@ MOST = 100  # faults that are told
 WORDS = 10_000_000  # characters of what is said of them before it is cut: each may repeat the whole value
 REMEMBERED = 16_000  # characters of a schema of which it is kept in mind whether it is sound
 LONGEST = 300  # characters of one
-UNREADABLE = "The agent's schema for this value cannot be read; choose another answer."
+UNREADABLE = gettext_lazy("The agent's schema for this value cannot be read; choose another answer.")
 _PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one of each kind, to see whether a schema can be asked
 
 Found = Iterator[ValidationError]
@@ -56,12 +57,12 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
                 if said > WORDS:
                     break
     except Exception:  # noqa: BLE001  a hostile schema raises what it likes: RecursionError, TypeError, its own
-        return [("", UNREADABLE)]
+        return [("", str(UNREADABLE))]
     found.sort(key=lambda fault: fault[0])
     return [(json_pointer.join("", *place), message) for place, message in found]
 
 
-def unsound(schema: Any) -> str:
+def unsound(schema: Any) -> str:  # not translated: programs are told this
     """Say what is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
 
     An agent's gates ask by the same few again and again, and to look at one takes longer than to open a gate.
@@ -83,7 +84,7 @@ def _known_unsound(text: str) -> str:
     return _unsound(json.loads(text))
 
 
-def _unsound(schema: Schema) -> str:
+def _unsound(schema: Schema) -> str:  # not translated: it is kept in mind for all
     try:
         if "$schema" in schema and validators.validator_for(schema, default=None) is None:
             named = str(schema["$schema"])[:LONGEST]
@@ -172,20 +173,20 @@ def _reference(part: Any, value: Any) -> int:
     return REFERENCE
 
 
-def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
     """Check the branches alone: jsonschema's own keeps every fault of each, and a value may have a million."""
     if not any(validator.evolve(schema=each).is_valid(value) for each in part):
         yield ValidationError(f"{value!r} is not valid under any of the given schemas")
 
 
-def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
     holds = sum(1 for each in part if validator.evolve(schema=each).is_valid(value))
     if holds != 1:
         told = "more than one" if holds else "any"
         yield ValidationError(f"{value!r} is {'' if holds else 'not '}valid under {told} of the given schemas")
 
 
-def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
+def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
     """Compare items by a key: jsonschema's own compares each with each."""
     if part is not True or not isinstance(value, list):
         return
@@ -203,7 +204,7 @@ def _known_by(value: Any) -> Hashable:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:
+def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
     matcher = _matcher(pattern) if isinstance(pattern, str) and isinstance(value, str) else None
     try:
         if matcher is not None:

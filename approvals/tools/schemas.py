@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext
+
 from approvals.schema import validate
 from approvals.schema.walk import Schema, places, references, rewritten, schema_at
 from checkpoints.errors import ValueRefused
@@ -19,15 +21,16 @@ _OPEN = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf",
 def fault(schema: Any) -> str:
     """Say what is wrong with a schema of arguments; "" for one that can be registered."""
     if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
-        return 'Arguments are an object by name: write {"type": "object", "properties": {…}}.'
+        return gettext('Arguments are an object by name: write {"type": "object", "properties": {…}}.')
     if len(canonical(schema)) > LARGEST:
-        return f"It is longer than {LARGEST // 1024} KB; name fewer things apart."
+        return gettext("It is longer than %(size)s KB; name fewer things apart.") % {"size": LARGEST // 1024}
     if wrong := validate.unsound(schema):
-        return f"It cannot be used: {wrong}."
+        return gettext("It cannot be used: %(reason)s.") % {"reason": wrong}
     if outside := next((ref for ref in references(schema) if not str(ref).startswith("#/$defs/")), None):
-        return f"It refers to {str(outside)[:LABEL]!r}; refer to #/$defs/… in the schema itself."
+        said = gettext("It refers to %(reference)s; refer to #/$defs/… in the schema itself.")
+        return said % {"reference": repr(str(outside)[:LABEL])}
     if sum(1 for _ in places(schema)) > ARGUMENTS:
-        return f"It has more than {ARGUMENTS} arguments; name fewer things apart."
+        return gettext("It has more than %(most)s arguments; name fewer things apart.") % {"most": ARGUMENTS}
     return ""
 
 

@@ -108,7 +108,9 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
         raise RunMoved
     for row, digest in found:
         if digests.of_header(row) != digest:
-            raise NotVerified(f"checkpoint {UUID(bytes=row[ID] or b'')} (run {run_id})", "does not match its digest")
+            raise NotVerified(
+                f"checkpoint {UUID(bytes=row[ID] or b'')} (run {run_id})", "does not match its digest"
+            )  # not translated: an event keeps it
     made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     size = sum(sizes) + len(sizes) * reading.ROW
     return RemovalPortion(

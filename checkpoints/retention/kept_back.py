@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from django.utils.translation import gettext_lazy
+
 from checkpoints.models import PruneLine
 
 from . import policies, reading, rules
 
 POLICY, FAULT, MOVED = "policy", "fault", "moved"
 REASONS = rules.REASONS | {
-    POLICY: "the policy was changed meanwhile",
-    FAULT: "what is stored is not what was written",
-    MOVED: "the run was being changed meanwhile",
+    POLICY: gettext_lazy("the policy was changed meanwhile"),
+    FAULT: gettext_lazy("what is stored is not what was written"),
+    MOVED: gettext_lazy("the run was being changed meanwhile"),
 }
 
 

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from django.utils.translation import gettext_lazy
+
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
-    HELD: "held",
-    NEEDED: "needed to resume or undo",
-    LAST: "among the newest",
-    YOUNG: "too young",
-    GATE: "where the run asked",
-    DECISION: "what was decided, or the input",
-    FINAL: "the end of a branch",
+    HELD: gettext_lazy("held"),
+    NEEDED: gettext_lazy("needed to resume or undo"),
+    LAST: gettext_lazy("among the newest"),
+    YOUNG: gettext_lazy("too young"),
+    GATE: gettext_lazy("where the run asked"),
+    DECISION: gettext_lazy("what was decided, or the input"),
+    FINAL: gettext_lazy("the end of a branch"),
 }
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # what the runtime looks back at whatever its age
 OUTCOMES = ("gate", "recovery")

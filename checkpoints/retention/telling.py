@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext
 
 from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
@@ -44,7 +45,7 @@ class RunPruneWords(NamedTuple):
     done: bool
 
     @property
-    def words(self) -> str:
+    def words(self) -> str:  # not translated: a command prints it
         """Describe the run's line in one line, for the command."""
         kept = ", ".join(f"{count} {reason}" for reason, count in self.kept)
         said = f"R-{self.run} ({self.agent}): {self.checkpoints:,} go ({self.ranges or 'none'}); kept: {kept or 'none'}"
@@ -96,7 +97,7 @@ def _told(found: Sequence[PruneLine]) -> Iterator[RunPruneWords]:
     holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
-        kept = [(REASONS[name], count) for name, count in line.kept.items() if name != HELD]
+        kept = [(str(REASONS[name]), count) for name, count in line.kept.items() if name != HELD]
         yield RunPruneWords(
             line.run_id, line.agent, str(line.policy), line.checkpoints, line.size, ranges(line.ranges), kept,
             [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds], line.removed,
@@ -110,8 +111,12 @@ def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
 
 def ranges(found: Sequence[Sequence[int]]) -> str:
     """Write numbers as people read them: "1 to 980, 985"."""
-    said = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
-    return ", ".join(said) + (f" and {len(found) - RANGES} more stretches" if len(found) > RANGES else "")
+    between = gettext("%(first)s to %(last)s")
+    said = [between % {"first": first, "last": last} if first != last else str(first) for first, last in found[:RANGES]]
+    if len(found) <= RANGES:
+        return ", ".join(said)
+    more = gettext("%(ranges)s and %(count)s more stretches")
+    return more % {"ranges": ", ".join(said), "count": len(found) - RANGES}
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:
@@ -144,7 +149,9 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
         known = 0
         for reason, hold, count in line.stayed:
             known += count
-            yield KeptAfterAll(line.run_id, count, _why(holds.get(hold), names) if hold else kept_back.REASONS[reason])
+            yield KeptAfterAll(
+                line.run_id, count, _why(holds.get(hold), names) if hold else str(kept_back.REASONS[reason])
+            )
         if left := line.checkpoints - line.removed - known:
             yield KeptAfterAll(line.run_id, left, "" if line.done else _not_reached(prune))
 
@@ -155,8 +162,8 @@ def freed(prune: Prune) -> str:
     Where little was deleted, the complete copies may cost more than it frees.
     """
     if prune.freed < 0:
-        return f"which takes {filesizeformat(-prune.freed)} more than before"
-    return f"{filesizeformat(prune.freed)} freed"
+        return gettext("which takes %(size)s more than before") % {"size": filesizeformat(-prune.freed)}
+    return gettext("%(size)s freed") % {"size": filesizeformat(prune.freed)}
 
 
 def files(prune: Prune) -> int:
@@ -167,14 +174,14 @@ def files(prune: Prune) -> int:
 
 def _why(hold: Hold | None, names: Mapping[str, str]) -> str:
     if hold is None:
-        return "held"
+        return gettext("held")
     return f"{hold.get_kind_display().lower()} “{hold.reason}” ({names[hold.by]})"
 
 
 def _not_reached(prune: Prune) -> str:
-    return (
-        "not deleted yet" if prune.status == Prune.Status.APPLYING else "the prune was stopped before it reached them"
-    )
+    if prune.status == Prune.Status.APPLYING:
+        return gettext("not deleted yet")
+    return gettext("the prune was stopped before it reached them")
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:

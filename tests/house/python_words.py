@@ -2,8 +2,8 @@
 
 Such words are a string with two words in it, a label of choices, or what one of the `SPOKEN` arguments names. They
 belong into gettext, gettext_lazy, ngettext or pgettext, by name or as `_`. Docstrings, SQL, logs and what is raised for
-programmers are not read by people. A line that has to stay as it is says why: `# not translated: <reason>`. On the
-first line of a statement (a class, a function, a list of texts) that counts for all of it.
+programmers are not read by people. A line that has to stay as it is says why: `# not translated: <reason>`. In
+the head of a statement (a class, a function, a list of texts) that counts for all of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms that speak to people. Left out: the HTTP API, management commands and logs, which speak English to programs
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
-    "agents/compatibility", "approvals/admin", "approvals/consequences", "approvals/decisions",
-    "approvals/errors.py", "approvals/forms", "approvals/models", "approvals/policy", "approvals/preflight",
-    "approvals/views", "checkpoints/admin", "checkpoints/models", "config/administration.py",
+    "agents/admin.py", "agents/compatibility", "agents/errors.py", "agents/models", "agents/moves", "agents/runs",
+    "agents/tokens.py", "approvals/admin", "approvals/audit", "approvals/consequences", "approvals/decisions",
+    "approvals/errors.py", "approvals/forms", "approvals/gates", "approvals/models", "approvals/outbound",
+    "approvals/policy", "approvals/preflight", "approvals/schema", "approvals/tools", "approvals/views",
+    "checkpoints/admin", "checkpoints/errors.py", "checkpoints/models", "checkpoints/retention",
+    "config/administration.py",
 )  # fmt: skip
 MARKERS = {
     "_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "pgettext_lazy", "npgettext",
@@ -62,11 +65,14 @@ def faults(source: str) -> list[Fault]:
     return sorted(fault for fault in set(_faults(tree)) if fault.line not in spared)
 
 
-def _lines(node: ast.AST, reasons: Collection[int]) -> Iterable[int]:
-    """Return the lines of a statement on whose first a reason stands."""
-    if isinstance(node, ast.stmt) and node.lineno in reasons:
-        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return ()
+def _lines(node: ast.AST, reasons: Set[int]) -> Iterable[int]:
+    """Return the lines of a statement that has a reason: in its head, or anywhere where it holds no others."""
+    if not isinstance(node, ast.stmt):
+        return ()
+    every = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    body = getattr(node, "body", None)
+    head = range(node.lineno, body[0].lineno) if body else every
+    return every if reasons & set(head) else ()
 
 
 def _faults(node: ast.AST, *, spoken: bool = False) -> Iterator[Fault]:
