@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.schema import redact
@@ -59,7 +61,7 @@ def call(action: Action) -> ExactCall:
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
     parts = tuple(
-        CallArgument(name=dotted(place) or "all of it", value=json_pointer.find(shown, place)) for place in places
+        CallArgument(name=dotted(place) or _("all of it"), value=json_pointer.find(shown, place)) for place in places
     )
     tops = {json_pointer.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
@@ -223,4 +225,4 @@ def written(value: Any, most: int) -> str:
     try:
         return value[:most] if isinstance(value, str) else str(value)[:most]
     except ValueError:  # past Python's limit for decimal digits
-        return "a number of very many digits"
+        return _("a number of very many digits")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import ngettext
+
 from . import invisible, untrusted
 
 
@@ -16,11 +18,20 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     ghosts = {name: characters for name, (characters, _) in counts.items() if characters}
     if deserts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
-        said.append(("fold", f"A text in {where} hides what follows behind {max(deserts.values()):,} blank lines"))
+        count = max(deserts.values())
+        words = ngettext(
+            "A text in %(where)s hides what follows behind %(count)s blank line",
+            "A text in %(where)s hides what follows behind %(count)s blank lines",
+            count,
+        )
+        said.append(("fold", words % {"where": where, "count": f"{count:,}"}))
     if ghosts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
         count = max(ghosts.values())
-        said.append(("hidden", f"{count:,} character{'' if count == 1 else 's'} in {where} cannot be seen"))
+        words = ngettext(
+            "%(count)s character in %(where)s cannot be seen", "%(count)s characters in %(where)s cannot be seen", count
+        )
+        said.append(("hidden", words % {"where": where, "count": f"{count:,}"}))
     return said
 
 

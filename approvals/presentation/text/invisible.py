@@ -23,6 +23,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from . import lookalikes, size_limit
 
 HEAD = 6_000  # characters shown before the middle is folded away
@@ -45,18 +48,18 @@ JOINER, EMOJI_STYLE, KEYCAP = "\u200d", "\ufe0f", "\u20e3"
 OVERLAY = 1  # the combining class of marks that are laid over a character
 BESIDE = 30  # characters on either side of a word that say which alphabet its neighbours are in
 NAMES = {
-    "\u200b": "zero-width space",
-    "\u200c": "zero-width non-joiner",
-    "\u200d": "zero-width joiner",
-    "\u202a": "left-to-right embedding",
-    "\u202b": "right-to-left embedding",
-    "\u202c": "end of direction",
-    "\u202d": "left-to-right override",
-    "\u202e": "right-to-left override",
-    "\ufeff": "byte order mark",
-    "\r": "carriage return",
-    "\x00": "null",
-    "\x1b": "escape",
+    "\u200b": gettext_lazy("zero-width space"),
+    "\u200c": gettext_lazy("zero-width non-joiner"),
+    "\u200d": gettext_lazy("zero-width joiner"),
+    "\u202a": gettext_lazy("left-to-right embedding"),
+    "\u202b": gettext_lazy("right-to-left embedding"),
+    "\u202c": gettext_lazy("end of direction"),
+    "\u202d": gettext_lazy("left-to-right override"),
+    "\u202e": gettext_lazy("right-to-left override"),
+    "\ufeff": gettext_lazy("byte order mark"),
+    "\r": gettext_lazy("carriage return"),
+    "\x00": gettext_lazy("null"),
+    "\x1b": gettext_lazy("escape"),
 }
 
 
@@ -72,9 +75,10 @@ class TextPiece:
 
 def hidden_name(char: str) -> str:
     """Name a hidden character: `U+202E right-to-left override`."""
-    name = NAMES.get(char) or unicodedata.name(char, "").lower()
+    name = str(NAMES.get(char, "")) or unicodedata.name(char, "").lower()
     if not name:
-        name = {"Cc": "control character", "Co": "private character"}.get(unicodedata.category(char), "no character")
+        kinds = {"Cc": _("control character"), "Co": _("private character")}
+        name = kinds.get(unicodedata.category(char), _("no character"))
     return f"U+{ord(char):04X} {name}"
 
 
@@ -100,7 +104,9 @@ def is_overlay(char: str) -> bool:
 
 def marks_name(marks: str) -> str:
     """Name combining marks: `30 combining marks`; a single one by its own name."""
-    return f"{len(marks):,} combining marks" if len(marks) > 1 else hidden_name(marks)
+    if len(marks) == 1:
+        return hidden_name(marks)
+    return ngettext("%(count)s combining mark", "%(count)s combining marks", len(marks)) % {"count": f"{len(marks):,}"}
 
 
 def pieces(text: str, *, clamp: bool = True) -> Iterator[TextPiece]:
@@ -127,9 +133,12 @@ def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
             if piece.kind in ("lookalike", "blank"):
                 yield TextPiece("text", text=piece.text or " ")
     if places:
-        yield TextPiece(
-            "hidden", note=f"{places:,} more places that cannot be seen or only look alike, not marked above"
+        said = ngettext(
+            "%(count)s more place that cannot be seen or only looks alike, not marked above",
+            "%(count)s more places that cannot be seen or only look alike, not marked above",
+            places,
         )
+        yield TextPiece("hidden", note=said % {"count": f"{places:,}"})
 
 
 def cut(text: str, *, clamp: bool) -> Iterator[TextPiece]:
@@ -167,12 +176,18 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     """Describe an empty stretch: its count, and how much follows it (`rest` None: too much to be worth saying)."""
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
-    what = f"{lines - (not first):,} blank lines collapsed" if lines else f"{len(blank):,} spaces collapsed"
+    count = lines - (not first) if lines else len(blank)
+    if lines:
+        what = ngettext("%(count)s blank line collapsed", "%(count)s blank lines collapsed", count)
+    else:
+        what = ngettext("%(count)s space collapsed", "%(count)s spaces collapsed", count)
+    what %= {"count": f"{count:,}"}
     if rest is None:
         return TextPiece("blank", note=what, count=len(blank))
     following = sum(1 for line in rest.splitlines() if line.strip())
-    word = "line follows" if following == 1 else "lines follow"
-    return TextPiece("blank", note=f"{what}|then {following} more {word}" if following else what, count=len(blank))
+    then = ngettext("then %(count)s more line follows", "then %(count)s more lines follow", following)
+    note = f"{what}|{then % {'count': following}}" if following else what
+    return TextPiece("blank", note=note, count=len(blank))
 
 
 def readable(text: str) -> Iterator[TextPiece]:
@@ -240,12 +255,18 @@ def visible(text: str) -> Iterator[TextPiece]:
         if tags := TAGS.match(text, at):
             end = tags.end()
             said = "".join(chr(ord(tag) - 0xE0000) for tag in tags.group() if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
-            piece = TextPiece("hidden", text=tags.group(), note=f"{end - at} tag characters: “{said}”", count=end - at)
+            count = end - at
+            note = ngettext("%(count)s tag character: “%(text)s”", "%(count)s tag characters: “%(text)s”", count)
+            note %= {"count": count, "text": said}
+            piece = TextPiece("hidden", text=tags.group(), note=note, count=end - at)
         elif is_hidden(char) and not in_emoji(text, at):
             while end < len(text) and text[end] == char:
                 end += 1
-            times = f", {end - at:,} times" if end - at > 1 else ""
-            piece = TextPiece("hidden", text=text[at:end], note=hidden_name(char) + times, count=end - at)
+            note = hidden_name(char)
+            if (count := end - at) > 1:
+                times = ngettext("%(name)s, %(count)s time", "%(name)s, %(count)s times", count)
+                note = times % {"name": note, "count": f"{count:,}"}
+            piece = TextPiece("hidden", text=text[at:end], note=note, count=end - at)
         elif is_mark(char):
             while end < len(text) and is_mark(text[end]):
                 end += 1
@@ -274,9 +295,8 @@ def unnormal(text: str) -> Iterator[TextPiece]:
             at += 1
         places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
     if places:
-        yield TextPiece(
-            "unnormal", note=f"not in normal form: {places:,} place{'' if places == 1 else 's'}", count=places
-        )
+        said = ngettext("not in normal form: %(count)s place", "not in normal form: %(count)s places", places)
+        yield TextPiece("unnormal", note=said % {"count": f"{places:,}"}, count=places)
 
 
 def in_emoji(text: str, at: int) -> bool:

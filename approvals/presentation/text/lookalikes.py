@@ -17,6 +17,8 @@ import re
 import unicodedata
 from functools import cache
 
+from django.utils.translation import gettext as _
+
 CONFUSABLE = frozenset({"latin", "cyrillic", "greek", "armenian", "cherokee", "coptic", "lisu", "georgian", "deseret"})
 LONGEST = 100  # characters of an identifier
 FEWEST = 3  # letters of a word that is looked at: µm and Ωs are none
@@ -38,15 +40,15 @@ def in_host(host: str) -> str:
     """Say what is wrong with a host name's letters; "" where nothing is."""
     labels = host.split(".")
     if any(label.lower().startswith("xn--") for label in labels):
-        return "an encoded name (punycode)"
+        return _("an encoded name (punycode)")
     for label in labels:
         if not label.isascii() and (wrong := mixed(label) or styled(label)):
             return wrong
     strange = scripts("".join(labels[:-1])) - {"latin"}
     if strange & CONFUSABLE and flat(labels[-1]).isascii():
-        return f"written in {min(strange)} letters"
+        return _("written in %(alphabet)s letters") % {"alphabet": min(strange)}
     if any(_DIGIT_AMONG.search(label.lower()) for label in labels):
-        return "a digit stands among its letters"
+        return _("a digit stands among its letters")
     return in_exact(host)
 
 
@@ -64,7 +66,7 @@ def in_word(word: str, beside: str = "") -> str:
 def in_exact(text: str) -> str:
     """Name the first character that is not ASCII in what has to be exact, by its code point; "" where there is none."""
     odd = [] if text.isascii() else [char for char in text if not (char.isascii() or _usual(char))]
-    return f"not plain ASCII: {_named(odd[0])}" if odd else ""
+    return _not_plain(odd[0]) if odd else ""
 
 
 def is_exact(text: str) -> bool:
@@ -78,15 +80,15 @@ def latin_alike(letters: str, beside: str = "") -> str:
     if len(used) != 1 or used == {"latin"} or not (read := flat(letters)).isascii():
         return ""
     neighbours = (char for char in beside if char.isalpha() and scripts(char) == used)
-    return "" if any(not flat(char).isascii() for char in neighbours) else f"{min(used)} letters that read “{read}”"
+    if any(not flat(char).isascii() for char in neighbours):
+        return ""
+    return _("%(alphabet)s letters that read “%(word)s”") % {"alphabet": min(used), "word": read}
 
 
 def digits(word: str) -> str:
     """Say which digit is not ASCII beside characters that are; "" where none is."""
     odd = [char for char in word if char.isdecimal() and not char.isascii()]
-    return (
-        f"not plain ASCII: {_named(odd[0])}" if odd and any(char.isascii() and char.isalnum() for char in word) else ""
-    )
+    return _not_plain(odd[0]) if odd and any(char.isascii() and char.isalnum() for char in word) else ""
 
 
 def disguised(word: str) -> str:
@@ -94,7 +96,7 @@ def disguised(word: str) -> str:
     if not any(char.isascii() and char.isalpha() for char in word):
         return ""
     odd = [char for char in word if ord(char) > _EUROPEAN and _reads_as_letter(char)]
-    return f"only looks like ASCII: {_named(odd[0])}" if odd else ""
+    return _("only looks like ASCII: %(character)s") % {"character": _named(odd[0])} if odd else ""
 
 
 def _reads_as_letter(char: str) -> bool:
@@ -132,7 +134,12 @@ def _usual(char: str) -> bool:
 
 
 def _named(char: str) -> str:
-    return f"U+{ord(char):04X} is {unicodedata.name(char, 'unknown').lower()}"
+    name = unicodedata.name(char, "unknown").lower()
+    return _("%(point)s is %(name)s") % {"point": f"U+{ord(char):04X}", "name": name}
+
+
+def _not_plain(char: str) -> str:
+    return _("not plain ASCII: %(character)s") % {"character": _named(char)}
 
 
 def mixed(word: str) -> str:
@@ -140,19 +147,17 @@ def mixed(word: str) -> str:
     used = scripts(word) & CONFUSABLE
     if "latin" in used and len(used) > 1:
         odd = next(char for char in word if scripts(char) & CONFUSABLE - {"latin"})
-        return f"mixes alphabets: U+{ord(odd):04X} is {unicodedata.name(odd, 'unknown').lower()}"
+        return _("mixes alphabets: %(character)s") % {"character": _named(odd)}
     found = _PHONETIC.search(word)
     if found and any(char.isascii() for char in word):
-        return f"a letter of transcriptions: U+{ord(found[0]):04X} is {unicodedata.name(found[0], 'unknown').lower()}"
+        return _("a letter of transcriptions: %(character)s") % {"character": _named(found[0])}
     return ""
 
 
 def styled(word: str) -> str:
     """Name the first styled letter that reads as plain ASCII, as in a bold or circled alphabet; "" where none is."""
     odd = [char for char in word if not char.isascii() and char not in _ORDINALS and _reads_plain(char)]
-    if not odd:
-        return ""
-    return f"styled letters, U+{ord(odd[0]):04X} is {unicodedata.name(odd[0], 'unknown').lower()}"
+    return _("styled letters, %(character)s") % {"character": _named(odd[0])} if odd else ""
 
 
 def _reads_plain(char: str) -> bool:

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from checkpoints.values import json_pointer
 
@@ -135,8 +137,8 @@ def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
 def measure(value: dict[str, Any] | list[Any]) -> str:
     """Write the size: `5 fields`, `list of 23`."""
     if isinstance(value, list):
-        return f"list of {len(value):,}"
-    return f"{len(value):,} field{'' if len(value) == 1 else 's'}"
+        return _("list of %(count)s") % {"count": f"{len(value):,}"}
+    return ngettext("%(count)s field", "%(count)s fields", len(value)) % {"count": f"{len(value):,}"}
 
 
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:

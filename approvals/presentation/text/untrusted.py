@@ -6,6 +6,7 @@ import re
 
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import ngettext
 
 from . import lookalikes, size_limit
 from .icons import icon
@@ -88,5 +89,9 @@ def plain(text: str, *, limit: int = 200) -> str:
     shown = "".join(
         f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
     )
-    rest = f"… and {len(text) - limit:,} more characters" if len(text) > limit else ""
-    return re.sub(r"\s+", " ", shown).strip() + rest
+    shown = re.sub(r"\s+", " ", shown).strip()
+    if len(text) <= limit:
+        return shown
+    rest = len(text) - limit
+    words = ngettext("%(text)s… and %(count)s more character", "%(text)s… and %(count)s more characters", rest)
+    return words % {"text": shown, "count": f"{rest:,}"}
