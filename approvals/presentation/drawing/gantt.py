@@ -15,6 +15,8 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
@@ -129,17 +131,28 @@ def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> DrawnCha
 
 def counted(found: Schedule) -> str:
     """Say what the drawing shows, counted from what is drawn."""
-    moved = f"{found.moved:,} of {len(found.operations):,} operations moved"
-    order = f", {found.reordered:,} of them to another place in line" if found.reordered else ""
-    return f"ends at {said(found.end)}; {moved}{order}"
+    words = _("ends at %(end)s; %(moved)s of %(all)s operations moved")
+    if found.reordered:
+        words = _(
+            "ends at %(end)s; %(moved)s of %(all)s operations moved, %(reordered)s of them to another place in line"
+        )
+    counts = {"moved": found.moved, "all": len(found.operations), "reordered": found.reordered}
+    return words % {"end": said(found.end), **{name: f"{count:,}" for name, count in counts.items()}}
 
 
 def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int) -> SafeString:
-    stops = "".join(
-        f"; machine {found.names[machine]} stands still from {said(start)} to {said(end)}"
+    stops = (
+        _("machine %(name)s stands still from %(start)s to %(end)s")
+        % {"name": found.names[machine], "start": said(start), "end": said(end)}
         for machine, start, end in found.downtimes
     )
-    label = f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machines, {counted(found)}{stops}"
+    words = ngettext(
+        "Gantt chart, %(title)s: %(count)s machine, %(shown)s",
+        "Gantt chart, %(title)s: %(count)s machines, %(shown)s",
+        len(found.names),
+    )
+    chart = words % {"title": untrusted.plain(title, limit=80), "count": len(found.names), "shown": counted(found)}
+    label = "; ".join([chart, *stops])
     rules = ((TOP + LANE * lane,) for lane in range(len(found.names) + 1))
     parts = [
         _hatch(number),
@@ -203,11 +216,17 @@ def _bar(operation: Operation, found: Schedule, axis: _Axis) -> SafeString:
 
 
 def _words(operation: Operation, found: Schedule) -> str:
-    change = f", {operation.change}" if operation.change else ""
-    return (
-        f"Job {operation.job}, operation {operation.index}, machine {found.names[operation.machine]}: "
-        f"{said(operation.start)} to {said(operation.end)}{change}"
-    )
+    words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s")
+    if operation.change:
+        words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s, %(change)s")
+    return words % {
+        "job": operation.job,
+        "number": operation.index,
+        "machine": found.names[operation.machine],
+        "start": said(operation.start),
+        "end": said(operation.end),
+        "change": operation.change,
+    }
 
 
 def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, number: int) -> SafeString:
@@ -215,11 +234,9 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
     if start >= axis.end:
         return NOTHING
     return format_html(
-        '<g class="stop"><title>Machine {} stands still: {} to {}</title>'
-        '<rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/></g>',
-        found.names[machine],
-        said(start),
-        said(end),
+        '<g class="stop"><title>{}</title><rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/></g>',
+        _("Machine %(name)s stands still: %(start)s to %(end)s")
+        % {"name": found.names[machine], "start": said(start), "end": said(end)},
         axis.at(start),
         TOP + LANE * machine + 1,
         axis.long(start, min(end, axis.end)),
@@ -230,7 +247,7 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
 
 def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
     """Draw a line through all lanes with its moment below: where the past ends, or where the schedule does."""
-    words = {"now": f"past before {said(at)}", "end": f"ends at {said(at)}"}[kind]
+    words = {"now": _("past before %(moment)s"), "end": _("ends at %(moment)s")}[kind] % {"moment": said(at)}
     return format_html(
         '<line class="moment" data-kind="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'
         '<text class="moment" data-kind="{0}" x="{1}" y="{4}">{5}</text>',
@@ -260,6 +277,6 @@ def _table(found: Schedule) -> list[list[str]]:
 
 def _figures(charts: Sequence[Chart]) -> list[ChartFigure]:
     """List the charts' figures, a line for each label in the order in which they first come."""
-    labels = dict.fromkeys(label for chart in charts for label, _ in chart.figures)
+    labels = dict.fromkeys(figure[0] for chart in charts for figure in chart.figures)
     known = [dict(chart.figures) for chart in charts]
     return [ChartFigure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]

@@ -14,9 +14,12 @@ Other names are passed over. Data that has another shape gives a sentence, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.presentation.text import untrusted
 
@@ -24,7 +27,7 @@ Number = int | float
 
 MOST_OPERATIONS, MOST_MACHINES, LATEST = 3_000, 150, 10**12
 NAME = 14  # characters of a machine's name
-CHANGES = {0: "", 1: "another time", 2: "another order"}
+CHANGES = {0: "", 1: gettext_lazy("another time"), 2: gettext_lazy("another order")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,7 @@ class Operation:
 
     @property
     def change(self) -> str:
-        return CHANGES[self.moved]
+        return str(CHANGES[self.moved])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,22 +78,23 @@ def read(data: Any) -> Schedule | str:
     try:
         return _read(data)
     except _Malformed as wrong:
-        return f"This chart cannot be drawn: {wrong.said}. What is there stands in the saved state below."
+        words = _("This chart cannot be drawn: %(reason)s. What is there stands in the saved state below.")
+        return words % {"reason": wrong.said}
 
 
 def _read(data: Any) -> Schedule:
     if not isinstance(data, dict):
-        raise _Malformed("its data is no object")
+        raise _Malformed(_("its data is no object"))
     names = _names(data.get("machines"))
     rows = _rows(data.get("operations"), "operations", 6)
     operations = [_operation(row, number, len(names)) for number, row in enumerate(rows, 1)]
     downtimes = []
     for number, (machine, start, end) in enumerate(_rows(data.get("downtimes", []), "downtimes", 3), 1):
-        where = f"row {number} of its downtimes"
+        where = {"row": number, "rows": "downtimes"}
         downtimes.append((_index(machine, len(names), where), *_stretch(start, end, where)))
     now = data.get("now")
     if now is not None and not _is_moment(now):
-        raise _Malformed("its “now” is no moment")
+        raise _Malformed(_("its “now” is no moment"))
     return Schedule(names=names, operations=operations, downtimes=downtimes, now=now)
 
 
@@ -100,28 +104,30 @@ def _names(machines: Any) -> list[str]:
     elif isinstance(machines, int) and not isinstance(machines, bool) and machines >= 0:
         found = [str(number) for number in range(min(machines, MOST_MACHINES + 1))]
     else:
-        raise _Malformed("it does not say how many machines there are")
+        raise _Malformed(_("it does not say how many machines there are"))
     if not 0 < len(found) <= MOST_MACHINES:
-        raise _Malformed(f"it has to have 1 to {MOST_MACHINES} machines")
+        raise _Malformed(_("it has to have 1 to %(most)s machines") % {"most": MOST_MACHINES})
     return found
 
 
 def _rows(value: Any, name: str, width: int) -> list[list[Any]]:
     if not isinstance(value, list):
-        raise _Malformed(f"its {name} are no list")
+        raise _Malformed(_("its %(rows)s are no list") % {"rows": name})
     if len(value) > MOST_OPERATIONS:
-        raise _Malformed(f"its {len(value):,} {name} are more than the {MOST_OPERATIONS:,} that are drawn")
+        words = _("its %(count)s %(rows)s are more than the %(most)s that are drawn")
+        raise _Malformed(words % {"count": f"{len(value):,}", "rows": name, "most": f"{MOST_OPERATIONS:,}"})
     for number, row in enumerate(value, 1):
         if not isinstance(row, list) or len(row) != width:
-            raise _Malformed(f"row {number} of its {name} does not hold {width} numbers")
+            words = _("row %(row)s of its %(rows)s does not hold %(width)s numbers")
+            raise _Malformed(words % {"row": number, "rows": name, "width": width})
     return value
 
 
 def _operation(row: Sequence[Any], number: int, machines: int) -> Operation:
-    where = f"row {number} of its operations"
+    where = {"row": number, "rows": "operations"}
     job, index, machine, start, end, moved = row
     if isinstance(moved, bool) or not isinstance(moved, int) or moved not in CHANGES:
-        raise _Malformed(f"{where} has a mark that is none of 0, 1 and 2")
+        raise _Malformed(_("row %(row)s of its %(rows)s has a mark that is none of 0, 1 and 2") % where)
     start, end = _stretch(start, end, where)
     return Operation(
         job=_index(job, LATEST, where),
@@ -133,15 +139,16 @@ def _operation(row: Sequence[Any], number: int, machines: int) -> Operation:
     )
 
 
-def _index(value: Any, limit: int, where: str) -> int:
+def _index(value: Any, limit: int, where: Mapping[str, object]) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
-        raise _Malformed(f"{where} has a job, an operation or a machine that there is not")
+        words = _("row %(row)s of its %(rows)s has a job, an operation or a machine that there is not")
+        raise _Malformed(words % where)
     return value
 
 
-def _stretch(start: Any, end: Any, where: str) -> tuple[Number, Number]:
+def _stretch(start: Any, end: Any, where: Mapping[str, object]) -> tuple[Number, Number]:
     if not _is_moment(start) or not _is_moment(end) or end < start:
-        raise _Malformed(f"{where} has no start and end in this order")
+        raise _Malformed(_("row %(row)s of its %(rows)s has no start and end in this order") % where)
     return start, end
 
 

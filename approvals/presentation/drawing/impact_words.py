@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from approvals.english import counted, listed
+from approvals.english import listed, quoted
 from approvals.impact import result as foretold
 from approvals.impact.result import ImpactVerdict
 from approvals.presentation.text import untrusted
@@ -21,7 +23,6 @@ from .repeats import RepeatBox
 from .times import lasting
 
 KEPT_NAMES = 6  # of what is kept, named one by one
-EARLIER = "decided by earlier steps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +85,11 @@ def drawn(
     rows = [
         _run(told, later=later),
         *_skipped(told),
-        _may(told, "May run", _may_run(told)),
-        _may(told, "May ask", _may_ask(told)),
+        _may(told, _("May run"), _may_run(told)),
+        _may(told, _("May ask"), _may_ask(told)),
         _keep(told, at_gate=at_gate),
-        _undo(told, "Undone", told.undone),
-        _undo(told, "May be undone", told.may_undone),
+        _undo(told, _("Undone"), told.undone),
+        _undo(told, _("May be undone"), told.may_undone),
         _oneway(told),
         people,
     ]
@@ -99,24 +100,24 @@ def drawn(
 def approve(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
     """Return what an approval as proposed would do."""
     left = now.quorum - (now.agreed + 1)
-    return drawn(told, "If you approve as proposed", people=_agreeing(now, left=left, edited=False), later=left > 0)
+    return drawn(told, _("If you approve as proposed"), people=_agreeing(now, left=left, edited=False), later=left > 0)
 
 
 def edit(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
     """Return what an approval with the reader's edit would do."""
-    return _changed(told, now, "If you approve with your edit")
+    return _changed(told, now, _("If you approve with your edit"))
 
 
 def mix(told: foretold.Impact, now: AgreedPeople, *, standing: bool) -> WordedImpact:
     """Draw what was chosen action by action. `standing`: it is the current proposal, which others may have approved."""
     left = now.quorum - (now.agreed + 1 if standing else 1)
     people = _agreeing(now, left=left, edited=not standing)
-    return drawn(told, "If you send these verdicts", people=people, later=left > 0)
+    return drawn(told, _("If you send these verdicts"), people=people, later=left > 0)
 
 
 def override(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
     """Return what a value in the place of what was proposed would do: an edit too."""
-    return _changed(told, now, "If you replace the result with this")
+    return _changed(told, now, _("If you replace the result with this"))
 
 
 def _changed(told: foretold.Impact, now: AgreedPeople, heading: str) -> WordedImpact:
@@ -127,17 +128,17 @@ def _changed(told: foretold.Impact, now: AgreedPeople, heading: str) -> WordedIm
 def answer(told: foretold.Impact, now: AgreedPeople, *, standing: bool = True) -> WordedImpact:
     """Draw one answer to a question. `standing`: it is the one that others may have approved."""
     left = now.quorum - (now.agreed + 1 if standing else 1)
-    people = _agreeing(now, left=left, edited=not standing, what="answer")
-    return drawn(told, "If you send this answer", people=people, later=left > 0)
+    people = _agreeing(now, left=left, edited=not standing, answer=True)
+    return drawn(told, _("If you send this answer"), people=people, later=left > 0)
 
 
 def stop(told: foretold.Impact) -> WordedImpact:
     """Return what a rejection that ends the run would do."""
-    made = drawn(told, "If you stop the run", people=ImpactLine(effect="people", title="Closes immediately"))
-    first = ImpactLine(effect="run", title="Runs nothing", said="The run stops as rejected")
+    made = drawn(told, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
+    first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
     done = [row for row in told.kept if row.kind == "effect"]
-    said = "Already done; this does not undo it"
-    stays = ImpactLine(effect="oneway", title="Stays done", names=told.called(done), said=said)
+    said = _("Already done; this does not undo it")
+    stays = ImpactLine(effect="oneway", title=_("Stays done"), names=told.called(done), said=said)
     rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return WordedImpact(
         heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
@@ -146,46 +147,56 @@ def stop(told: foretold.Impact) -> WordedImpact:
 
 def back(told: foretold.Impact, step: str) -> WordedImpact:
     """Return what a rejection would do that sends the run back to `step` with feedback."""
-    closes = ImpactLine(effect="people", title="Closes immediately", said="The agent gets your feedback")
-    return drawn(told, f"If you send it back to “{told.title_of(step)}”", people=closes, at_gate=False)
+    closes = ImpactLine(effect="people", title=_("Closes immediately"), said=_("The agent gets your feedback"))
+    return drawn(
+        told, _("If you send it back to “%(step)s”") % {"step": told.title_of(step)}, people=closes, at_gate=False
+    )
 
 
 def expiry(told: foretold.Impact) -> str:
     """Say in one sentence what follows where nobody answers in time."""
+    found = (told.will, _may_run(told), told.undone, told.may_undone, _may_ask(told))
+    will, may_run, undone, may_undone, may_ask = map(told.called, found)
     said = [
-        _which(told.called(told.will), "runs", "run"),
-        _which(told.called(_may_run(told)), "may run", "may run"),
-        _which(told.called(told.undone), "is undone", "are undone"),
-        _which(told.called(told.may_undone), "may be undone", "may be undone"),
-        _which(told.called(_may_ask(told)), "may ask", "may ask"),
+        _which(will, ngettext("%(steps)s runs", "%(steps)s run", len(will))),
+        _which(may_run, ngettext("%(steps)s may run", "%(steps)s may run", len(may_run))),
+        _which(undone, ngettext("%(steps)s is undone", "%(steps)s are undone", len(undone))),
+        _which(may_undone, ngettext("%(steps)s may be undone", "%(steps)s may be undone", len(may_undone))),
+        _which(may_ask, ngettext("%(steps)s may ask", "%(steps)s may ask", len(may_ask))),
         _asks(told) if told.asks else "",
     ]
     happens = [each for each in said if each]
     if not happens:
-        return "After that the request expires and nothing is done"
-    return f"After that the request expires: {listed(happens)}"
+        return _("After that the request expires and nothing is done")
+    return _("After that the request expires: %(happens)s") % {"happens": listed(happens)}
 
 
-def _which(steps: Sequence[str], one: str, more: str) -> str:
-    return f"{listed(f'“{each}”' for each in steps)} {one if len(steps) == 1 else more}" if steps else ""
+def _which(steps: Sequence[str], words: str) -> str:
+    return words % {"steps": quoted(steps)} if steps else ""
 
 
 def _run(told: foretold.Impact, *, later: bool) -> ImpactLine:
     """Say what certainly runs, how long that took last, and who is asked then."""
-    then = f"then {_asks(told)}" if told.asks else "then the run ends" if told.ends else ""
     if not told.will:
-        nothing = f"{_asks(told)} first" if told.asks else "The run ends" if told.ends else "Nothing runs for certain"
-        return ImpactLine(effect="run", title="Runs nothing", said=nothing[:1].upper() + nothing[1:])
+        nothing = _("The run ends") if told.ends else _("Nothing runs for certain")
+        if told.asks:
+            nothing = _("%(question)s first") % {"question": _asks(told)}
+        return ImpactLine(effect="run", title=_("Runs nothing"), said=nothing[:1].upper() + nothing[1:])
+    then = _("then the run ends") if told.ends else ""
+    if told.asks:
+        then = _("then %(question)s") % {"question": _asks(told)}
     said = ", ".join(filter(None, [_about(told.will), then]))
-    return ImpactLine(effect="run", title="Runs later" if later else "Runs", names=told.called(told.will), said=said)
+    return ImpactLine(
+        effect="run", title=_("Runs later") if later else _("Runs"), names=told.called(told.will), said=said
+    )
 
 
 def _skipped(told: foretold.Impact) -> list[ImpactLine]:
     """List what is skipped, a row for each reason."""
-    words = {"reject": "rejected", "respond": "answered instead"}
+    words = {"reject": _("rejected"), "respond": _("answered instead")}
     by_why = {row.why: [each for each in told.skipped if each.why == row.why] for row in told.skipped}
     return [
-        ImpactLine(effect="skip", title="Skipped", names=told.called(rows), said=words.get(why, why))
+        ImpactLine(effect="skip", title=_("Skipped"), names=told.called(rows), said=words.get(why, why))
         for why, rows in by_why.items()
     ]
 
@@ -194,8 +205,9 @@ def _asks(told: foretold.Impact) -> str:
     """Say who is certainly asked; for a fork's effect, what is asked."""
     origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
     if origin:
-        return f"you are asked whether to reuse what R-{origin} already did in “{told.title_of(told.asks)}”"
-    return f"“{told.title_of(told.asks)}” asks"
+        words = _("you are asked whether to reuse what R-%(run)s already did in “%(step)s”")
+        return words % {"run": origin, "step": told.title_of(told.asks)}
+    return _("“%(step)s” asks") % {"step": told.title_of(told.asks)}
 
 
 def _may_run(told: foretold.Impact) -> list[foretold.ImpactRow]:
@@ -219,7 +231,7 @@ def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.ImpactRow]) 
 def _about(rows: Sequence[foretold.ImpactRow]) -> str:
     """Say how long these steps took when they ran last."""
     took = sum((row.took for row in rows if row.took), timedelta())
-    return f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
+    return _("about %(time)s") % {"time": lasting(took)} if took >= timedelta(seconds=1) else ""
 
 
 def _keep(told: foretold.Impact, *, at_gate: bool) -> ImpactLine | None:
@@ -230,17 +242,24 @@ def _keep(told: foretold.Impact, *, at_gate: bool) -> ImpactLine | None:
     alike = at_gate and len(told.stands) == len(told.kept)
     if alike or len(titles) > KEPT_NAMES:
         count = len(told.stands)
-        last = "" if alike else f", up to “{titles[-1]}”"
-        said = f"{counted(count, 'finished step')} {'is' if count == 1 else 'are'} kept{last}"
-        return ImpactLine(effect="reuse", title="Kept", said=said)
-    return ImpactLine(effect="reuse", title="Kept", names=titles)
+        if alike:
+            words = ngettext("%(count)s finished step is kept", "%(count)s finished steps are kept", count)
+        else:
+            words = ngettext(
+                "%(count)s finished step is kept, up to “%(last)s”",
+                "%(count)s finished steps are kept, up to “%(last)s”",
+                count,
+            )
+        said = words % {"count": f"{count:,}", "last": titles[-1]}
+        return ImpactLine(effect="reuse", title=_("Kept"), said=said)
+    return ImpactLine(effect="reuse", title=_("Kept"), names=titles)
 
 
 def _undo(told: foretold.Impact, title: str, rows: Sequence[foretold.ImpactRow]) -> ImpactLine | None:
     if not rows:
         return None
     may = any(row.verdict is ImpactVerdict.MAY_UNDONE for row in rows)
-    said = "unless the run arrives at exactly the same again" if may else ""
+    said = _("unless the run arrives at exactly the same again") if may else ""
     return ImpactLine(effect="undo", title=title, names=told.called(rows), said=said)
 
 
@@ -250,32 +269,47 @@ def _oneway(told: foretold.Impact) -> ImpactLine | None:
     found = tuple(dict.fromkeys([*left, *told.called(told.final)]))
     if not found:
         return None
-    said = "Already done" if left else "once done"
+    said = _("Already done") if left else _("once done")
     if left and told.final:
-        said = "What was done stays done. What runs now cannot be undone either"
-    return ImpactLine(effect="oneway", title="Cannot be undone", names=found, said=said)
+        said = _("What was done stays done. What runs now cannot be undone either")
+    return ImpactLine(effect="oneway", title=_("Cannot be undone"), names=found, said=said)
 
 
 def _depends(rows: Sequence[foretold.ImpactRow]) -> str:
-    return EARLIER if any(row.on for row in rows) else ""
+    return _("decided by earlier steps") if any(row.on for row in rows) else ""
 
 
-def _agreeing(now: AgreedPeople, *, left: int, edited: bool, what: str = "edit") -> ImpactLine:
+def _agreeing(now: AgreedPeople, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
     """Say which of the needed votes this one is."""
-    title = f"{now.quorum - max(left, 0)} of {now.quorum}"
-    said = "Yours is the last approval needed: it takes effect immediately"
+    counts = {"number": now.quorum - max(left, 0), "needed": now.quorum, "left": left}
+    title = _("%(number)s of %(needed)s") % counts
+    said = _("Yours is the last approval needed: it takes effect immediately")
     if left > 0:
-        more = "one more person approves" if left == 1 else f"{left} more people approve"
-        said = f"Yours is approval {now.quorum - left} of {now.quorum}. Nothing runs until {more}"
+        words = ngettext(
+            "Yours is approval %(number)s of %(needed)s. Nothing runs until one more person approves",
+            "Yours is approval %(number)s of %(needed)s. Nothing runs until %(left)s more people approve",
+            left,
+        )
+        said = words % counts
     if edited and now.names:
-        said = f"{_cancels(now.names, what)}. {said}"
+        said = f"{_cancels(now.names, answer=answer)}. {said}"
     return ImpactLine(effect="people", title=title, said=said)
 
 
-def _cancels(names: Sequence[str], what: str) -> str:
-    if len(names) == 1:
-        return f"Your {what} cancels the approval of {names[0]}, who must approve again"
-    return f"Your {what} cancels the approvals of {listed(names)}, who must approve again"
+def _cancels(names: Sequence[str], *, answer: bool) -> str:
+    if answer:
+        words = ngettext(
+            "Your answer cancels the approval of %(names)s, who must approve again",
+            "Your answer cancels the approvals of %(names)s, who must approve again",
+            len(names),
+        )
+    else:
+        words = ngettext(
+            "Your edit cancels the approval of %(names)s, who must approve again",
+            "Your edit cancels the approvals of %(names)s, who must approve again",
+            len(names),
+        )
+    return words % {"names": listed(names)}
 
 
 def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:

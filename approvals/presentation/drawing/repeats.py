@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
@@ -38,7 +39,7 @@ def ticks(
             ticked=all(each.effect in ticked for each in same),
             missing=any(each.effect in missing for each in same),
         )
-        for same in (list(found) for _, found in groupby(repeats, key=lambda each: (each.step, each.action)))
+        for same in (list(found) for key, found in groupby(repeats, key=lambda each: (each.step, each.action)))
     ]
 
 
@@ -47,4 +48,6 @@ def moment(at: datetime | None) -> str:
     if at is None:
         return ""
     today = timezone.localtime(at).date() == timezone.localtime().date()
-    return f"at {say(at, 'clock')}" if today else f"on {say(at, 'moment')}"
+    if today:
+        return _("at %(time)s") % {"time": say(at, "clock")}
+    return _("on %(moment)s") % {"moment": say(at, "moment")}

@@ -5,20 +5,24 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 
 def lasting(span: timedelta) -> str:
     """Write a duration: `9 s`, `25 min`, `1 h 8 min`, `3 days`."""
     seconds = max(int(span.total_seconds()), 0)
     if seconds < 60:
-        return f"{seconds} s"
+        return _("%(seconds)s s") % {"seconds": seconds}
     minutes = seconds // 60
     if minutes < 60:
-        return f"{minutes} min"
+        return _("%(minutes)s min") % {"minutes": minutes}
     if minutes < 48 * 60:
         hours, rest = divmod(minutes, 60)
-        return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
-    return f"{minutes // (24 * 60)} days"
+        words = _("%(hours)s h %(minutes)s min") if rest and hours < 10 else _("%(hours)s h")
+        return words % {"hours": hours, "minutes": rest}
+    days = minutes // (24 * 60)
+    return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
@@ -27,7 +31,7 @@ def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
     if style == "ago":
         return lasting(now - moment)
     if style == "until":
-        return f"in {lasting(moment - now)}" if moment > now else "overdue"
+        return _("in %(time)s") % {"time": lasting(moment - now)} if moment > now else _("overdue")
     here, today = timezone.localtime(moment), timezone.localtime(now).date()
     zone = "" if timezone.get_current_timezone() != timezone.get_default_timezone() else " UTC"
     if style == "moment" or here.date() != today:
