@@ -156,7 +156,7 @@ def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[dict[str, s
     return [
         {
             "title": provenance.named(action),
-            "verdict": DONE.get(chosen.verdict, _("not decided")),
+            "verdict": str(DONE.get(chosen.verdict, _("not decided"))),
             "words": chosen.words,
         }
         for action in looked_at.card.actions

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.models import Decision, Gate, Policy
 from approvals.policy import enough_reviewers
@@ -98,13 +100,14 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
 
 def _lapse(decision: Decision, current: int) -> str:
     earlier = decision.proposal.number != current
-    return "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
+    return _("For an earlier version; not counted") if earlier else _("Not counted any more; may approve again")
 
 
 def _words(decision: Decision) -> str:
     """Say in a word what was decided; of several actions, how many of each."""
     if decision.verdict == Decision.Verdict.ANSWER:
-        return f"Answered “{decision.proposal.card.label_of(decision.proposal.content['answer'])}”"
+        answer = decision.proposal.card.label_of(decision.proposal.content["answer"])
+        return _("Answered “%(answer)s”") % {"answer": answer}
     if decision.verdict != Decision.Verdict.MIXED:
         return str(decision.get_verdict_display())
     return outcomes.counted(list(decision.by_action.values())).capitalize()
@@ -112,11 +115,14 @@ def _words(decision: Decision) -> str:
 
 def reviewers(policy: Policy) -> str:
     """Write `anyone who may decide in Finance; not the person who started it; password required`."""
-    groups = [group.name for group in policy.reviewers]
-    apart = "; not the person who started it or owns its token" if policy.separation else ""
-    again = "; password required" if policy.step_up else ""
-    return f"anyone who may decide in {' or '.join(groups)}{apart}{again}"
+    teams = _(" or ").join(group.name for group in policy.reviewers)
+    said = [_("anyone who may decide in %(teams)s") % {"teams": teams}]
+    if policy.separation:
+        said.append(_("not the person who started it or owns its token"))
+    if policy.step_up:
+        said.append(_("password required"))
+    return "; ".join(said)
 
 
 def people_needed(quorum: int) -> str:
-    return "1 approval needed" if quorum == 1 else f"{quorum} approvals needed"
+    return ngettext("%(count)s approval needed", "%(count)s approvals needed", quorum) % {"count": quorum}

@@ -5,10 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.models import Gate
 
-ORDINALS = ("", "First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")
+TITLES = (
+    "",
+    gettext_lazy("First attempt"),
+    gettext_lazy("Second attempt"),
+    gettext_lazy("Third attempt"),
+    gettext_lazy("Fourth attempt"),
+    gettext_lazy("Fifth attempt"),
+    gettext_lazy("Sixth attempt"),
+    gettext_lazy("Seventh attempt"),
+    gettext_lazy("Eighth attempt"),
+    gettext_lazy("Ninth attempt"),
+    gettext_lazy("Tenth attempt"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,8 @@ def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
         return None
     seen = Gate.objects.visible_to(reader).select_related("outcome")
     last = seen.filter(pk=gate.rejected_before_id or 0).first()
-    named = ORDINALS[gate.attempt] if gate.attempt < len(ORDINALS) else f"{gate.attempt}th"
-    times = {1: "once", 2: "twice"}.get(rejected, f"{rejected} times")
-    return Attempt(f"{named} attempt", times, last, heard)
+    title = str(TITLES[gate.attempt]) if gate.attempt < len(TITLES) else ""
+    title = title or _("%(number)sth attempt") % {"number": gate.attempt}
+    often = ngettext("%(count)s time", "%(count)s times", rejected) % {"count": rejected}
+    times = {1: _("once"), 2: _("twice")}.get(rejected, often)
+    return Attempt(title, times, last, heard)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext_lazy as _
 
 from approvals.gates import remarks
 from approvals.models import Gate
@@ -15,10 +16,13 @@ from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
 SHOWN = 50  # of each, the latest
-VERBS = {
-    "approve": "approved", "edit": "approved with an edit", "reject": "rejected", "answer": "answered",
-    "mixed": "decided action by action",
-}  # fmt: skip
+HOW = {
+    "approve": _("reviewer, approved"),
+    "edit": _("reviewer, approved with an edit"),
+    "reject": _("reviewer, rejected"),
+    "answer": _("reviewer, answered"),
+    "mixed": _("reviewer, decided action by action"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +63,12 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
 
 def _said(event: Event, user: User) -> ConversationEntry:
     words = getattr(event, "words", None)
-    verb = (
-        VERBS.get(str(canonical_json.decode(bytes(event.data)).get("kind", "")), "")
-        if event.kind != remarks.KIND
-        else ""
-    )
+    decided = "" if event.kind == remarks.KIND else str(canonical_json.decode(bytes(event.data)).get("kind", ""))
     return ConversationEntry(
         who=event.actor_name or event.actor,
         you=event.actor == actors.of_user(user).id,
         at=event.at,
         text=bytes(words.text).decode(errors="replace") if words is not None else None,
-        how=f"reviewer, {verb}" if verb else "",
+        how=str(HOW.get(decided, "")),
         gate=int(event.subject.partition(":")[2]),
     )

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.english import listed, quoted
 from approvals.models import Gate, Outcome
 from checkpoints.runs.plans import PlanSpec
 
 VERBS = {
-    "approved": "Approved",
-    "edited": "Approved with an edit",
-    "rejected": "Rejected",
-    "answered": "Answered",
-    "mixed": "Decided",
-    "expired": "Expired: nobody answered in time",
-    "withdrawn": "Withdrawn",
+    "approved": gettext_lazy("Approved"),
+    "edited": gettext_lazy("Approved with an edit"),
+    "rejected": gettext_lazy("Rejected"),
+    "answered": gettext_lazy("Answered"),
+    "mixed": gettext_lazy("Decided"),
+    "expired": gettext_lazy("Expired: nobody answered in time"),
+    "withdrawn": gettext_lazy("Withdrawn"),
 }
 ICONS = {
     "approved": "check",
@@ -31,7 +34,12 @@ ICONS = {
 
 
 # By verdict on one action: the result in a word, the state that colours it, its icon.
-DONE = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "answered"}
+DONE = {
+    "approve": gettext_lazy("approved"),
+    "edit": gettext_lazy("edited"),
+    "reject": gettext_lazy("rejected"),
+    "respond": gettext_lazy("answered"),
+}
 STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited"}
 SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"}
 
@@ -52,7 +60,7 @@ class ActionOutcome:
 
     @property
     def word(self) -> str:
-        return DONE[self.verdict]
+        return str(DONE[self.verdict])
 
     @property
     def state(self) -> str:
@@ -78,9 +86,11 @@ class GateEnding:
 
     @property
     def words(self) -> str:
-        verb = VERBS.get(self.kind, "Closed")
+        verb = str(VERBS.get(self.kind, _("Closed")))
         verb = counted([each.verdict for each in self.actions]).capitalize() if self.kind == "mixed" else verb
-        return f"{verb} by {self.by}" if self.by and self.kind not in ("expired", "withdrawn") else verb
+        if not self.by or self.kind in ("expired", "withdrawn"):
+            return verb
+        return _("%(decided)s by %(people)s") % {"decided": verb, "people": self.by}
 
 
 def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
@@ -143,21 +153,33 @@ def deciders(outcome: Outcome) -> str:
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:
     """Say what the run does now."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
-    held = ", if its preconditions still hold" if outcome.counted else ""
-    times = "once each" if len(effects) == outcome.grants.count() else "once for each action"
-    runs = (
-        f"The run continues: {quoted(map(plan.title_of, effects))} may run, {times}{held}."
-        if effects
-        else "The run continues."
-    )
-    told = "with the feedback" if outcome.words else "without feedback"
-    back = f"The run goes back to {quoted([plan.title_of(outcome.back_to)])}, {told}."
+    once = len(effects) == outcome.grants.count()
+    if not effects:
+        runs = _("The run continues.")
+    elif outcome.counted:
+        runs = (
+            _("The run continues: %(steps)s may run, once each, if its preconditions still hold.")
+            if once
+            else _("The run continues: %(steps)s may run, once for each action, if its preconditions still hold.")
+        )
+    else:
+        runs = (
+            _("The run continues: %(steps)s may run, once each.")
+            if once
+            else _("The run continues: %(steps)s may run, once for each action.")
+        )
+    runs %= {"steps": quoted(map(plan.title_of, effects))}
+    back = (
+        _("The run goes back to “%(step)s”, with the feedback.")
+        if outcome.words
+        else _("The run goes back to “%(step)s”, without feedback.")
+    ) % {"step": plan.title_of(outcome.back_to)}
     return {
         "approved": runs,
-        "edited": f"{runs} The edited values are used.",
+        "edited": f"{runs} {_('The edited values are used.')}",
         "mixed": runs,
-        "answered": "The run does what the answer says.",
-        "rejected": back if outcome.then == "back" else "The run stops.",
-        "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
-        "withdrawn": f"Nothing runs. {outcome.words or 'This request is no longer needed.'}",
+        "answered": _("The run does what the answer says."),
+        "rejected": back if outcome.then == "back" else _("The run stops."),
+        "expired": runs if outcome.to_run else _("Nobody answered in time, so nothing runs."),
+        "withdrawn": f"{_('Nothing runs.')} {outcome.words or _('This request is no longer needed.')}",
     }[outcome.kind]

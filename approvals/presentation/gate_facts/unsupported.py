@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from django.utils.translation import gettext as _
+
 from approvals.cards.card import Card
 from approvals.presentation.text.exact_call import (
     FIGURES,
@@ -55,8 +57,9 @@ IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]){10,30}\b")
 class _Said:
     """One thing that a program says of its request."""
 
-    where: str  # what our sentence calls the place
+    where: str  # begins our sentence: it quotes at %(quote)s, and names the place
     text: str
+    number: int = 0  # of the action
 
 
 def found(card: Card) -> list[str]:
@@ -67,7 +70,7 @@ def found(card: Card) -> list[str]:
     try:
         known = leaves(*running)
     except TooMany:
-        return ["There are too many arguments to compare the title with: read what would run."]
+        return [_("There are too many arguments to compare the title with: read what would run.")]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
     told: dict[str, str] = {}  # by what is quoted: a quote that comes twice is reported once
     for said in _said(card):
@@ -78,19 +81,21 @@ def found(card: Card) -> list[str]:
             for sentence in _of_name(said, quote, [] if anybody else _who(known), known):
                 told.setdefault(quote, sentence)
     if whom := card.for_whom[:LONGEST]:
-        for sentence in _of_name(_Said("", whom), whom, [], known):
+        for sentence in _of_name(_Said("“%(quote)s”", whom), whom, [], known):
             told.setdefault(whom, sentence)
     return list(told.values())[:TOLD]
 
 
 def _said(card: Card) -> Iterator[_Said]:
-    yield _Said("title", card.title[:LONGEST])
-    yield _Said("amount", card.amount[:LONGEST])
+    yield _Said(_("“%(quote)s” in the title"), card.title[:LONGEST])
+    yield _Said(_("“%(quote)s” in the amount"), card.amount[:LONGEST])
     for number, action in enumerate(card.actions, 1):
         told = action.settled is None and action.in_own_words(external=True)
         if told and action.title not in (card.title, action.tool):
-            where = "action's title" if len(card.actions) == 1 else f"title of action {number}"
-            yield _Said(where, action.title[:LONGEST])
+            where = _("“%(quote)s” in the action's title")
+            if len(card.actions) > 1:
+                where = _("“%(quote)s” in the title of action %(number)s")
+            yield _Said(where, action.title[:LONGEST], number)
 
 
 def _amounts(text: str) -> list[str]:
@@ -139,12 +144,15 @@ def _of_name(said: _Said, quote: str, who: Sequence[CallLeaf], known: Sequence[C
 
 def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: Sequence[CallLeaf]) -> str:
     """Write `“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
-    first = f"“{short(quote)}” in the {said.where}" if said.where else f"“{short(quote)}”"
+    first = said.where % {"quote": short(quote), "number": said.number}
     if not instead:
-        return f"{first} is in no argument that runs."
-    is_ = " and ".join(f"{leaf.name} is {short(leaf.value)}" for leaf in instead[:3])
-    beside = f" It stands only in {', '.join(leaf.name for leaf in elsewhere[:3])}." if elsewhere else ""
-    return f"{first} is not what runs: {is_}.{beside}"
+        return _("%(quote)s is in no argument that runs.") % {"quote": first}
+    arguments = (_("%(name)s is %(value)s") % {"name": leaf.name, "value": short(leaf.value)} for leaf in instead[:3])
+    told = _("%(quote)s is not what runs: %(arguments)s.") % {"quote": first, "arguments": _(" and ").join(arguments)}
+    if not elsewhere:
+        return told
+    only = _("It stands only in %(names)s.") % {"names": ", ".join(leaf.name for leaf in elsewhere[:3])}
+    return f"{told} {only}"
 
 
 def _sums(paid: Sequence[CallLeaf]) -> set[Decimal]:
