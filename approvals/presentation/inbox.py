@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.cards.card import Card
 from approvals.consequences import sentences
@@ -21,7 +23,11 @@ from .gate_facts import outcomes
 
 LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
 FRESH = timedelta(seconds=20)
-GROUPS = (("hour", "Due within the hour"), ("today", "Later today"), ("later", "Later"))
+GROUPS = (
+    ("hour", gettext_lazy("Due within the hour")),
+    ("today", gettext_lazy("Later today")),
+    ("later", gettext_lazy("Later")),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +133,10 @@ def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | Non
 
 def grouped(rows: Iterable[InboxRow], *, now: datetime) -> list[InboxGroup]:
     """Sort rows into groups by due date; groups without rows are left out."""
-    by: dict[str, list[InboxRow]] = {key: [] for key, _ in GROUPS}
+    by: dict[str, list[InboxRow]] = {key: [] for key, label in GROUPS}
     for each in rows:
         by[due(each.gate, now)].append(each)
-    return [InboxGroup(key=key, label=label, rows=by[key]) for key, label in GROUPS if by[key]]
+    return [InboxGroup(key=key, label=str(label), rows=by[key]) for key, label in GROUPS if by[key]]
 
 
 def summary(groups: Sequence[InboxGroup], *, whole: Capped | None = None, filtered: bool = False) -> str:
@@ -141,9 +147,13 @@ def summary(groups: Sequence[InboxGroup], *, whole: Capped | None = None, filter
     shown = sum(group.open for group in groups)
     soon = sum(group.open for group in groups if group.key == "hour")
     if filtered:
-        return f"{shown} shown of {whole} open."
+        return _("%(shown)s shown of %(whole)s open.") % {"shown": shown, "whole": whole}
     if not shown:
-        return "Nothing waits for you."
+        return _("Nothing waits for you.")
     more = whole is not None and (whole.more or whole.number > shown)
-    first = "them" if not more else f"the first {shown}"
-    return f"{whole if more else shown} open" + (f", {soon} of {first} due within the hour." if soon else ".")
+    words = _("%(open)s open.")
+    if soon and more:
+        words = _("%(open)s open, %(soon)s of the first %(shown)s due within the hour.")
+    elif soon:
+        words = _("%(open)s open, %(soon)s of them due within the hour.")
+    return words % {"open": whole if more else shown, "soon": soon, "shown": shown}

@@ -7,14 +7,19 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.gates.queues import ReaderReach
 from approvals.live import page_frame
 
-PAGES = (("inbox", "Inbox", "inbox"), ("runs", "Runs", "runs"), ("agents", "Agents", "agents"))
-AUDIT = ("audit", "Audit", "audit")
+PAGES = (
+    ("inbox", gettext_lazy("Inbox"), "inbox"),
+    ("runs", gettext_lazy("Runs"), "runs"),
+    ("agents", gettext_lazy("Agents"), "agents"),
+)
+AUDIT = ("audit", gettext_lazy("Audit"), "audit")
 NAMED = 6  # teams
-ADMIN = ("admin:index", "Admin", "tool")
+ADMIN = ("admin:index", gettext_lazy("Admin"), "tool")
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -33,7 +38,10 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 def teams(reach: ReaderReach) -> list[str]:
     """List the teams whose runs they see, by name; the first of them where they are many."""
     names = list(reach.teams.values())
-    return names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]
+    more = len(names) - NAMED
+    if more <= 0:
+        return names
+    return [*names[:NAMED], ngettext("%(count)s more", "%(count)s more", more) % {"count": more}]
 
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:

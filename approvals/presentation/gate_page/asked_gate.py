@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from approvals.cards.card import RISKS, Card
 from approvals.consequences.gate import GateImpacts
@@ -134,7 +135,7 @@ class AskedGate:
     def why_not(self) -> str:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
-            return "This gate is closed."
+            return _("This gate is closed.")
         return authority.reason(self.user.pk, self.read.decides, self.gate)
 
     @property

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.edit import Next
@@ -20,7 +23,12 @@ from approvals.presentation.drawing import impact_words, repeats
 from .asked_gate import AskedGate
 from .saved_state import ShownState
 
-DOING = {"approve": "Approving", "each": "Sending this", "edit": "Approving", "override": "Replacing"}
+DOING = {
+    "approve": gettext_lazy("Approving"),
+    "each": gettext_lazy("Sending this"),
+    "edit": gettext_lazy("Approving"),
+    "override": gettext_lazy("Replacing"),
+}
 
 
 @dataclass
@@ -74,7 +82,7 @@ class OfferedChoices:
         told = told or self.told.get(choice)
         made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
         ticks = repeats.ticks(
-            made.repeats, run=self.page.gate.run_id, doing=DOING.get(choice, "This"),
+            made.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
             ticked=self.page.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
@@ -122,7 +130,7 @@ class OfferedChoices:
         """Say what follows where nobody answers in time."""
         if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what would be repeated
-            return impact_words.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
+            return impact_words.expiry(self.page.future.expire()) if asks else _("Then it is approved automatically")
         return impact_words.expiry(self.page.future.expire())
 
     @cached_property
@@ -130,7 +138,7 @@ class OfferedChoices:
         """Say what an approval does: `Pays a refund €5.25 and sends an e-mail, each once`."""
         if not self.page.card.allows:
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
-            return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
+            return _("The agent continues") if acts else _("The agent continues. Nothing is paid or sent yet")
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 
     def _stands(self, choice: str) -> frozenset[str]:
@@ -149,12 +157,15 @@ class OfferedChoices:
         if self.page.open:
             final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
         if final:
-            return f"{quoted(final)} cannot be undone"
+            return _("%(steps)s cannot be undone") % {"steps": quoted(final)}
         new = [step for step in allowed if step.name not in self._stands("approve")]
         undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
         theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
-        by = f", says {self.page.provenance.agent}" if theirs else ""
-        return f"can be undone{by}" if any(undone_by) else ""
+        if not any(undone_by):
+            return ""
+        if theirs:
+            return _("can be undone, says %(agent)s") % {"agent": self.page.provenance.agent}
+        return _("can be undone")
 
     @property
     def votes(self) -> str:
@@ -164,7 +175,9 @@ class OfferedChoices:
     def _votes(self, *, standing: bool) -> str:
         """Say which approval this would be; an edit is the first again, since others agreed to something else."""
         now = self.people
-        return f"{now.agreed + 1 if standing else 1} of {now.quorum}" if now.quorum > 1 else ""
+        if now.quorum <= 1:
+            return ""
+        return _("%(number)s of %(needed)s") % {"number": now.agreed + 1 if standing else 1, "needed": now.quorum}
 
     @cached_property
     def commit(self) -> str:
@@ -177,7 +190,7 @@ class OfferedChoices:
         """Write the button's words for what is typed; in general where that does not hold, or nothing is typed."""
         typed, page = self.page.typed, self.page
         if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
-            return "Approve with edit"
+            return _("Approve with edit")
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
         votes, stands = self._votes(standing=False), self._stands("edit")
         if page.several and page.verdict == "each":
@@ -190,9 +203,11 @@ class OfferedChoices:
     def answer_commit(self) -> str:
         """Write the button's words where an answer is sent, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
-            return "Send this answer"
+            return _("Send this answer")
         runs = self._called(self.page.card.allows)
-        return "Agree to this answer" if self.page.left > 1 else f"Send this answer and run {runs}"
+        if self.page.left > 1:
+            return _("Agree to this answer")
+        return _("Send this answer and run %(steps)s") % {"steps": runs}
 
     def _called(self, steps: Iterable[str]) -> str:
         return quoted(map(self.page.plan.title_of, steps))
@@ -212,7 +227,7 @@ class OfferedChoices:
         verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
         made, typed = self.mix, self.page.typed
         if made is None and typed.arguments:
-            return send_button.SEND
+            return str(send_button.SEND)
         votes = self._votes(standing=made is None or not made.changed)
         card, stands = made.card if made else self.page.card, self._stands("each")
         return send_button.deciding(card, self.page.plan, verdicts, stands=stands, votes=votes)

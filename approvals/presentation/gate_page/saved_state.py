@@ -7,6 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.gates import reveal_secret
 from approvals.presentation.decision_form import actions
 from approvals.presentation.drawing import gantt
@@ -33,8 +35,11 @@ class RunStepLine:
 
     @property
     def words(self) -> str:
-        took = f"{self.seconds:.1f} s" if self.seconds >= 0.05 else f"{self.seconds * 1000:.0f} ms"
-        return took if self.kind == Checkpoint.Kind.STEP else self.kind
+        if self.kind != Checkpoint.Kind.STEP:
+            return self.kind
+        if self.seconds >= 0.05:
+            return _("%(seconds)s s") % {"seconds": f"{self.seconds:.1f}"}
+        return _("%(milliseconds)s ms") % {"milliseconds": f"{self.seconds * 1000:.0f}"}
 
 
 @dataclass
@@ -93,7 +98,7 @@ class ShownState:
         """Say, by field, which step wrote it: the last one on the path whose plan says that it does."""
         known = {step.name: step for step in self.page.plan.steps}
         ran = [known[step.name] for step in self.steps if step.name in known]
-        return {name: f"from “{step.title}”" for step in ran for name in step.writes}
+        return {name: _("from “%(step)s”") % {"step": step.title} for step in ran for name in step.writes}
 
     @property
     def unfolded(self) -> list[str]:
@@ -115,4 +120,4 @@ class ShownState:
         """List (icon, sentence) for what the state's texts hide, found by looking, without trusting the agent."""
         asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden.within({**self.state, "what is asked": asked, "what must still be so": conditions})
+        return hidden.within({**self.state, _("what is asked"): asked, _("what must still be so"): conditions})
