@@ -63,7 +63,7 @@ def _faults(card: Card) -> Iterator[FieldError]:
             yield FieldError(pointer=f"{at}/schema", message=wrong)
             continue
         for place, message in validate.faults_of(action.schema, action.arguments) if action.schema else ():
-            unread = message == validate.UNREADABLE
+            unread = message == str(validate.UNREADABLE)
             yield FieldError(
                 pointer=f"{at}/schema" if unread else f"{at}/arguments{place}",
                 message="it cannot be used: it refers to something that it does not contain, or too often"

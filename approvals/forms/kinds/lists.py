@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, ItemRows
 from approvals.forms.places import FormPlace
@@ -22,7 +24,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
     known = set(old)  # a state may hold a hundred thousand items
     part = items(what)
-    noun = label_of(resolved(part, builder.root), "item") if part and not place.quoted else "Item"
+    noun = label_of(resolved(part, builder.root), _("item")) if part and not place.quoted else _("Item")
     found = EditedItems(
         builder=builder,
         place=place,
@@ -32,7 +34,9 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
         spots=[_spot(place, each, at, noun, known=each in known) for at, each in enumerate(ids)],
         parts=fixed or [part] * len(ids),
     )
-    empty = [(spot.pointer, EMPTY) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING]
+    empty = [
+        (spot.pointer, str(EMPTY)) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING
+    ]
     if many := "" if fixed else too_many(builder, place):
         empty.append((place.pointer, many))
     untold = value is MISSING and (not ids or (bool(fixed) and found.same))

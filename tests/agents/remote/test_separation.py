@@ -41,7 +41,7 @@ def test_the_owner_of_the_token_by_which_a_program_asks_may_not_approve() -> Non
     assert gate.pk not in waiting(program.owner)
     assert gate.pk not in queues.ReaderReach.of(program.owner).ids(queues.MINE, most=9)
     assert gate.run.started_by is not None
-    assert authority.why_not(gate.run.started_by, gate) == separation.STARTED_IT
+    assert authority.why_not(gate.run.started_by, gate) == str(separation.STARTED_IT)
     there = {program.owner.pk, gate.run.started_by.pk}
     gate.policy.reviewers = [gate.team]
     assert "nobody may decide" in lacking(gate, there).lower()

@@ -62,7 +62,7 @@ def test_whoever_started_the_run_may_not_decide_where_duties_are_separated() -> 
     team = make_team()
     starter = ann(team)
     gate = make_gate(team=team, started_by=starter)
-    assert refused(gate, starter) == separation.STARTED_IT
+    assert refused(gate, starter) == str(separation.STARTED_IT)
     assert gate.pk not in waiting(starter)
     assert decide(gate, bob(team))
 
@@ -80,7 +80,7 @@ def test_an_account_switched_off_after_its_page_was_loaded_is_refused() -> None:
     person = ann(team)
     gate = make_gate(team=team)
     User.objects.filter(pk=person.pk).update(is_active=False)
-    assert refused(gate, person) == authority.SWITCHED_OFF
+    assert refused(gate, person) == str(authority.SWITCHED_OFF)
 
 
 def test_gates_show_to_the_team_and_to_its_reviewers_from_elsewhere_and_to_nobody_else() -> None:
