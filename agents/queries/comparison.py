@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import Http404, HttpRequest
+from django.utils.translation import gettext as _
 
 from agents.presentation import steps
 from agents.presentation.steps import PathStep
@@ -50,7 +51,11 @@ class ComparedCheckpoint:
     @property
     def place(self) -> str:
         """Return the name of its place, for the head of a column."""
-        return f"{self.letter}: {self.checkpoint.seq} of {self.run}"
+        return _("%(letter)s: %(number)s of %(run)s") % {
+            "letter": self.letter,
+            "number": self.checkpoint.seq,
+            "run": self.run,
+        }
 
     @property
     def worked(self) -> str:

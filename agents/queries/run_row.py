@@ -16,6 +16,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, JSONObject
 from django.http import Http404, HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.course import Course, CourseTurn
 from agents.serving.absence import SERVED, Service
@@ -140,7 +141,7 @@ def told(run: Any) -> RunRow:
         pruned=whole["pruned"],
         course=course_of(run, whole),
         kin=[_kin_of(each) for each in run.kin],
-        origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
+        origin=_("R-%(run)s, checkpoint %(number)s") % {"run": origin[0], "number": origin[1]} if origin else "",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.facts import TimelineCheckpoint
 from checkpoints.models import Checkpoint, Event, Plan, Run
@@ -65,7 +66,11 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
 def origins_of(read: RunRow) -> dict[int, str]:
     """Map the checkpoints of a fork that follow another run's checkpoint to that one, by number."""
     turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
-    return {turn.seq: f"{turn.parent} of R-{turn.run}" for turn in turns}
+    return {turn.seq: _place(turn.parent, turn.run) for turn in turns}
+
+
+def _place(number: int, run: int) -> str:
+    return _("%(number)s of R-%(run)s") % {"number": number, "run": run}
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
@@ -86,7 +91,7 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
         found = cursor.fetchall()
     wanted = {execution_of(each) for each in reused}
     places = (
-        (f"{step}/{bytes(digest).hex()}/{occurrence}", str(seq) if of == run.pk else f"{seq} of R-{of}")
+        (f"{step}/{bytes(digest).hex()}/{occurrence}", str(seq) if of == run.pk else _place(seq, of))
         for of, seq, step, digest, occurrence in found
     )
     return {name: place for name, place in places if name in wanted}

@@ -26,7 +26,8 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     run, _ = offered_moves.run_to_order(request, run_id)
     kind = request.POST.get("kind", "")
     if kind not in CONTEXTS:
-        return HttpResponseBadRequest(f"kind has to be one of {', '.join(CONTEXTS)}.", content_type="text/plain")
+        said = f"kind has to be one of {', '.join(CONTEXTS)}."  # not translated: only programs send another
+        return HttpResponseBadRequest(said, content_type="text/plain")
     order = order_of(request, kind)
     order = replace(order, texts=forms.applied(order.texts, request.POST.get("change", "")))
     template = "runs/_state_form.html" if request.headers.get("X-Fragment") else f"runs/{kind}.html"

@@ -23,7 +23,8 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     run, reader = offered_moves.run_to_order(request, run_id)
     kind = request.POST.get("kind", "")
     if kind not in KINDS:
-        return HttpResponseBadRequest(f"kind has to be one of {', '.join(KINDS)}.", content_type="text/plain")
+        said = f"kind has to be one of {', '.join(KINDS)}."  # not translated: only programs send another
+        return HttpResponseBadRequest(said, content_type="text/plain")
     order = order_of(request, kind)
     if kind == "rewind":
         checkpoint = checkpoint_or_404(run, order.at)

@@ -85,7 +85,7 @@ def inspector_context(
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": address(run, picked),
         "name": getattr(checkpoint, "named", ""),
-        "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
+        "compare_hint": _("%(number)s or %(run)s.%(number)s") % {"number": max(checkpoint.seq - 1, 1), "run": run.pk},
     }
     context |= notes_context(checkpoint, reader, events) | {"follows_head": follows}
     # The page tells whether the run can go on from its head, too.
