@@ -16,6 +16,7 @@ from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from approvals.forms import names
 from approvals.presentation import topbar
@@ -206,7 +207,7 @@ def unmarked(name: str) -> str:
 def pointer_label(pointer: str) -> SafeString:
     """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
     tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
-    return untrusted.line(" \u203a ".join(tokens) or "all of it")
+    return untrusted.line(" \u203a ".join(tokens) or gettext("all of it"))
 
 
 @register.simple_tag

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals import forms
 from approvals.cards.action import Action
 from approvals.cards.card import AnswerChoice, Card
@@ -246,9 +248,9 @@ def pinned_of(
 def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """Return (the name of a pinned value, where `quoted` also what the program that asks calls it)."""
     if quoted:
-        return exact_call.dotted(place) or "all of it", node.said if node else ""
+        return exact_call.dotted(place) or _("all of it"), node.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
-    return plain or "all of it", ""
+    return plain or _("all of it"), ""
 
 
 def at(value: Any, place: str) -> Any:
@@ -258,7 +260,7 @@ def at(value: Any, place: str) -> Any:
 
 def shown(value: Any) -> Any:
     """Return a pinned value, or the words for one that is not there."""
-    return "(not there)" if value is MISSING else value
+    return _("(not there)") if value is MISSING else value
 
 
 def without(arguments: Any, places: Sequence[str]) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals import forms
 from approvals.cards.action import EDIT, REJECT, RESPOND
 from approvals.cards.card import Card, Question
@@ -174,7 +176,7 @@ def edited(
     chosen = common["chosen"]
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
-        problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
+        problems.append(problem(_("Choose Approve, Edit or Reject."), pointer="/verdict"))
     elif chosen == "approve" and (opposed := contradicted(card, common["each"])):
         problems += opposed
     elif chosen == "approve" and (arguments or all_of_it.text or problems):
@@ -268,8 +270,9 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
         try:
             value = canonical_json.parse(text)
         except ValueRefused as refused:
-            place = f" at {refused.pointer}" if refused.pointer else ""
-            problems.append(problem(f"Write JSON: {refused.reason}{place}.", action=action_id))
+            words = _("Write JSON: %(reason)s at %(place)s.") if refused.pointer else _("Write JSON: %(reason)s.")
+            said = words % {"reason": refused.reason, "place": refused.pointer}
+            problems.append(problem(said, action=action_id))
             continue
         try:
             value = actions.veil_of(action).kept(value, action.arguments)
@@ -279,7 +282,7 @@ def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> P
         if not same(value, action.arguments):
             arguments[action_id] = value
     if not arguments and not problems:
-        problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
+        problems.append(problem(_("This is the value that is there already: write another one."), pointer="/override"))
     decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
     decision["preconditions"] = common["only_if"]
     return PostedDecision(**common, typed=TypedDecision(errors=problems), decision=decision)
@@ -291,7 +294,7 @@ def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]
     problems: list[Problem] = []
     value = None
     if chosen is None:
-        problems.append(problem("Choose one of the answers.", pointer="/choice"))
+        problems.append(problem(_("Choose one of the answers."), pointer="/choice"))
     elif chosen.get("needs_value"):
         read = actions.answer_form(chosen, form)
         problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]

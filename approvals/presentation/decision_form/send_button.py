@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.cards.card import Card
 from approvals.consequences.verbs import third
@@ -13,8 +16,8 @@ from checkpoints.runs.plans import PlanSpec
 
 from . import actions
 
-SEND = "Send these verdicts"  # where not every action has one yet
-STANDS = "what was done stays done"
+SEND = gettext_lazy("Send these verdicts")  # where not every action has one yet
+STANDS = gettext_lazy("what was done stays done")
 
 
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
@@ -30,7 +33,7 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
     said = exact_call.amount(card) if plan.external else card.amount
     amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
-    return _with_votes(f"{_verb(edited)}{of}: {does or 'the agent continues'}", votes)
+    return _with_votes(f"{_verb(edited)}{of}: {does or _('the agent continues')}", votes)
 
 
 def deciding(
@@ -39,21 +42,21 @@ def deciding(
     """Name verdicts by action id: `Approve with edit: order the goods €12.00; reject 1`. `stands`: as `approving`."""
     said = [verdicts.get(action.id, "") for action in card.actions]
     if not all(said):
-        return SEND
+        return str(SEND)
     running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
-    does = deeds(card, plan, running, stands=stands) or (STANDS if stands else "the agent continues")
+    does = deeds(card, plan, running, stands=stands) or (str(STANDS) if stands else _("the agent continues"))
     own = {action.effect for action in card.actions}
     parts = [f"{_verb(EDIT in said)}: {does}"] if running or set(card.allows) - own else []
-    parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
-    parts += [f"answer {said.count(RESPOND)} instead"] if RESPOND in said else []
+    parts += [_("reject %(count)s") % {"count": said.count(REJECT)}] if REJECT in said else []
+    parts += [_("answer %(count)s instead") % {"count": said.count(RESPOND)}] if RESPOND in said else []
     words = "; ".join(parts)
     return _with_votes(words[:1].upper() + words[1:], votes)
 
 
 def answering(label: str, runs: str, *, votes: str = "") -> str:
     """Name one answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
-    then = f" and run {runs}" if runs else ""
-    return _with_votes(f"Send “{untrusted.plain(label, limit=80)}”{then}", votes)
+    words = _("Send “%(answer)s” and run %(steps)s") if runs else _("Send “%(answer)s”")
+    return _with_votes(words % {"answer": untrusted.plain(label, limit=80), "steps": runs}, votes)
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
@@ -63,9 +66,14 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
     """
     said = []
     for effect, mine in _running(card, running, stands):
-        times = f"{len(mine)} times " if len(mine) > 1 else ""
+        does = _as_verb(plan.title_of(effect))
+        if (count := len(mine)) > 1:
+            does = ngettext("%(count)s time %(does)s", "%(count)s times %(does)s", count) % {
+                "count": count,
+                "does": does,
+            }
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
-        said.append(" ".join([times + _as_verb(plan.title_of(effect)), *_amounts(known)]))
+        said.append(" ".join([does, *_amounts(known)]))
     return ", ".join(said)
 
 
@@ -77,14 +85,15 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
     said = []
     for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
         if plan.external:
-            said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
+            said.append(_("runs “%(step)s”") % {"step": untrusted.plain(plan.title_of(effect), limit=60)})
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
         said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
     if not said:
-        return f"Runs nothing: {STANDS}" if stands else "Runs nothing"
-    words = listed(said)
-    return f"{words[:1].upper()}{words[1:]}, {'each ' if len(said) > 1 else ''}once"
+        return _("Runs nothing: what was done stays done") if stands else _("Runs nothing")
+    listing = listed(said)
+    words = _("%(deeds)s, each once") if len(said) > 1 else _("%(deeds)s, once")
+    return words % {"deeds": f"{listing[:1].upper()}{listing[1:]}"}
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
@@ -116,7 +125,7 @@ def _as_verb(title: str) -> str:
 
 
 def _verb(edited: bool) -> str:
-    return "Approve with edit" if edited else "Approve"
+    return _("Approve with edit") if edited else _("Approve")
 
 
 def _with_votes(words: str, votes: str) -> str:

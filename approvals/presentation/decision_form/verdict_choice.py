@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
@@ -15,14 +18,18 @@ from checkpoints.values import canonical_json
 
 # By verdict: what its choice is called, its icon and its key.
 CHOICES = {
-    APPROVE: ("Approve", "check", "a"), EDIT: ("Edit", "pencil", "e"), REJECT: ("Reject", "x", "r"),
-    RESPOND: ("Answer instead", "reply", "p"),
-}  # fmt: skip
-UNSAID = "Choose a verdict for this action."
-UNSENT = "You changed a field but chose Approve. Send your change, or restore the original value."
-UNFILLED = "Nothing has changed yet. Fill in what is required."
-UNCHANGED = "Edit is selected but nothing has changed. Change a field or choose Approve."
-CONTRADICTED = "You chose Approve for all actions, and something else for this one. Choose one of the two."
+    APPROVE: (gettext_lazy("Approve"), "check", "a"),
+    EDIT: (gettext_lazy("Edit"), "pencil", "e"),
+    REJECT: (gettext_lazy("Reject"), "x", "r"),
+    RESPOND: (gettext_lazy("Answer instead"), "reply", "p"),
+}
+UNSAID = gettext_lazy("Choose a verdict for this action.")
+UNSENT = gettext_lazy("You changed a field but chose Approve. Send your change, or restore the original value.")
+UNFILLED = gettext_lazy("Nothing has changed yet. Fill in what is required.")
+UNCHANGED = gettext_lazy("Edit is selected but nothing has changed. Change a field or choose Approve.")
+CONTRADICTED = gettext_lazy(
+    "You chose Approve for all actions, and something else for this one. Choose one of the two."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +93,13 @@ def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem
     said = said or ChosenVerdict(verdict=action.settled.verdict if action.settled else "")
     choices = [
         OfferedVerdict(
-            value=name, label=CHOICES[name][0], icon=CHOICES[name][1], key=CHOICES[name][2], chosen=name == said.verdict
+            value=name,
+            label=str(CHOICES[name][0]),
+            icon=CHOICES[name][1],
+            key=CHOICES[name][2],
+            chosen=name == said.verdict,
         )
-        for name in VERDICTS
+        for name, (label, icon, key) in ((name, CHOICES[name]) for name in VERDICTS)
         if action.takes(name)
     ]
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}
@@ -128,7 +139,8 @@ def said_of(
         try:
             said["response"] = response_of(action, chosen.response)
         except ValueRefused as refused:
-            return {}, [problem(f"Write JSON: {refused.reason}.", action=action.id, part="response")]
+            reason = _("Write JSON: %(reason)s.") % {"reason": refused.reason}
+            return {}, [problem(reason, action=action.id, part="response")]
     return said, []
 
 

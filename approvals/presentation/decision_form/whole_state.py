@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from approvals.cards.card import Card
 from approvals.decisions.edit_state import BOTH, PART, fault
 from approvals.errors import Problem
@@ -24,7 +26,6 @@ from checkpoints.values import canonical_json, patch
 from .actions import TypedDecision
 
 NAME = "state"  # of the text area
-NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +94,10 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
     try:
         value = canonical_json.parse(text)
     except ValueRefused as refused:
-        return SentState(text=text, problems=[fault(f"Write JSON: {refused.reason}.", refused.pointer)])
+        said = _("Write JSON: %(reason)s.") % {"reason": refused.reason}
+        return SentState(text=text, problems=[fault(said, refused.pointer)])
     if not isinstance(value, dict):
-        return SentState(text=text, problems=[fault(NO_OBJECT)])
+        return SentState(text=text, problems=[fault(_("Write the whole state: an object with its fields."))])
     try:
         value = veil.kept(value, dict(state or {}))
     except ValueRefused as refused:
