@@ -19,10 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms that speak to people. Left out: the HTTP API, management commands and logs, which speak English to programs
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
-    "agents/admin.py", "agents/compatibility", "agents/errors.py", "agents/models", "agents/moves", "agents/runs",
-    "agents/tokens.py", "approvals/admin", "approvals/audit", "approvals/consequences", "approvals/decisions",
-    "approvals/errors.py", "approvals/forms", "approvals/gates", "approvals/models", "approvals/outbound",
-    "approvals/policy", "approvals/preflight", "approvals/schema", "approvals/tools", "approvals/views",
+    "agents/admin.py", "agents/compatibility", "agents/errors.py", "agents/models", "agents/moves",
+    "agents/presentation", "agents/queries", "agents/runs", "agents/tokens.py", "agents/views", "approvals/admin",
+    "approvals/audit", "approvals/consequences", "approvals/decisions", "approvals/errors.py", "approvals/forms",
+    "approvals/gates", "approvals/models", "approvals/outbound", "approvals/policy", "approvals/preflight",
+    "approvals/presentation", "approvals/schema", "approvals/templatetags", "approvals/tools", "approvals/views",
     "checkpoints/admin", "checkpoints/errors.py", "checkpoints/models", "checkpoints/retention",
     "config/administration.py",
 )  # fmt: skip
@@ -41,7 +42,7 @@ WORDS = re.compile(
 LABEL = re.compile(r"[A-Z][^\W\d_]+")
 # Statements, clauses of them, and columns as RawSQL and triggers take them; CSS classes, paths and formats.
 NOT_READ = re.compile(
-    r"[\s(]*(SELECT|UPDATE|INSERT|DELETE|WITH|CREATE|ALTER|LOCK|SET|FROM|WHERE|AND|OR|ORDER|GROUP|JOIN|LEFT|COPY)\b"
+    r"\s*('\w+',|ARRAY)?[\s(]*(SELECT|UPDATE|INSERT|DELETE|WITH|CREATE|ALTER|LOCK|SET|FROM|WHERE|AND|OR|ORDER|GROUP|JOIN|LEFT|COPY)\b"
     r"|[a-z]+(-[a-z]+)*( [a-z]+(-[a-z]+)+)+$|\s*(\{\})?<[a-z]|(attachment|default-src|text/)"
     r"|(\{\}, )?[a-z_]+ (=|IN) |\w+(, \w+_\w+)+(, id)?$|\{\}, \{\}, \w+ = "
     r"|[\s\S]*( (IS NOT|IN|AND|OR) \(|\bEXISTS \(|\bUNION ALL\b|\bCROSS JOIN\b| DESC\b|::\w+|%s\)|\bFOR NO KEY\b)"
