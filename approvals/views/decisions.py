@@ -108,7 +108,7 @@ def refused(
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
     fill(page, sent, problems=found)
     told = words(refusal)
-    told["unsent_edit"] = any(each["message"] == UNSENT for each in found)
+    told["unsent_edit"] = any(each["message"] == str(UNSENT) for each in found)
     if told["unsent_edit"]:  # with what it would do, to be sent at once
         made = typed(page, replace(sent.typed, errors=()))
         page.typed = replace(made, errors=[*found, *made.errors])

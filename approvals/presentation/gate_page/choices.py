@@ -189,7 +189,7 @@ class OfferedChoices:
     def edit_commit(self) -> str:
         """Write the button's words for what is typed; in general where that does not hold, or nothing is typed."""
         typed, page = self.page.typed, self.page
-        if any(each["message"] != UNSENT for each in typed.errors) or not (typed.card or typed.arguments):
+        if any(each["message"] != str(UNSENT) for each in typed.errors) or not (typed.card or typed.arguments):
             return _("Approve with edit")
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
         votes, stands = self._votes(standing=False), self._stands("edit")
