@@ -60,7 +60,7 @@ class Verification(models.Model):
     events = models.BigIntegerField(default=0)
     faults = models.IntegerField(default=0)
     findings = models.BinaryField(default=b"[]")  # canonical JSON: the first [subject, reason]
-    place = models.BinaryField(default=b"{}")  # canonical JSON: audit.walk.Walk
+    place = models.BinaryField(default=b"{}")  # canonical JSON: audit.walk.VerificationWalk
 
     objects = VerificationQuerySet.as_manager()
 

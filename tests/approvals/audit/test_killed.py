@@ -24,9 +24,9 @@ from .evidence import forged, three
 ANN = Actor("user:7", "Ann")
 STEPS = """
 import django; django.setup()
-from checkpoints.audit.walk import Walk
-step = Walk.step
-Walk.step = lambda self: step(self, events=1)
+from checkpoints.audit.walk import VerificationWalk
+step = VerificationWalk.step
+VerificationWalk.step = lambda self: step(self, events=1)
 """  # a seal a step: else all that a test writes is one
 TASK = "from approvals.audit import seal_verification\nwhile seal_verification.go_on({asked}, within={within}): pass"
 COMMAND = "from django.core.management import call_command\ncall_command('audit', 'verify')"
