@@ -99,9 +99,9 @@ def test_a_refusal_drops_what_somebody_else_had_edited_in_it(ledger: Path) -> No
 
 
 def test_of_two_people_who_decide_differently_at_once_one_is_told_who_was_faster(ledger: Path) -> None:
-    team = make_team()
-    first, second = ann(team), bob(team)
     for _ in range(3):
+        team = make_team()  # of its own: what was rejected twice in a team is asked again only after a pause
+        first, second = ann(team), bob(team)
         run = make_three(ledger, team=team)
         gate = open_gate(run)
         seen = bytes(gate.standing().digest)
