@@ -43,7 +43,7 @@ def ask(
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
         raise WorkInvalid(faults)
-    slice.performer = RemotePerformer(card=Returned(card, took, [slice.clean(note) for note in notes]))
+    slice.performer = RemotePerformer(spec.name, Returned(card, took, [slice.clean(note) for note in notes]))
     try:
         return go_further(slice, engine.turn(slice))
     except AskedTooOften as full:

@@ -15,10 +15,11 @@ from checkpoints.runs.plans import StepSpec
 class RemotePerformer(Performer[RunSession]):
     """Hands out what a program has to do.
 
-    `card` is the gate that it asks, `begun` the step whose effect it begins, and `undone` the id of the effect that it
-    begins to undo. Each counts once.
+    `card` is what it asks at the gate `asked`, `begun` the step whose effect it begins, and `undone` the id of the
+    effect that it begins to undo. Each counts once, and a card for no other step.
     """
 
+    asked: str = ""
     card: Returned | None = None
     begun: str = ""
     undone: int = 0
@@ -34,8 +35,9 @@ class RemotePerformer(Performer[RunSession]):
     def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
         """Return the card that the program asks; hand out everything else."""
         card, self.card = self.card, None
-        if card is None:
+        if card is None or self.asked != spec.name:
             slice.handed_out = HandOut(spec)
+            return None
         return card
 
     def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> None:

@@ -80,7 +80,7 @@ def go_on(slice: RunSession) -> RemoteTurn:
 
 
 def go_further(slice: RunSession, going: bool) -> RemoteTurn:
-    """Go on from after a step that has just landed, and return the turn."""
+    """Go on from after a step that has just landed, whatever was handed out before it, and return the turn."""
     slice.handed_out = None
     engine.turns(slice, going)
     return reached(slice)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from agents.models import Effect
 from checkpoints.runs.plans import StepSpec
 
-S = TypeVar("S")  # the Slice: its module imports this one
+S = TypeVar("S")  # the RunSession: its module imports this one
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
+from .audited import AuditedAdmin
 from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, give, held, ticked, words
-from .told import AuditedAdmin
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]

@@ -46,7 +46,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import edit_state, per_action
 from .decision_impact import of_word
-from .edit import Next
+from .edit import NextProposal
 from .lost_race import lost_race
 from .next_proposal import put
 from .submission import Submission, Verdict, added, back_to, check_key
@@ -151,7 +151,7 @@ def _spoken_once(voices: Sequence[Decision], by: User, said: Submission) -> list
     return [one for one in voices if one.user_id != by.pk]
 
 
-def _supersede(gate: Gate, standing: Proposal, following: Next, by: User) -> Proposal:
+def _supersede(gate: Gate, standing: Proposal, following: NextProposal, by: User) -> Proposal:
     """Replace the current proposal with the next one; votes for the old one lapse."""
     body = {**standing.content, **following.card.to_json(), "answer": following.answer}
     body.pop("state", None)
@@ -178,7 +178,7 @@ def _write(
     by: User,
     said: Submission,
     request: bytes,
-    following: Next | None,
+    following: NextProposal | None,
     word: ActionVerdicts | None,
 ) -> Decision:
     card = standing.card

@@ -18,7 +18,7 @@ from approvals.impact.result import Repeat
 from approvals.models import Decision, Gate, Proposal
 from checkpoints.values import digests
 
-from .edit import Next
+from .edit import NextProposal
 from .submission import Submission, back_to
 
 Verdict = Decision.Verdict
@@ -78,7 +78,7 @@ class DecisionImpact:
             raise RepeatNotConfirmed(lacking, run=run)
 
 
-def of_word(gate: Gate, standing: Proposal, said: Submission, following: Next | None) -> DecisionImpact:
+def of_word(gate: Gate, standing: Proposal, said: Submission, following: NextProposal | None) -> DecisionImpact:
     """Compute a decision's impact, see next_proposal.put; no others agree yet. Reads the records of the lineage."""
     future = GateImpacts(gate, standing.card, standing.state_patch)
     rejects = said.verdict == Verdict.REJECT
@@ -91,7 +91,7 @@ def _rejected(future: GateImpacts, said: Submission) -> Impact:
     return future.back(step) if step else future.stop()
 
 
-def _agreed(future: GateImpacts, standing: Proposal, said: Submission, following: Next | None) -> Impact | None:
+def _agreed(future: GateImpacts, standing: Proposal, said: Submission, following: NextProposal | None) -> Impact | None:
     if future.card.question is not None:
         answer = said.answer if said.verdict == Verdict.ANSWER else standing.content["answer"]
         return future.answering(str((answer or {}).get("choice", "")))

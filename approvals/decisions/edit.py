@@ -32,7 +32,7 @@ NOTHING = gettext_lazy("Nothing is different from what is proposed; choose Appro
 
 
 @dataclass(frozen=True, kw_only=True)
-class Next:
+class NextProposal:
     """The proposal that replaces the current one. `patch` leads from the gate's saved state to what it asks for."""
 
     card: Card
@@ -51,7 +51,7 @@ def edited(
     standing: Sequence[dict[str, Any]],
     arguments: Mapping[str, Any],
     offered: Sequence[str],
-) -> Next:
+) -> NextProposal:
     """Apply new `arguments`, by action id, to the current proposal.
 
     `saved` is the gate's state, `standing` the JSON Patch of the current proposal, `offered` the pointers
@@ -76,13 +76,13 @@ def edited(
     return made
 
 
-def drawn(card: Card, plan: Plan, step: str, state: dict[str, Any], saved: Mapping[str, Any]) -> Next:
+def drawn(card: Card, plan: Plan, step: str, state: dict[str, Any], saved: Mapping[str, Any]) -> NextProposal:
     """Return the proposal that an edit to `state` makes. Raises Invalid where it does not fit a registered tool."""
     final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     made = redrawn(card, plan, step, state).with_arguments(final)
     fitting.refuse_unfit(made, changed)
-    return Next(card=made, patch=patch.diff(dict(saved), state), changed=changed)
+    return NextProposal(card=made, patch=patch.diff(dict(saved), state), changed=changed)
 
 
 def _kept(action: Action | None, new: Any) -> Any:

@@ -22,7 +22,7 @@ from checkpoints.runs.plans import StepSpec, spec_of
 from checkpoints.values import json_pointer, patch
 
 from . import edit
-from .edit import Next
+from .edit import NextProposal
 
 PART = "state"  # of a problem: its pointer is a place within the whole state
 NOT_OFFERED = gettext_lazy(
@@ -40,7 +40,7 @@ def rewritten(
     saved: Mapping[str, Any],
     standing: Sequence[dict[str, Any]],
     wanted: Mapping[str, Any],
-) -> Next:
+) -> NextProposal:
     """Propose the state `wanted` instead of the current one; else as edit.edited.
 
     A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.

@@ -29,7 +29,7 @@ from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
 from . import edit, edit_state, per_action, uploads
-from .edit import Next
+from .edit import NextProposal
 from .lost_race import lost_race
 from .submission import Submission, Verdict, check_form
 
@@ -37,7 +37,9 @@ UNFILLED = gettext_lazy("Fill this in: nothing can be approved without it.")
 UNCHANGED = gettext_lazy("Change this value: the agent says that it cannot go on with it as it is.")
 
 
-def put(reading: GateReading, *, by: User, said: Submission) -> tuple[Submission, ActionVerdicts | None, Next | None]:
+def put(
+    reading: GateReading, *, by: User, said: Submission
+) -> tuple[Submission, ActionVerdicts | None, NextProposal | None]:
     """Return (submission, decision by action or None, next proposal or None where the decision keeps the current one).
 
     Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
@@ -73,7 +75,9 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
         raise Invalid(faults)
 
 
-def _instead(gate: Gate, standing: Proposal, said: Submission, word: ActionVerdicts | None, by: User) -> Next | None:
+def _instead(
+    gate: Gate, standing: Proposal, said: Submission, word: ActionVerdicts | None, by: User
+) -> NextProposal | None:
     """Compute the proposal that replaces the current one; None where the decision is about the current one itself."""
     body, card = standing.content, standing.card
     if word is not None:
@@ -89,13 +93,17 @@ def _instead(gate: Gate, standing: Proposal, said: Submission, word: ActionVerdi
         return replace(edit, card=_revived(edit.card, edit.changed))
     if said.verdict == Verdict.ANSWER:
         answer = answering.answered(card, said.answer)
-        return None if same(answer, body["answer"]) else Next(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
+        return (
+            None
+            if same(answer, body["answer"])
+            else NextProposal(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
+        )
     if said.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
         raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
     return None
 
 
-def _edited(gate: Gate, standing: Proposal, said: Submission) -> Next:
+def _edited(gate: Gate, standing: Proposal, said: Submission) -> NextProposal:
     """Apply an edit to the current proposal: to its actions, or to the whole state where the policy allows that."""
     over: dict[str, Any] = {
         "plan": gate.run.plan, "step": gate.step, "saved": gate.saved.state, "standing": standing.state_patch,

@@ -27,7 +27,7 @@ from checkpoints.values.patch import same
 
 from . import edit as editing
 from . import validators
-from .edit import Next
+from .edit import NextProposal
 from .submission import Submission, Verdict
 
 QUOTED = 80  # characters of a title in somebody's comment
@@ -43,7 +43,7 @@ def mixed(
     saved: Mapping[str, Any],
     standing: Sequence[dict[str, Any]],
     by: str,
-) -> Next:
+) -> NextProposal:
     """Apply the decision to the current proposal. Raises EditRefused and Invalid with every problem at once.
 
     An action that is refused loses what others had edited in it: nothing of it is written.
@@ -64,7 +64,7 @@ def mixed(
         made, operations = _as_left(asked, card, plan, step, state), base
     pairs = zip(made.actions, card.actions, strict=True)
     changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
-    return Next(card=made, patch=operations, changed=changed, kind=named(word))
+    return NextProposal(card=made, patch=operations, changed=changed, kind=named(word))
 
 
 def heard(said: Submission, card: Card) -> tuple[Submission, ActionVerdicts | None]:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from approvals.cards import verdicts
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.decisions import per_action
-from approvals.decisions.edit import Next
+from approvals.decisions.edit import NextProposal
 from approvals.errors import DecisionRefused
 from approvals.models import Gate, Proposal
 from checkpoints import actors
@@ -24,7 +24,7 @@ from .verdict_choice import ChosenVerdict
 
 def foreseen(
     gate: Gate, standing: Proposal, each: Mapping[str, ChosenVerdict], typed: TypedDecision, *, by: User
-) -> Next | None:
+) -> NextProposal | None:
     """Return what the choices ask for; None where they are no valid decision, or reject all of them.
 
     Reasons that are still missing do not change the result, and an action without a choice stays as it is.

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact
-from approvals.decisions.edit import Next
+from approvals.decisions.edit import NextProposal
 from approvals.english import quoted
 from approvals.gates import closing
 from approvals.impact import Impact, ImpactVerdict
@@ -213,7 +213,7 @@ class OfferedChoices:
         return quoted(map(self.page.plan.title_of, steps))
 
     @cached_property
-    def mix(self) -> Next | None:
+    def mix(self) -> NextProposal | None:
         """Return what the choices so far ask for; None where that is just the current proposal, or all are rejected."""
         if not (self.page.several and self.page.each):
             return None
