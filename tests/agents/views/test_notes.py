@@ -119,7 +119,7 @@ def test_a_note_is_taken_back_by_its_author_alone_once_and_the_events_keep_it() 
     html = page_of(run, bob(team), "?at=2")
     assert not re.search(r"\b1 note\s*<", html)
     assert "Mine" not in html.partition('id="notes-list"')[2].partition("</section>")[0]
-    assert "took a note on checkpoint 2 back" in text_of(html)
+    assert "removed a note from checkpoint 2" in text_of(html)
     assert EventText.objects.filter(event=event).exists()
 
 

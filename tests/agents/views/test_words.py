@@ -34,7 +34,7 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
         ("gate.opened", {"kind": "review", "step": "review"}, "asks for a decision at “Review”"),
         ("gate.opened", {"kind": "recovery", "step": "pay"}, "asks how to go on at “Pay”"),
         ("step.failed", {"step": "propose", "attempt": 2}, "failed at “Propose”, attempt 2"),
-        ("effect.done", {}, "did  in the outside world"),
+        ("effect.done", {}, "performed "),
         (
             "retention.pruned",
             {"first": 2, "last": 9, "count": 5, "policy": "short"},
@@ -48,7 +48,7 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
         ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
         ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
         ("something.new", {"step": "{0.__class__}"}, ""),
-        ("effect.done", {"step": "{0.__class__}"}, "did “{0 class }” in the outside world"),
+        ("effect.done", {"step": "{0.__class__}"}, "performed “{0 class }”"),
     ],
 )
 def test_an_event_says_who_did_what(kind: str, data: dict[str, Any], said: str) -> None:
