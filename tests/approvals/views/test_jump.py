@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from checkpoints.postgresql.text_search import beginnings
 from tests.factories import ann, eve, make_card, make_gate, make_team
@@ -56,6 +57,23 @@ def test_by_keyboard_alone_from_the_inbox_to_a_gate(new_page: NewPage) -> None:
     page.keyboard.type(f"R-{gate.run_id}")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/runs/{gate.run_id}/")
+
+
+def test_what_is_typed_last_is_looked_for_however_slow_the_answers_before_it_are(new_page: NewPage) -> None:
+    """A slow answer to the opened dialog and to the first letter took the place of the whole word's."""
+    team = make_team()
+    make_gate(team=team, card=make_card(title="Wire to Brightwater"))
+    page = new_page(ann(team))
+    page.goto("/")
+    slow: list[Route] = []
+    page.route(re.compile(r"/jump/\?q=b?$"), lambda route: slow.append(route))
+    with page.expect_request("**/jump/?q="):
+        page.keyboard.press("Control+k")
+    with page.expect_request("**/jump/?q=b"):
+        page.keyboard.type("b")
+    page.keyboard.type("rightw")
+    expect(page.locator("#places a")).to_have_count(2)
+    assert len(slow) == 2
 
 
 def test_on_a_phone_a_button_of_a_fingers_size_opens_it(new_page: NewPage) -> None:
