@@ -19,6 +19,8 @@ from agents.serving import health_file
 from checkpoints import request_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# Django's checks read the code, which `make check` has them do once for a release; at each start they take a second.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 # The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it.
 TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.broker:Transport")

@@ -18,6 +18,7 @@ class Command(BaseCommand):
         "Lists the agents of HOLDPOINT_AGENTS. Names those that cannot be imported, used or served, and says what to "
         "do."
     )
+    requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read the declarations."""

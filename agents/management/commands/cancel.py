@@ -25,6 +25,7 @@ class Command(BaseCommand):
         "Cancels runs: withdraws their open gates, and first undoes the effects that they left behind if their code "
         "is here. Other effects stay done. Needs none of the agent's code."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the runs, who cancels them, and why; see --help."""

@@ -33,6 +33,7 @@ class Command(BaseCommand):
         "its save, after its save), lets another worker recover it, and compares status, state and effects with an "
         "undisturbed run. The agent's effects are really performed."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the agent's name and its one input; see --help."""

@@ -28,6 +28,7 @@ class Command(BaseCommand):
     """Starts one run per input and prints where to look at it."""
 
     help = "Starts an agent on an input: JSON, a file, or a folder that the agent can read."
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the agent's name and its input; see --help."""

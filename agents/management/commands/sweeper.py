@@ -18,6 +18,7 @@ class Command(BaseCommand):
     """Sweep every second until told to stop."""
 
     help = "Wakes runs that are due and timers, expires gates, seals the audit. Several may run at once."
+    requires_system_checks = []
     stopping = False
 
     def add_arguments(self, parser: CommandParser) -> None:

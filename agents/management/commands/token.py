@@ -21,6 +21,7 @@ class Command(BaseCommand):
     """A person's own token where the name is a username; else an agent's, which `--owner` answers for."""
 
     help = "Makes a token for the API and prints it. It is shown only this once; only its digest is kept."
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare whose the token is, what for, and how long it lasts; see --help."""

@@ -17,6 +17,7 @@ class Command(BaseCommand):
     """Becomes a Celery worker with the queues of every registered agent version."""
 
     help = "Starts a Celery worker that serves the queues of the registered agents. Further arguments go to Celery."
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Pass `--concurrency` and `--pool` on to Celery."""

@@ -20,6 +20,7 @@ class Command(BaseCommand):
         "Remove the checkpoints that no retention policy keeps and nothing holds. Finishes an interrupted prune "
         "first. Exits with 0 when done, with 1 if refused or if another process is pruning."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")

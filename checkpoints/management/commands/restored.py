@@ -22,6 +22,7 @@ class Command(BaseCommand):
         "Record that this database was restored from a backup, before anything else starts on it, so that readers of "
         "events go on where they were. Needs the role that owns the tables: DATABASE_OWNER_URL."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         said = "how many ids of runs, gates and other rows to skip, which may have been used after the backup ({})"

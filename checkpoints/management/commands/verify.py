@@ -14,6 +14,7 @@ SHOWN = 50  # one fault is often followed by one for each later checkpoint
 
 class Command(BaseCommand):
     help = "Check stored checkpoints against their digests: one run's, or everything with the audit's seals."
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", nargs="?", help="a run's number, such as 7 or R-7; all runs and seals if left out")
