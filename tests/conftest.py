@@ -94,6 +94,7 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
             connection.close()
             if hasattr(connection, "close_pool"):
                 connection.close_pool()
+    services.WARM.close()
     SESSION.stop_own()
 
 

@@ -10,12 +10,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import httpx
 
 from config.local.process import kill_group, spawn, stop, tied
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
+from tests.harness.warm_python import WarmPython
+
+WARM = WarmPython()
 
 
 class Service:
@@ -27,8 +31,12 @@ class Service:
         self.name = name
         self.path = folder / f"{name}-{number}.log"
         environment = {name: value for name, value in (os.environ | env).items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
+        environment |= {"PYTHONUNBUFFERED": "1"}
         with self.path.open("wb") as out:
-            self.process = spawn(tied(command), env=environment | {"PYTHONUNBUFFERED": "1"}, out=out, cwd=ROOT)
+            if WARM.can(command, environment):
+                self.process = WARM.start(command, env=environment, out=out, err=out)
+            else:
+                self.process = spawn(tied(command), env=environment, out=out, cwd=ROOT)
 
     @property
     def pid(self) -> int:
@@ -119,6 +127,18 @@ def run(
     *arguments: str, env: dict[str, str] | None = None, within: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of this project to its end, with what it said on either stream as text."""
-    return subprocess.run(
-        list(arguments), cwd=ROOT, env=os.environ | (env or {}), capture_output=True, text=True, timeout=within
-    )
+    environment = os.environ | (env or {})
+    if not WARM.can(arguments, environment):
+        return subprocess.run(
+            list(arguments), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=within
+        )
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        process = WARM.start(arguments, env=environment, out=out, err=err)
+        try:
+            code = process.wait(within)
+        finally:
+            kill_group(process)
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
