@@ -9,8 +9,6 @@ and is then an event of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -19,8 +17,6 @@ from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.cards import binding
-from approvals.cards.card import Card
-from approvals.cards.verdicts import ActionVerdicts
 from approvals.consequences import impact_sources
 from approvals.errors import (
     AlreadySaid,
@@ -44,15 +40,15 @@ from checkpoints.events import event_log
 from checkpoints.layout.snapshot import Snapshot
 from checkpoints.values.canonical_json import canonical
 
-from . import edit_state, per_action
-from .decision_impact import of_word
+from . import edit_state
+from .decision_impact import impact_of
 from .edit import NextProposal
 from .lost_race import lost_race
-from .next_proposal import put
+from .prepared_decision import PreparedDecision, prepare
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
-class _SaidBefore(Exception):
+class _RecordedBefore(Exception):
     """The same key again: roll back and return the decision that it made the first time."""
 
     def __init__(self, decision: Decision) -> None:
@@ -60,7 +56,12 @@ class _SaidBefore(Exception):
 
 
 def decide(
-    gate: Gate, said: Submission, *, by: User, confirmed: PasswordConfirmed | None = None, saved: Snapshot | None = None
+    gate: Gate,
+    submission: Submission,
+    *,
+    by: User,
+    confirmed: PasswordConfirmed | None = None,
+    saved: Snapshot | None = None,
 ) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
@@ -72,88 +73,83 @@ def decide(
     """
     try:
         with transaction.atomic(durable=True):
-            return _take(gate.pk, by, said, confirmed, saved)
-    except _SaidBefore as before:
+            return _record(gate.pk, submission, by, confirmed, saved)
+    except _RecordedBefore as before:
         return before.decision
     except DecisionRefused as refusal:
-        _record_refusal(gate, by, said, refusal)
+        _record_refusal(gate, submission, by, refusal)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
-        _record_refusal(gate, by, said, frozen)
+        _record_refusal(gate, submission, by, frozen)
         raise frozen from fault
 
 
-def _take(
-    gate_id: int, by: User, said: Submission, confirmed: PasswordConfirmed | None, saved: Snapshot | None
+def _record(
+    gate_id: int, submission: Submission, by: User, confirmed: PasswordConfirmed | None, saved: Snapshot | None
 ) -> Decision:
-    check_key(said)
-    request = said.digest()
-    reading = read(gate_id, user_id=by.pk, key=said.key)
-    gate, standing = reading.gate, reading.standing
-    evidence.check(standing)
+    check_key(submission)
+    request = submission.digest()
+    reading = read(gate_id, user_id=by.pk, key=submission.key)
+    gate = reading.gate
+    evidence.check(reading.proposal)
     if saved is not None and saved.id == gate.checkpoint:
         gate.saved = saved
-    if reading.said_before:
-        _hand_out_same(gate.decisions.filter(user=by), by, said, request)
-    said, word, following = put(reading, by=by, said=said)
+    if reading.key_used:
+        _return_same(gate.decisions.filter(user=by), by, submission, request)
+    prepared = prepare(reading, submission, by=by)
     if not step_up.suffices(gate.policy, confirmed, by=by, now=reading.now):
         raise NotConfirmed
-    streak = None if said.verdict == Verdict.REJECT else second_look.streak(reading.approvals, now=reading.now)
-    if streak and not said.second_look:
+    streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
+    if streak and not submission.second_look:
         raise SecondLookNeeded(streak.count, streak.seconds)
-    said = replace(said, second_look=streak is not None)
     # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is looked
     # at again under it.
-    look = partial(of_word, gate, standing, said, following)
-    stamp, impact = (impact_sources.stamp_of(gate.run), look()) if said.shown or reading.acted else ("", None)
-    if not gate.move(proposal=standing.number):
-        _hand_out_same(gate.decisions.filter(user=by), by, said, request)
-        late = read(gate_id)
-        raise lost_race(late.gate, said.seen, late.standing, late.now) or StaleGate([], "")
-    # Under the gate's lock now: what others have said can no longer change.
-    voices = list(gate.decisions.filter(Q(proposal=standing, counts=True) | Q(user=by, key=said.key)).order_by("pk"))
-    evidence.check_voices(gate, voices)
-    _hand_out_same(voices, by, said, request)
-    others = _spoken_once(voices, by, said) if following is None else []
+    foreseen = submission.shown or reading.acted
+    stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
+    if not gate.move(proposal=reading.proposal.number):
+        _return_same(gate.decisions.filter(user=by), by, submission, request)
+        raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
+    # Under the gate's lock now: what others have decided can no longer change.
+    same_key = Q(user=by, key=submission.key)
+    votes = list(gate.decisions.filter(Q(proposal=reading.proposal, counts=True) | same_key).order_by("pk"))
+    evidence.check_voices(gate, votes)
+    _return_same(votes, by, submission, request)
+    others = _others(votes, by, prepared) if prepared.next is None else []
     if impact is not None:
-        impact = (impact if impact_sources.stamp_of(gate.run) == stamp else look()).beside(len(others))
-        impact.check_confirmed(set(said.confirm), run=gate.run_id)
-        impact.check_shown(said.shown)
-    repeats = {each.effect for each in impact.repeats} if impact else set()
-    if following is not None:
-        standing = _supersede(gate, standing, following, by)
-    if word is not None:
-        said = replace(said, verdict=per_action.named(word) if following else Verdict.APPROVE)
-    said = replace(said, confirm=sorted(repeats))
-    decision = _write(gate, standing, by, said, request, following, word)
-    _close_when_due(gate, standing, [*others, decision], said, confirmed)
+        impact = (impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)).beside(len(others))
+        impact.check_confirmed(set(submission.confirm), run=gate.run_id)
+        impact.check_shown(submission.shown)
+    repeats = sorted({each.effect for each in impact.repeats}) if impact else []
+    decision = _write(prepared, by, request, repeats, second_look=streak is not None)
+    _close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
 
-def _hand_out_same(voices: Iterable[Decision], by: User, said: Submission, request: bytes) -> None:
-    """Raise _SaidBefore where this key was used already; Invalid where it was used for something else."""
-    before = next((one for one in voices if one.user_id == by.pk and one.key == said.key), None)
+def _return_same(decisions: Iterable[Decision], by: User, submission: Submission, request: bytes) -> None:
+    """Raise _RecordedBefore where this key was used already; Invalid where it was used for something else."""
+    before = next((one for one in decisions if one.user_id == by.pk and one.key == submission.key), None)
     if before is None:
         return
     if bytes(before.request) != request:
         raise Invalid([problem(_("This form was sent before with other content; load the page again."))])
-    raise _SaidBefore(before)
+    raise _RecordedBefore(before)
 
 
-def _spoken_once(voices: Sequence[Decision], by: User, said: Submission) -> list[Decision]:
+def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> list[Decision]:
     """List others' votes for the current proposal. Raises AlreadySaid; a rejection takes one's own approval back."""
-    mine = [one.pk for one in voices if one.user_id == by.pk]
-    if mine and said.verdict != Verdict.REJECT:
+    mine = [one.pk for one in votes if one.user_id == by.pk]
+    if mine and not prepared.rejects:
         raise AlreadySaid
     if mine:
         Decision.objects.filter(pk__in=mine).update(counts=False)
-    return [one for one in voices if one.user_id != by.pk]
+    return [one for one in votes if one.user_id != by.pk]
 
 
-def _supersede(gate: Gate, standing: Proposal, following: NextProposal, by: User) -> Proposal:
+def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) -> Proposal:
     """Replace the current proposal with the next one; votes for the old one lapse."""
-    body = {**standing.content, **following.card.to_json(), "answer": following.answer}
+    gate = prepared.gate
+    body = {**prepared.proposal.content, **following.card.to_json(), "answer": following.answer}
     body.pop("state", None)
     if edit_state.beyond(following.card, following.patch):
         body["state"] = following.patch  # the actions do not show all of it, and the digest has to cover it
@@ -172,67 +168,58 @@ def _supersede(gate: Gate, standing: Proposal, following: NextProposal, by: User
     return made
 
 
-def _write(
-    gate: Gate,
-    standing: Proposal,
-    by: User,
-    said: Submission,
-    request: bytes,
-    following: NextProposal | None,
-    word: ActionVerdicts | None,
-) -> Decision:
-    card = standing.card
-    rejects = said.verdict == Verdict.REJECT
-    decision = Decision.objects.create(
-        gate=gate,
-        proposal=standing,
+def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool) -> Decision:
+    """Write the decision, and before it the proposal that it makes."""
+    submission = prepared.submission
+    proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
+    card = proposal.card
+    return Decision.objects.create(
+        gate=prepared.gate,
+        proposal=proposal,
         user=by,
-        verdict=said.verdict,
-        verdicts=canonical(word.verdicts if word else _alike(card, said, following.changed if following else ())),
-        then=said.then if rejects else "",
-        back_to=back_to(said, card),
-        answer=canonical(standing.content["answer"] if said.verdict == Verdict.ANSWER else None),
-        preconditions=canonical(added(said, card)),
-        repeats=canonical(said.confirm),
-        comment=said.comment.encode(errors="replace"),
-        seen=said.seen,
-        key=said.key,
+        verdict=prepared.verdict,
+        verdicts=canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
+        then=submission.then if prepared.rejects else "",
+        back_to=back_to(submission, card),
+        answer=canonical(proposal.content["answer"] if prepared.verdict == Verdict.ANSWER else None),
+        preconditions=canonical(added(submission, card)),
+        repeats=canonical(repeats),
+        comment=submission.comment.encode(errors="replace"),
+        seen=submission.seen,
+        key=submission.key,
         request=request,
-        second_look=said.second_look,
+        second_look=second_look,
     )
-    return decision
 
 
-def _alike(card: Card, said: Submission, changed: Sequence[str]) -> dict[str, str]:
+def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
     """Return the verdict by action of a decision on all of them: who agrees also agrees to what others have refused."""
-    if said.verdict in (Verdict.REJECT, Verdict.ANSWER):
-        return {action.id: str(said.verdict) for action in card.actions}
-    plain = {action.id: action.settled.verdict if action.settled else str(Verdict.APPROVE) for action in card.actions}
-    return plain | dict.fromkeys(changed, str(Verdict.EDIT))
+    actions = proposal.card.actions
+    if prepared.verdict in (Verdict.REJECT, Verdict.ANSWER):
+        return {action.id: str(prepared.verdict) for action in actions}
+    plain = {action.id: action.settled.verdict if action.settled else str(Verdict.APPROVE) for action in actions}
+    return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
 
 
-def _close_when_due(
-    gate: Gate, standing: Proposal, voices: Sequence[Decision], said: Submission, confirmed: PasswordConfirmed | None
-) -> None:
-    """Say that the last of these decided, and close the gate where its word was enough."""
-    decision = voices[-1]
-    by = actors.of_user(decision.user)
-    mixed = {"verdicts": decision.by_action} if decision.verdict == Verdict.MIXED else {}
-    repeats = {"repeats": said.confirm} if said.confirm else {}
-    dropped = {"dropped": sorted(set(said.dropped))} if said.dropped else {}
-    again = {"confirmed": confirmed.at.isoformat()} if gate.policy.step_up and confirmed else {}
+def _close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
+    """Record the last of these votes as an event, and close the gate where it was enough."""
+    gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
+    proposal, by = decision.proposal, actors.of_user(decision.user)
+    optional = {
+        "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
+        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
+        "repeats": sorted(decision.confirmed),
+        "dropped": sorted(set(submission.dropped)),
+        "second_look": decision.second_look,
+    }
     data = {
         "kind": decision.verdict,
-        **mixed,
-        "proposal": standing.number,
+        "proposal": proposal.number,
         "quorum": gate.policy.quorum,
-        **again,
-        **repeats,
-        **dropped,
-        **evidence.decided(gate, standing, decision),
-        **({"second_look": True} if decision.second_look else {}),
+        **{name: value for name, value in optional.items() if value},
+        **evidence.decided(gate, proposal, decision),
     }
-    told = [gate.entry("gate.decided", by=by, data=data, text=said.comment)]
+    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
     if decision.verdict == Verdict.REJECT:
         end = closing.GateEnd(
             kind=Outcome.Kind.REJECTED,
@@ -242,54 +229,53 @@ def _close_when_due(
             back_to=decision.back_to,
             feedback=decision.words,
         )
-        closing.close(gate, standing, end, told=told)
+        closing.close(gate, proposal, end, told=events)
         return
-    count = _tally(gate, voices)
+    count = _tally(gate, votes)
     if count.lapsed:
-        told.append(_lapse(gate, standing, count))
+        events.append(_lapse(gate, proposal, count))
     if count.closes != "agreed":
-        event_log.append(told)
+        event_log.append(events)
         return
-    votes = [vote for vote in voices if vote.user_id in count.agreed]
-    comments = "\n\n".join(vote.words for vote in votes if vote.words)
+    agreed = [vote for vote in votes if vote.user_id in count.agreed]
     end = closing.GateEnd(
-        kind=closing.agreed_kind(standing),
+        kind=closing.agreed_kind(proposal),
         by=by,
-        decisions=votes,
-        feedback=comments,
-        added=[each for vote in votes for each in vote.added],
+        decisions=agreed,
+        feedback="\n\n".join(vote.words for vote in agreed if vote.words),
+        added=[each for vote in agreed for each in vote.added],
     )
-    closing.close(gate, standing, end, told=told)
+    closing.close(gate, proposal, end, told=events)
 
 
-def _tally(gate: Gate, voices: Sequence[Decision]) -> Tally:
+def _tally(gate: Gate, decisions: Sequence[Decision]) -> Tally:
     """Tally the votes for the current proposal, by everybody's authority as it is now.
 
     Whoever agreed before something was done that this would do once more agreed to less than the last of them.
     """
-    why_not = authority.reasons([voice.user_id for voice in voices], gate)
-    repeats = voices[-1].confirmed
+    why_not = authority.reasons([each.user_id for each in decisions], gate)
+    repeats = decisions[-1].confirmed
     votes = [
         Vote(
-            user=voice.user_id, proposal=gate.proposal, verdict=voice.verdict,
-            may=not why_not[voice.user_id] and repeats <= voice.confirmed,
+            user=each.user_id, proposal=gate.proposal, verdict=each.verdict,
+            may=not why_not[each.user_id] and repeats <= each.confirmed,
         )
-        for voice in voices
+        for each in decisions
     ]  # fmt: skip
     return tally(votes, standing=gate.proposal, quorum=gate.policy.quorum)
 
 
-def _lapse(gate: Gate, standing: Proposal, count: Tally) -> event_log.Entry:
+def _lapse(gate: Gate, proposal: Proposal, count: Tally) -> event_log.Entry:
     """Drop the votes of people who may no longer decide; they can vote again if they may again."""
-    standing.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
+    proposal.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in count.lapsed]
-    data = {"users": users, "proposal": standing.number, **evidence.opened(gate, standing)}
+    data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
     return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
 
 
-def _record_refusal(gate: Gate, by: User, said: Submission, refusal: DecisionRefused) -> None:
+def _record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
     """Record the refusal as an event, in a transaction of its own: the attempt's own is rolled back by now."""
-    known = said.verdict if said.verdict in Verdict.values else ""
+    known = submission.verdict if submission.verdict in Verdict.values else ""
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):
         event_log.record(

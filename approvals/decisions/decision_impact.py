@@ -15,13 +15,11 @@ from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirme
 from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
 from approvals.impact.result import Repeat
-from approvals.models import Decision, Gate, Proposal
 from checkpoints.values import digests
 
-from .edit import NextProposal
-from .submission import Submission, back_to
+from .prepared_decision import PreparedDecision
+from .submission import Verdict, back_to
 
-Verdict = Decision.Verdict
 CLOSES, WAITS = "closes", "waits"  # the act of ending the gate, or of waiting for others
 LENGTH = 32  # hex digits of a mark for each act: too many for a program to find two names that share them
 
@@ -78,24 +76,22 @@ class DecisionImpact:
             raise RepeatNotConfirmed(lacking, run=run)
 
 
-def of_word(gate: Gate, standing: Proposal, said: Submission, following: NextProposal | None) -> DecisionImpact:
-    """Compute a decision's impact, see next_proposal.put; no others agree yet. Reads the records of the lineage."""
-    future = GateImpacts(gate, standing.card, standing.state_patch)
-    rejects = said.verdict == Verdict.REJECT
-    impact = _rejected(future, said) if rejects else _agreed(future, standing, said, following)
-    return DecisionImpact(impact=impact, rejects=rejects, quorum=gate.policy.quorum)
+def impact_of(decision: PreparedDecision) -> DecisionImpact:
+    """Compute a decision's impact where no others agree yet. Reads the records of the lineage."""
+    impact = _impact(decision)
+    return DecisionImpact(impact=impact, rejects=decision.rejects, quorum=decision.gate.policy.quorum)
 
 
-def _rejected(future: GateImpacts, said: Submission) -> Impact:
-    step = back_to(said, future.card)
-    return future.back(step) if step else future.stop()
-
-
-def _agreed(future: GateImpacts, standing: Proposal, said: Submission, following: NextProposal | None) -> Impact | None:
+def _impact(decision: PreparedDecision) -> Impact | None:
+    submission, proposal = decision.submission, decision.proposal
+    future = GateImpacts(decision.gate, proposal.card, proposal.state_patch)
+    if decision.rejects:
+        step = back_to(submission, future.card)
+        return future.back(step) if step else future.stop()
     if future.card.question is not None:
-        answer = said.answer if said.verdict == Verdict.ANSWER else standing.content["answer"]
+        answer = submission.answer if submission.verdict == Verdict.ANSWER else proposal.content["answer"]
         return future.answering(str((answer or {}).get("choice", "")))
-    return future.approve() if following is None else future.with_patch(following.patch, following.card)
+    return future.approve() if decision.next is None else future.with_patch(decision.next.patch, decision.next.card)
 
 
 def _marked(act: str) -> str:

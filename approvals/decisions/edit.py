@@ -9,26 +9,55 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.cards import fitting
-from approvals.cards.action import Action, pinned_faults
+from approvals.cards.action import Action, editable, pinned_faults
 from approvals.cards.card import Card, scrubbed
 from approvals.errors import EditRefused, Invalid, Problem, problem
-from approvals.models import Decision
+from approvals.models import Decision, Gate, Proposal
 from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
-from checkpoints.runs.plans import spec_of
+from checkpoints.runs.plans import StepSpec, spec_of
 from checkpoints.values import json_pointer, patch
+from checkpoints.values.patch import Op
 
 from . import validators
 
 Verdict = Decision.Verdict
 NOTHING = gettext_lazy("Nothing is different from what is proposed; choose Approve, or change a value.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurrentProposal:
+    """The proposal that an edit starts from: a card, and a patch that leads to it from the gate's state, `saved`."""
+
+    card: Card
+    patch: Sequence[Op]
+    saved: dict[str, Any]
+    plan: Plan
+    step: str
+
+    @classmethod
+    def of(cls, gate: Gate, proposal: Proposal) -> Self:
+        """Read it from the rows. Raises NotVerified."""
+        return cls(
+            card=proposal.card, patch=proposal.state_patch, saved=gate.saved.state, plan=gate.run.plan, step=gate.step
+        )
+
+    @property
+    def spec(self) -> StepSpec:
+        return spec_of(self.plan).step(self.step)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the state that is proposed."""
+        state: dict[str, Any] = patch.apply(list(self.patch), self.saved)
+        return state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,33 +71,20 @@ class NextProposal:
     kind: Verdict = Verdict.EDIT
 
 
-def edited(
-    card: Card,
-    *,
-    plan: Plan,
-    step: str,
-    saved: Mapping[str, Any],
-    standing: Sequence[dict[str, Any]],
-    arguments: Mapping[str, Any],
-    offered: Sequence[str],
-) -> NextProposal:
-    """Apply new `arguments`, by action id, to the current proposal.
-
-    `saved` is the gate's state, `standing` the JSON Patch of the current proposal, `offered` the pointers
-    within the state that this gate lets people edit. Raises EditRefused or Invalid with every problem at once.
-    """
+def edited(current: CurrentProposal, arguments: Mapping[str, Any]) -> NextProposal:
+    """Apply new `arguments`, by action id. Raises EditRefused or Invalid with every problem at once."""
+    card = current.card
     arguments = {name: _kept(card.action(name), new) for name, new in arguments.items()}
-    wanted = _wanted(card, arguments, offered)
-    state = patch.apply(list(standing), dict(saved))
-    after = state
+    wanted = _wanted(card, arguments, editable(current.spec))
+    state = after = current.state
     for action in sorted(wanted, key=lambda a: len(a.pointer)):
         after = patch.put(after, action.pointer, arguments[action.id])
-    valid = normal(plan, after, partial(located, card))
+    valid = normal(current.plan, after, partial(located, card))
     for action in wanted:
         _refuse_dropped(action, arguments[action.id], valid)
         state = patch.put(state, action.pointer, json_pointer.find(valid, action.pointer))
     _refuse_beside(card, wanted, state)
-    made = drawn(card, plan, step, state, saved)
+    made = drawn(current, state)
     if not made.changed:
         raise Invalid([problem(NOTHING)])
     if long := [problem(told, action=each.id) for each in made.card.actions for told in pinned_faults(each)]:
@@ -76,13 +92,14 @@ def edited(
     return made
 
 
-def drawn(card: Card, plan: Plan, step: str, state: dict[str, Any], saved: Mapping[str, Any]) -> NextProposal:
+def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
     """Return the proposal that an edit to `state` makes. Raises Invalid where it does not fit a registered tool."""
+    card = current.card
     final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
-    made = redrawn(card, plan, step, state).with_arguments(final)
+    made = redrawn(current, state).with_arguments(final)
     fitting.refuse_unfit(made, changed)
-    return NextProposal(card=made, patch=patch.diff(dict(saved), state), changed=changed)
+    return NextProposal(card=made, patch=patch.diff(current.saved, state), changed=changed)
 
 
 def _kept(action: Action | None, new: Any) -> Any:
@@ -141,14 +158,14 @@ def _beyond(action: Action, pointer: str) -> Problem:
     return problem(_("This cannot be edited here."), action=action.id, pointer=pointer, at=action.pointer + pointer)
 
 
-def normal(plan: Plan, state: dict[str, Any], told: Callable[[str, str], Problem]) -> dict[str, Any]:
-    """Return the state in the agent's own model's form. Raises Invalid; `told` gives what is wrong at a place."""
+def normal(plan: Plan, state: dict[str, Any], fault: Callable[[str, str], Problem]) -> dict[str, Any]:
+    """Return the state in the agent's own model's form. Raises Invalid; `fault` makes one, by message and pointer."""
     try:
         valid, faults = validators.validated(plan, state)
     except validators.NoValidator as unknown:
-        raise Invalid([told(str(unknown), "")]) from unknown
+        raise Invalid([fault(str(unknown), "")]) from unknown
     if faults:
-        raise Invalid([told(fault["message"], fault["pointer"]) for fault in faults])
+        raise Invalid([fault(each["message"], each["pointer"]) for each in faults])
     return valid
 
 
@@ -204,15 +221,16 @@ def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
     return []
 
 
-def redrawn(card: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+def redrawn(current: CurrentProposal, state: dict[str, Any]) -> Card:
     """Return the card with texts that describe the edited state.
 
     Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
     asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
     """
+    card = current.card
     observed = {each.observes: each.value for each in card.preconditions}
-    anew = validators.redrawn(plan, step, state, observed)
+    anew = validators.redrawn(current.plan, current.step, state, observed)
     if anew is None:
         return replace(card, amount="")
-    words = scrubbed(anew, redact.veil(spec_of(plan).state_schema).words(state))
+    words = scrubbed(anew, redact.veil(spec_of(current.plan).state_schema).words(state))
     return replace(card, title=words.title, summary=words.summary, amount=words.amount)

@@ -6,7 +6,7 @@ writes itself is not offered either. The agent's own validator judges the rest, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.utils.functional import Promise
@@ -17,12 +17,11 @@ from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.impact.walk import DECISION
 from approvals.schema import redact
 from checkpoints.errors import ValueRefused
-from checkpoints.models import Plan
-from checkpoints.runs.plans import StepSpec, spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 
 from . import edit
-from .edit import NextProposal
+from .edit import CurrentProposal, NextProposal
 
 PART = "state"  # of a problem: its pointer is a place within the whole state
 NOT_OFFERED = gettext_lazy(
@@ -32,26 +31,21 @@ NOT_OFFERED = gettext_lazy(
 BOTH = gettext_lazy("Change the values of the actions or the whole state, not both at once.")
 
 
-def rewritten(
-    card: Card,
-    *,
-    plan: Plan,
-    step: str,
-    saved: Mapping[str, Any],
-    standing: Sequence[dict[str, Any]],
-    wanted: Mapping[str, Any],
-) -> NextProposal:
-    """Propose the state `wanted` instead of the current one; else as edit.edited.
+def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextProposal:
+    """Propose the state `wanted` instead of the current one.
 
     A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.
     Raises EditRefused or Invalid with every problem at once, each by its pointer within the state.
     """
-    before = patch.apply(list(standing), dict(saved))
-    wanted = _kept(plan, wanted, before)
-    if patch.same(dict(wanted), before):
+    before = current.state
+    try:
+        wanted = redact.veil(spec_of(current.plan).state_schema).kept(dict(wanted), before)
+    except ValueRefused as refused:
+        raise Invalid([fault(refused.reason, refused.pointer)]) from refused
+    if patch.same(wanted, before):
         raise Invalid([fault(edit.NOTHING)])
-    _refuse_kept(card, spec_of(plan).step(step), before, wanted)
-    valid = edit.normal(plan, dict(wanted), fault)
+    _refuse_kept(current, before, wanted)
+    valid = edit.normal(current.plan, dict(wanted), fault)
     refused = [
         fault(gettext("The agent's state has no such place; take it out."), at) for at in edit.dropped(wanted, valid)
     ]
@@ -59,16 +53,7 @@ def rewritten(
         raise EditRefused(refused)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
     state = {name: before[name] if name in stays else valid[name] for name in wanted}
-    return edit.drawn(card, plan, step, state, saved)
-
-
-def _kept(plan: Plan, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was sent, with the secrets that its placeholders stand for. Raises Invalid."""
-    try:
-        state: dict[str, Any] = redact.veil(spec_of(plan).state_schema).kept(dict(wanted), before)
-    except ValueRefused as refused:
-        raise Invalid([fault(refused.reason, refused.pointer)]) from refused
-    return state
+    return edit.drawn(current, state)
 
 
 def beyond(card: Card, operations: Iterable[Mapping[str, Any]]) -> bool:
@@ -118,12 +103,11 @@ def _shown(card: Card, place: str) -> bool:
     return any(action.pointer and json_pointer.covers(action.pointer, place) for action in card.actions)
 
 
-def _refuse_kept(card: Card, step: StepSpec, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _refuse_kept(current: CurrentProposal, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raise EditRefused where the edit drops what is asked about, or changes what the gate itself writes."""
-    asked = [
-        action.pointer for action in card.actions if action.pointer and not json_pointer.has(wanted, action.pointer)
-    ]
-    own = [name for name in (step.feedback, DECISION) if name and not _alike(name, before, wanted)]
+    pointers = [action.pointer for action in current.card.actions if action.pointer]
+    asked = [pointer for pointer in pointers if not json_pointer.has(wanted, pointer)]
+    own = [name for name in (current.spec.feedback, DECISION) if name and not _alike(name, before, wanted)]
     refused = [fault(gettext("The gate asks about this, so it has to stay; reject it instead."), at) for at in asked]
     refused += [
         fault(gettext("The gate writes this itself; leave it as it is."), json_pointer.join("", name)) for name in own

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from approvals.cards.binding import Row, body_rows
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
-from approvals.models import Gate, Proposal
+from approvals.gates.reading import GateReading
+from approvals.models import Gate
 from approvals.schema import redact
 from checkpoints.runs.plans import spec_of
 
 from . import edit_state
 
 
-def lost_race(gate: Gate, seen: bytes, standing: Proposal, now: datetime) -> DecisionRefused | None:
+def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
     """Tell why a decision on what `seen` digests does not count; None where nothing speaks against it.
 
-    Speaks of `gate` as it was read, at `now` by the database's clock: read it afresh before.
+    Speaks of the gate as it was read: read it afresh before.
     """
+    gate, proposal = reading.gate, reading.proposal
     if gate.status == Gate.Status.WITHDRAWN:
         return GateWithdrawn(gate.outcome.words)
     if gate.status == Gate.Status.EXPIRED:
@@ -25,19 +25,19 @@ def lost_race(gate: Gate, seen: bytes, standing: Proposal, now: datetime) -> Dec
     if gate.status == Gate.Status.DECIDED:
         outcome = gate.outcome
         return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
-    if gate.deadline and gate.deadline <= now:
+    if gate.deadline and gate.deadline <= reading.now:
         return GateExpired()
-    if bytes(standing.digest) == seen:
+    if bytes(proposal.digest) == seen:
         return None
-    answered = standing.card.label_of(standing.content["answer"])
-    return StaleGate(changes_since(gate, seen), standing.by_name, answered)
+    answered = proposal.card.label_of(proposal.content["answer"])
+    return StaleGate(changes_since(gate, seen), proposal.by_name, answered)
 
 
 def changes_since(gate: Gate, seen: bytes) -> list[Row]:
     """List what changed in what is asked since the proposal with the digest `seen`; [] for a foreign digest."""
-    looked_at, standing = gate.proposals.filter(digest=seen).first(), gate.standing()
+    looked_at, current = gate.proposals.filter(digest=seen).first(), gate.standing()
     if looked_at is None:
         return []
-    rows, before, after = body_rows(looked_at.content, standing.content), looked_at.state_patch, standing.state_patch
-    rows += edit_state.rows_of_versions(standing.card, lambda: gate.saved.state, before, after)
-    return edit_state.hidden(rows, standing.card, redact.veil(spec_of(gate.run.plan).state_schema))
+    rows, before, after = body_rows(looked_at.content, current.content), looked_at.state_patch, current.state_patch
+    rows += edit_state.rows_of_versions(current.card, lambda: gate.saved.state, before, after)
+    return edit_state.hidden(rows, current.card, redact.veil(spec_of(gate.run.plan).state_schema))

@@ -15,70 +15,58 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 
 from approvals.cards import verdicts
-from approvals.cards.action import RESPOND, Action, editable
+from approvals.cards.action import RESPOND, Action
 from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
 from approvals.errors import Invalid, Problem, problem
 from approvals.schema.walk import is_list
 from checkpoints.models import Plan
-from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
 from . import edit as editing
 from . import validators
-from .edit import NextProposal
+from .edit import CurrentProposal, NextProposal
 from .submission import Submission, Verdict
 
 QUOTED = 80  # characters of a title in somebody's comment
 UNCHANGED = gettext_lazy("Nothing of it is different from what is proposed; approve it, or change a value.")
 
 
-def mixed(
-    card: Card,
-    word: ActionVerdicts,
-    *,
-    plan: Plan,
-    step: str,
-    saved: Mapping[str, Any],
-    standing: Sequence[dict[str, Any]],
-    by: str,
-) -> NextProposal:
+def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> NextProposal:
     """Apply the decision to the current proposal. Raises EditRefused and Invalid with every problem at once.
 
     An action that is refused loses what others had edited in it: nothing of it is written.
     """
-    spec = spec_of(plan)
-    _refuse_unchanged(card, word)
-    settled = _checked(word.settles(card, by=by), plan, spec, saved)
-    state = _without_refused(settled, saved, patch.apply(list(standing), dict(saved)))
-    base = patch.diff(dict(saved), state)
+    card, saved = current.card, current.saved
+    _refuse_unchanged(card, by_action)
+    settled = _checked(by_action.settles(card, by=by), current.plan, saved)
+    state = _without_refused(settled, saved, current.state)
     asked = settled.with_arguments({each.id: _at(state, each) for each in settled.actions})
-    if word.arguments:
-        edit = editing.edited(
-            asked, plan=plan, step=step, saved=saved, standing=base, arguments=word.arguments,
-            offered=editable(spec.step(step)),
-        )  # fmt: skip
-        made, operations = edit.card, edit.patch
+    base = replace(current, card=asked, patch=patch.diff(saved, state))
+    if by_action.arguments:
+        made = editing.edited(base, by_action.arguments)
     else:
-        made, operations = _as_left(asked, card, plan, step, state), base
-    pairs = zip(made.actions, card.actions, strict=True)
+        made = NextProposal(card=_as_left(base, card, state), patch=list(base.patch))
+    pairs = zip(made.card.actions, card.actions, strict=True)
     changed = tuple(new.id for new, old in pairs if not same(new.to_json(), old.to_json()))
-    return NextProposal(card=made, patch=operations, changed=changed, kind=named(word))
+    return replace(made, changed=changed, kind=named(by_action))
 
 
-def heard(said: Submission, card: Card) -> tuple[Submission, ActionVerdicts | None]:
-    """Read the decision by action, where there is one; one that rejects them all becomes the gate's rejection."""
-    if said.verdict != Verdict.MIXED:
-        return said, None
-    word = verdicts.read(said.verdicts, card)
-    return (as_rejection(said, word, card), None) if word.rejects_all else (said, word)
+def read(submission: Submission, card: Card) -> tuple[Submission, ActionVerdicts | None]:
+    """Read the decision by action, where there is one.
 
-
-def as_rejection(said: Submission, word: ActionVerdicts, card: Card) -> Submission:
-    """Turn a decision that rejects every action into the gate's rejection; the reasons go into the comment."""
-    reasons = [(action, word.said[action.id].reason) for action in card.actions]
-    return replace(said, verdict=Verdict.REJECT, verdicts={}, comment=with_reasons(said.comment, card, reasons))
+    One that rejects them all becomes the gate's rejection; the reasons go into the comment.
+    """
+    if submission.verdict != Verdict.MIXED:
+        return submission, None
+    by_action = verdicts.read(submission.verdicts, card)
+    if not by_action.rejects_all:
+        return submission, by_action
+    reasons = [(action, by_action.said[action.id].reason) for action in card.actions]
+    comment = with_reasons(submission.comment, card, reasons)
+    return replace(submission, verdict=Verdict.REJECT, verdicts={}, comment=comment), None
 
 
 def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:
@@ -97,21 +85,21 @@ def quoted(action: Action) -> str:
     return f"“{line if len(line) <= QUOTED else line[:QUOTED] + '…'}”"
 
 
-def named(word: ActionVerdicts) -> Verdict:
+def named(by_action: ActionVerdicts) -> Verdict:
     """Return the one verdict that sums up those of all actions."""
-    said = set(word.verdicts.values())
+    said = set(by_action.verdicts.values())
     if said <= {Verdict.APPROVE, Verdict.EDIT}:
         return Verdict.EDIT if Verdict.EDIT in said else Verdict.APPROVE
     return Verdict.MIXED
 
 
-def _refuse_unchanged(card: Card, word: ActionVerdicts) -> None:
+def _refuse_unchanged(card: Card, by_action: ActionVerdicts) -> None:
+    edited = by_action.arguments
     faults = [
         problem(UNCHANGED, action=action.id)
         for action in card.actions
-        if action.id in word.arguments and same(action.arguments, word.arguments[action.id])
-        and action.settled is None
-    ]  # fmt: skip
+        if action.id in edited and action.settled is None and same(action.arguments, edited[action.id])
+    ]
     if faults:
         raise Invalid(faults)
 
@@ -131,26 +119,26 @@ def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
     return state if same(json_pointer.find(state, pointer), value) else patch.put(state, pointer, value)
 
 
-def _as_left(asked: Card, before: Card, plan: Plan, step: str, state: dict[str, Any]) -> Card:
+def _as_left(current: CurrentProposal, before: Card, state: dict[str, Any]) -> Card:
     """Return the card where nothing is edited anew; what relied on an edit that is refused now is checked."""
+    asked = current.card
     if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
         return asked
-    editing.normal(plan, state, partial(editing.located, asked))
-    return editing.redrawn(asked, plan, step, state)
+    editing.normal(current.plan, state, partial(editing.located, asked))
+    return editing.redrawn(current, state)
 
 
 def _at(state: Mapping[str, Any], action: Action) -> Any:
     return json_pointer.find(state, action.pointer) if action.pointer else action.arguments
 
 
-def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -> Card:
+def _checked(card: Card, plan: Plan, saved: Mapping[str, Any]) -> Card:
     """Return the card with its responses in the form that the agent's own model gives them. Raises Invalid."""
-    known = {step.name: step.responds for step in spec.steps}
+    known = {step.name: step.responds for step in spec_of(plan).steps}
     actions: list[Action] = []
     faults: list[Problem] = []
     for action in card.actions:
-        place = known.get(action.effect, "") if action.settled and action.settled.verdict == RESPOND else ""
-        made, wrong = _normal(action, place, plan, saved) if place else (action, [])
+        made, wrong = _normal(action, known.get(action.effect, ""), plan, saved)
         actions.append(made)
         faults += wrong
     if faults:
@@ -159,7 +147,8 @@ def _checked(card: Card, plan: Plan, spec: PlanSpec, saved: Mapping[str, Any]) -
 
 
 def _normal(action: Action, field: str, plan: Plan, saved: Mapping[str, Any]) -> tuple[Action, Sequence[Problem]]:
-    if action.settled is None:
+    """Return the action with its response, if any, in normal form in the state's `field`, and what is wrong with it."""
+    if not field or action.settled is None or action.settled.verdict != RESPOND:
         return action, []
     response, at = action.settled.response, json_pointer.join("", field)
     listed = is_list(spec_of(plan).state_schema, at)

@@ -91,7 +91,7 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
     """
     with transaction.atomic():
         reading = read(gate.pk)
-        gate, sound = reading.gate, evidence.sound(reading.standing)
+        gate, sound = reading.gate, evidence.sound(reading.proposal)
         if not gate.move(due=True):
             return None
         standing = gate.standing()
@@ -109,7 +109,7 @@ def pass_deadline(gate: Gate) -> None:
         gate.move()
         Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
         passed = read(gate.pk)
-        passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.standing))
+        passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.proposal))
 
 
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
@@ -128,7 +128,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     """Close an open gate that needs no answer any more; None where it is not open."""
     with transaction.atomic():
         reading = read(gate.pk)
-        gate, sound = reading.gate, evidence.sound(reading.standing)
+        gate, sound = reading.gate, evidence.sound(reading.proposal)
         if not gate.move():
             return None
         end = GateEnd(kind=Kind.WITHDRAWN, by=by, feedback=reason)

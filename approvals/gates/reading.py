@@ -29,9 +29,9 @@ class GateReading:
     """A gate as one statement saw it."""
 
     gate: Gate  # with its run, plan, policy, team and reviewers
-    standing: Proposal
+    proposal: Proposal  # the current one
     now: datetime  # the database's clock
-    said_before: bool  # whether this person used this key at this gate
+    key_used: bool  # whether this person used this key at this gate
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, as second_look has them
 
@@ -39,27 +39,27 @@ class GateReading:
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
     """Read a gate, and whether this person used this key here already. One statement."""
     reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
-    said = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
+    same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
     root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
     acted = Run.objects.filter(kin, effects__isnull=False)
     recent = second_look.recent(user_id)
-    standing = (
+    found = (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
-        .annotate(now=Now(), said_before=Exists(said), hooked=Exists(hooks))
+        .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("team")))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
         .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
         .get(gate=gate_id, number=F("gate__proposal"))
     )
-    gate = standing.gate
-    gate.policy.reviewer_ids = standing.reviewers
-    gate.hooked = standing.hooked
+    gate = found.gate
+    gate.policy.reviewer_ids = found.reviewers
+    gate.hooked = found.hooked
     return GateReading(
-        gate=gate, standing=standing, now=standing.now, said_before=standing.said_before, acted=standing.acted,
-        approvals=list(zip(standing.approved_at, standing.looked_twice, strict=True)),
+        gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
+        approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
     )  # fmt: skip
 
 

@@ -8,23 +8,18 @@ proposed; both are looked at.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from approvals.cards.action import editable
-from approvals.decisions import edit as editing
-from approvals.decisions import edit_state
+from approvals.decisions import edit_state, prepared_decision
 from approvals.errors import DecisionRefused, Rejected
-from approvals.models import Gate
 from approvals.presentation.decision_form import posted, verdict_choice
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.gate_page.filled import blamed, fill
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints.runs.plans import spec_of
 
 from .access import page_or_404, private, verified
 from .files import form_with_files
@@ -66,20 +61,11 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
 
 def typed(page: GatePage, said: TypedDecision) -> TypedDecision:
     """Return what was typed, with the change of the state that it is, or with what does not hold in it."""
-    gate: Gate = page.gate
-    step = spec_of(gate.run.plan).step(gate.step)
     unread = [each for each in said.errors if each["action"] or each["part"] == edit_state.PART]
     if not said.arguments and (said.state is None or page.standing_state is None):
         return replace(said, errors=unread)
-    over: dict[str, Any] = {
-        "plan": gate.run.plan, "step": gate.step, "saved": page.snapshot.state, "standing": page.proposal.state_patch,
-    }  # fmt: skip
     try:
-        if said.state is not None:
-            edit = edit_state.rewritten(page.card, wanted=said.state, **over)
-        else:
-            offered = editable(step)
-            edit = editing.edited(page.card, arguments=dict(said.arguments), offered=offered, **over)
+        edit = prepared_decision.edited(page.gate, page.proposal, arguments=said.arguments, state=said.state)
     except DecisionRefused as refusal:
         wrong = refusal.errors if isinstance(refusal, Rejected) else []
         told = {(each["action"], each["pointer"]) for each in unread}

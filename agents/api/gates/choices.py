@@ -17,10 +17,8 @@ from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.consequences.gate import GateImpacts
-from approvals.decisions import per_action
-from approvals.decisions.decision_impact import DecisionImpact
-from approvals.decisions.decision_impact import of_word as impact_of
-from approvals.decisions.next_proposal import put
+from approvals.decisions.decision_impact import DecisionImpact, impact_of
+from approvals.decisions.prepared_decision import prepare
 from approvals.decisions.submission import Submission
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
@@ -141,13 +139,11 @@ def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse
     store.load_checkpoint(gate.checkpoint)
     sent = Submission.of(**said_in(word))
     sent.digest()  # what cannot be written down is refused before anything is made of it
-    reading = read(gate.pk)
-    said, each, instead = put(reading, by=reader, said=sent)
-    counts = said.verdict if each is None else per_action.named(each) if instead else Decision.Verdict.APPROVE
-    made = impact_of(reading.gate, reading.standing, said, instead)
-    made = made.beside(0 if instead else _others(reading.gate, reader))
+    prepared = prepare(read(gate.pk), sent, by=reader)
+    instead = prepared.next
+    made = impact_of(prepared).beside(0 if instead else _others(prepared.gate, reader))
     told = WordImpact(
-        verdict=counts, stands=instead is None, changed=list(instead.changed) if instead else [],
+        verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
         impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
     )  # fmt: skip
     return answer(told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from ninja import Router
 from pydantic import Field
 
@@ -20,6 +19,7 @@ from agents.text import one_line
 from approvals.decisions.lost_race import lost_race
 from approvals.errors import GateExpired
 from approvals.gates import closing
+from approvals.gates.reading import read
 from approvals.models import Gate
 from approvals.views.access import gate_or_404
 
@@ -52,9 +52,8 @@ def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key)
         # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
         reason = f"{by.name or by.id} withdrew it: “{why}”" if why else f"{by.name or by.id} withdrew it."
         if closing.withdraw(gate, by=by, reason=reason) is None:
-            now = gate_or_404(request, gate_id)
-            standing = now.standing()
-            raise lost_race(now, bytes(standing.digest), standing, timezone.now()) or GateExpired
+            now = read(gate.pk)
+            raise lost_race(now, bytes(now.proposal.digest)) or GateExpired
         answer = told(gate_or_404(request, gate_id))
         answer.status_code = 201
         return answer

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from approvals.cards import verdicts
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
 from approvals.decisions import per_action
-from approvals.decisions.edit import NextProposal
+from approvals.decisions.edit import CurrentProposal, NextProposal
 from approvals.errors import DecisionRefused
 from approvals.models import Gate, Proposal
 from checkpoints import actors
@@ -32,12 +32,9 @@ def foreseen(
     card = standing.card
     said = {action.id: _so_far(action, each.get(action.id, ChosenVerdict()), typed) for action in card.actions}
     with suppress(DecisionRefused):
-        word = verdicts.read(said, card)
-        if not word.rejects_all:
-            return per_action.mixed(
-                card, word, plan=gate.run.plan, step=gate.step, saved=gate.saved.state, standing=standing.state_patch,
-                by=actors.of_user(by).name,
-            )  # fmt: skip
+        by_action = verdicts.read(said, card)
+        if not by_action.rejects_all:
+            return per_action.mixed(CurrentProposal.of(gate, standing), by_action, by=actors.of_user(by).name)
     return None
 
 

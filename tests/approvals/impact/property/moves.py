@@ -14,11 +14,11 @@ from approvals.cards import verdicts
 from approvals.cards.card import AnswerChoice
 from approvals.consequences.gate import GateImpacts
 from approvals.decisions import deciding, per_action
+from approvals.decisions.edit import CurrentProposal
 from approvals.decisions.submission import Submission
 from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
-from checkpoints import store
 from checkpoints.models import Run
 from checkpoints.values.patch import Op
 from tests.factories import repeatable
@@ -109,12 +109,8 @@ class Word:
             assert action is not None
             return foretold.with_patch([{"op": "replace", "path": action.pointer, "value": value}])
         if self.verdict == "mixed":
-            word = verdicts.read(self.each, standing.card)
-            saved = store.load_checkpoint(gate.checkpoint).state
-            made = per_action.mixed(
-                standing.card, word, plan=gate.run.plan, step=gate.step, saved=saved, standing=standing.state_patch,
-                by="somebody",
-            )  # fmt: skip
+            by_action = verdicts.read(self.each, standing.card)
+            made = per_action.mixed(CurrentProposal.of(gate, standing), by_action, by="somebody")
             return foretold.with_patch(made.patch, made.card)
         return foretold.back(self.back_to) if self.back_to else foretold.stop()
 

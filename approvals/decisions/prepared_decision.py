@@ -1,0 +1,137 @@
+"""A decision that passed every check, with the proposal that it would create. Writes nothing.
+
+Recording a decision prepares it before taking the gate's row, and so does the preview of what a decision would do: a
+preview is refused where the decision would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.cards import answer as answering
+from approvals.cards.action import is_empty
+from approvals.cards.card import Card
+from approvals.cards.verdicts import ActionVerdicts
+from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
+from approvals.gates import preflight_facts as preflights
+from approvals.gates.reading import GateReading
+from approvals.models import Gate, Proposal
+from approvals.policy import authority
+from checkpoints import actors
+from checkpoints.values import json_pointer, patch
+from checkpoints.values.patch import same
+
+from . import edit, edit_state, per_action, uploads
+from .edit import CurrentProposal, NextProposal
+from .lost_race import lost_race
+from .submission import Submission, Verdict, check_form
+
+UNFILLED = gettext_lazy("Fill this in: nothing can be approved without it.")
+UNCHANGED = gettext_lazy("Change this value: the agent says that it cannot go on with it as it is.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedDecision:
+    """One person's decision on a gate's current proposal. `next` is None where that proposal stays."""
+
+    gate: Gate
+    proposal: Proposal
+    submission: Submission
+    by_action: ActionVerdicts | None
+    next: NextProposal | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the verdict that it counts as."""
+        if self.by_action is None:
+            return Verdict(self.submission.verdict)
+        return per_action.named(self.by_action) if self.next else Verdict.APPROVE
+
+    @property
+    def rejects(self) -> bool:
+        return self.submission.verdict == Verdict.REJECT
+
+
+def prepare(reading: GateReading, submission: Submission, *, by: User) -> PreparedDecision:
+    """Check a submission against the gate as it is.
+
+    Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
+    """
+    gate, proposal = reading.gate, reading.proposal
+    reason = authority.why_not(by, gate)
+    if reason:
+        raise NotAllowed(reason)
+    lost = lost_race(reading, submission.seen)
+    if lost:
+        raise lost
+    found = preflights.of_gate(gate, snapshot=gate.saved)
+    if found.red:
+        raise CannotResume(found)
+    card = proposal.card
+    submission, by_action = per_action.read(submission, card)
+    check_form(submission, card, gate.policy)
+    following = _next(gate, proposal, submission, by_action, by)
+    if submission.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
+        _refuse_unfilled(gate.asked, following.card if following else card)
+    if following is not None:
+        after = patch.apply(following.patch, gate.saved.state)
+        uploads.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
+    return PreparedDecision(gate=gate, proposal=proposal, submission=submission, by_action=by_action, next=following)
+
+
+def _refuse_unfilled(asked: Card, card: Card) -> None:
+    """Raise Invalid where the proposal agreed to would lack what the agent cannot go on without."""
+    faults = []
+    for action, place in card.unfilled(asked):
+        there = json_pointer.has(action.arguments, place) and not is_empty(json_pointer.find(action.arguments, place))
+        faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
+    if faults:
+        raise Invalid(faults)
+
+
+def _next(
+    gate: Gate, proposal: Proposal, submission: Submission, by_action: ActionVerdicts | None, by: User
+) -> NextProposal | None:
+    """Compute the proposal that replaces the current one; None where the decision is about the current one itself."""
+    body, card = proposal.content, proposal.card
+    if by_action is not None:
+        made = per_action.mixed(CurrentProposal.of(gate, proposal), by_action, by=actors.of_user(by).name)
+        return None if same(made.card.to_json(), card.to_json()) else made
+    if submission.verdict == Verdict.EDIT:
+        if card.question is not None:
+            raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
+        made = edited(gate, proposal, arguments=submission.arguments, state=submission.state)
+        return replace(made, card=_revived(made.card, made.changed))
+    if submission.verdict == Verdict.ANSWER:
+        answer = answering.answered(card, submission.answer)
+        unchanged = same(answer, body["answer"])
+        return None if unchanged else NextProposal(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
+    if submission.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
+        raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
+    return None
+
+
+def edited(
+    gate: Gate, proposal: Proposal, *, arguments: Mapping[str, Any], state: Mapping[str, Any] | None
+) -> NextProposal:
+    """Apply an edit to a proposal: to its actions, or to the whole state where the policy allows that.
+
+    Raises EditRefused and Invalid.
+    """
+    current = CurrentProposal.of(gate, proposal)
+    if state is None:
+        return edit.edited(current, arguments)
+    if not gate.policy.whole_state:
+        raise EditRefused([edit_state.fault(edit_state.NOT_OFFERED)])
+    return edit_state.rewritten(current, state)
+
+
+def _revived(card: Card, changed: Sequence[str]) -> Card:
+    """Clear the refusal of an action that somebody edits: it runs after all."""
+    return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])
