@@ -103,7 +103,7 @@ def _turns_taken() -> list[float]:
             seen = bytes(gate.standing().digest)
             done = list(run.effects.values_list("pk", flat=True))  # the same command may be run twice
             deciding.decide(
-                gate, Submission.of(verdict="approve", seen=seen, key=uuid.uuid4().hex, confirm=done), by=person
+                gate, Submission(verdict="approve", seen=seen, key=uuid.uuid4().hex, confirm=done), by=person
             )
             run.refresh_from_db()
     assert run.status == "completed", run.reason

@@ -133,7 +133,7 @@ def _open_gate(run_id: int) -> Any:
 
 def _approve(gate: Any, ann: User) -> None:
     proposal = gate.proposals.get(number=gate.proposal)
-    deciding.decide(gate, Submission.of(verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex), by=ann)
+    deciding.decide(gate, Submission(verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex), by=ann)
 
 
 def _ended(run_id: int) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def _open(client: httpx.Client) -> Gate:
 
 def _decide(gate: Gate) -> int:
     """A person says yes; when it was committed."""
-    deciding.decide(gate, Submission.of(verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
+    deciding.decide(gate, Submission(verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
     ), by=_REVIEWER[0])  # fmt: skip
     return time.monotonic_ns()
 

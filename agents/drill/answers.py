@@ -67,7 +67,7 @@ class Answers:
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
             done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            deciding.decide(gate, Submission.of(seen=seen, key=key, confirm=done, second_look=True, **said), by=user)
+            deciding.decide(gate, Submission(seen=seen, key=key, confirm=done, second_look=True, **said), by=user)
             gate.refresh_from_db()
             if gate.status != Gate.Status.OPEN:
                 return

@@ -202,7 +202,7 @@ class Trial:
         gate = self._gate()
         with self._world():
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            deciding.decide(gate, Submission.of(seen=seen, key=key, second_look=True, **said), by=person(by, self.team))
+            deciding.decide(gate, Submission(seen=seen, key=key, second_look=True, **said), by=person(by, self.team))
             self._go_on()
         return self
 

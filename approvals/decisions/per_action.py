@@ -61,12 +61,12 @@ def read(submission: Submission, card: Card) -> tuple[Submission, ActionVerdicts
     """
     if submission.verdict != Verdict.MIXED:
         return submission, None
-    by_action = verdicts.read(submission.verdicts, card)
+    by_action = verdicts.read(submission.verdicts or {}, card)
     if not by_action.rejects_all:
         return submission, by_action
     reasons = [(action, by_action.said[action.id].reason) for action in card.actions]
     comment = with_reasons(submission.comment, card, reasons)
-    return replace(submission, verdict=Verdict.REJECT, verdicts={}, comment=comment), None
+    return replace(submission, verdict=Verdict.REJECT, verdicts=None, comment=comment), None
 
 
 def with_reasons(comment: str, card: Card, reasons: Sequence[tuple[Action, str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -28,72 +28,33 @@ Then = Decision.Then
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What a reviewer sent."""
+    """What a reviewer sent: `verdict` is about all actions at once, `verdicts` about each by itself."""
 
-    verdict: str
-    seen: bytes
-    key: str
-    verdicts: dict[str, Any] = field(default_factory=dict)  # of a mixed decision, what is said of each action
-    arguments: dict[str, Any] = field(default_factory=dict)
+    seen: bytes  # the digest of the proposal that was on the screen
+    key: str = ""
+    verdict: str = ""
+    # By action id: {"verdict": approve, edit, reject or respond, and its "arguments", "reason" or "response"}
+    verdicts: Mapping[str, Mapping[str, Any]] | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of an edit, by action id
     comment: str = ""
     then: str = ""  # of a rejection
     back_to: str = ""
-    answer: dict[str, Any] | None = None
-    state: dict[str, Any] | None = None  # of an edit of the whole state
-    preconditions: list[str] = field(default_factory=list)  # ids of those that are added to the required ones
-    dropped: list[str] = field(default_factory=list)  # ids of preselected ones that are not to hold
-    shown: str = ""  # the mark of what was shown that this does; empty where nothing was
-    confirm: list[int] = field(default_factory=list)  # numbers of effects that may be done once more
-    second_look: bool = False
+    answer: Mapping[str, Any] | None = None  # {"choice", "value"}
+    state: Mapping[str, Any] | None = None  # of an edit of the whole state, where the policy allows it
+    preconditions: Sequence[str] = ()  # ids of those that are added to the required ones
+    dropped: Sequence[str] = ()  # ids of preselected ones that are not to hold: without it they do
+    shown: str = ""  # the mark of the consequences that were shown; empty where none were
+    confirm: Sequence[int] = ()  # numbers of effects that were done before and may be done once more
+    second_look: bool = False  # they looked once more, after a streak of fast approvals
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        seen: bytes,
-        verdict: str = "",
-        verdicts: Mapping[str, Mapping[str, Any]] | None = None,
-        key: str = "",
-        arguments: Mapping[str, Any] | None = None,
-        state: Mapping[str, Any] | None = None,
-        answer: Mapping[str, Any] | None = None,
-        preconditions: Sequence[str] = (),
-        dropped: Sequence[str] = (),
-        shown: str = "",
-        confirm: Sequence[int] = (),
-        second_look: bool = False,
-        **words: str,
-    ) -> Self:
-        """Put one together from what a caller sends.
-
-        `verdict` is about all actions at once; else `verdicts` says by action id what becomes of each: {"verdict":
-        approve, edit, reject or respond, and "arguments", "reason" or "response" as that takes one}. `seen` is the
-        digest of the proposal that was on the screen. `arguments` holds an edit's new arguments by action id, or
-        `state` the whole state, where the policy allows it; `answer` is {"choice", "value"}. `preconditions` are the
-        ids of those that this person adds to the required ones, `dropped` of preselected ones that are not to hold:
-        without it they do. `shown` is the mark of the shown consequences, "" where none were; `confirm` are the numbers
-        of effects that were done before and may be done once more. `second_look`: they looked once more, after a streak
-        of fast approvals. `words` are the comment, then and back_to.
-        """
-        return cls(
-            verdict=verdict or (Verdict.MIXED if verdicts is not None else ""),
-            verdicts={name: dict(each) for name, each in (verdicts or {}).items()},
-            seen=bytes(seen),
-            key=key,
-            arguments=dict(arguments or {}),
-            state=None if state is None else dict(state),
-            answer=None if answer is None else dict(answer),
-            preconditions=list(preconditions),
-            dropped=list(dropped),
-            shown=shown,
-            confirm=sorted(set(confirm)),
-            second_look=second_look,
-            **words,
-        )
+    def __post_init__(self) -> None:
+        if self.verdicts is not None and not self.verdict:
+            object.__setattr__(self, "verdict", Verdict.MIXED)
 
     def digest(self) -> bytes:
         """Return the digest of all but the key and what was shown. Raises Invalid for what JSON cannot hold."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
+        content["confirm"] = sorted(set(self.confirm))
         unsaid = [name for name in ("verdicts", "dropped", "confirm", "second_look") if not content[name]]
         unsaid += ["state"] if self.state is None else []
         content = {name: value for name, value in content.items() if name not in unsaid}
@@ -103,9 +64,9 @@ class Submission:
             raise Invalid([_unwritable(refused)]) from refused
 
 
-def check_key(said: Submission) -> None:
+def check_key(submission: Submission) -> None:
     """Check the key before it is looked up: PostgreSQL's text takes no U+0000. Raises Invalid."""
-    if not 0 < len(said.key) <= 80 or "\0" in said.key or not said.key.isprintable():
+    if not 0 < len(submission.key) <= 80 or "\0" in submission.key or not submission.key.isprintable():
         raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
 
 
@@ -122,48 +83,48 @@ def _unwritable(refused: ValueRefused) -> Problem:
     return problem(refused.reason, action=where[1], pointer=json_pointer.join("", *where[2:]))
 
 
-def check_form(said: Submission, card: Card, policy: Policy) -> None:
+def check_form(submission: Submission, card: Card, policy: Policy) -> None:
     """Refuse what no gate under this policy could take, before anything else is looked at."""
     faults = []
-    if said.verdict not in Verdict.values:
+    if submission.verdict not in Verdict.values:
         faults.append(problem(_("Choose approve, edit, reject or answer."), pointer="/verdict"))
-    if said.verdicts and said.verdict != Verdict.MIXED:
+    if submission.verdicts and submission.verdict != Verdict.MIXED:
         faults.append(problem(_("Say one verdict for all actions, or one for each of them."), pointer="/verdict"))
-    if said.verdict == Verdict.MIXED and said.then == Then.BACK:
+    if submission.verdict == Verdict.MIXED and submission.then == Then.BACK:
         faults.append(problem(_("Only a rejection of all actions sends the run back."), pointer="/then"))
-    if len(said.comment) > COMMENT_LIMIT:
+    if len(submission.comment) > COMMENT_LIMIT:
         told = _("Write at most %(limit)s characters.") % {"limit": f"{COMMENT_LIMIT:,}"}
         faults.append(problem(told, pointer="/comment"))
-    if said.answer is not None and said.verdict != Verdict.ANSWER:
+    if submission.answer is not None and submission.verdict != Verdict.ANSWER:
         faults.append(problem(_("Only an answer takes a choice."), pointer="/answer"))
-    if said.verdict == Verdict.REJECT:
-        if policy.reason_required and card.rejects and not said.comment.strip():
+    if submission.verdict == Verdict.REJECT:
+        if policy.reason_required and card.rejects and not submission.comment.strip():
             faults.append(problem(NO_REASON, pointer="/comment"))
-        faults += _reject_faults(said, card)
-    faults += _precondition_faults(said, card)
+        faults += _reject_faults(submission, card)
+    faults += _precondition_faults(submission, card)
     if faults:
         raise Invalid(faults)
-    if said.arguments and said.verdict != Verdict.EDIT:
-        raise EditRefused([problem(_("Only an edit takes new values."), action=name) for name in said.arguments])
-    if said.state is not None and said.verdict != Verdict.EDIT:
+    if submission.arguments and submission.verdict != Verdict.EDIT:
+        raise EditRefused([problem(_("Only an edit takes new values."), action=name) for name in submission.arguments])
+    if submission.state is not None and submission.verdict != Verdict.EDIT:
         raise EditRefused([fault(_("Only an edit of all that is asked takes a new state."))])
-    if said.state is not None and said.arguments:
+    if submission.state is not None and submission.arguments:
         raise Invalid([fault(BOTH)])
 
 
-def _reject_faults(said: Submission, card: Card) -> list[Problem]:
+def _reject_faults(submission: Submission, card: Card) -> list[Problem]:
     if not card.rejects:
         return [problem(_("Choose one of the answers; one of them stops the run."), pointer="/verdict")]
-    if said.then not in Then.values:
+    if submission.then not in Then.values:
         return [problem(NO_THEN, pointer="/then")]
-    if said.then == Then.BACK and back_to(said, card) not in card.back_to:
+    if submission.then == Then.BACK and back_to(submission, card) not in card.back_to:
         return [problem(_("Choose one of the steps that the run can be sent back to."), pointer="/back_to")]
     return []
 
 
-def _precondition_faults(said: Submission, card: Card) -> list[Problem]:
-    named = {"preconditions": said.preconditions, "dropped": said.dropped}
-    if said.verdict == Verdict.REJECT:
+def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
+    named = {"preconditions": submission.preconditions, "dropped": submission.dropped}
+    if submission.verdict == Verdict.REJECT:
         told = _("A rejection runs nothing, so it takes no preconditions.")
         return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
     many = [
@@ -178,22 +139,22 @@ def _precondition_faults(said: Submission, card: Card) -> list[Problem]:
     for name, ids in named.items():
         unknown = [n for n, each in enumerate(ids) if each not in list(offered)]
         faults += [problem(_("The gate offers no such precondition."), pointer=f"/{name}/{n}") for n in unknown]
-    for n, each in enumerate(said.dropped):
-        if each in said.preconditions:
+    for n, each in enumerate(submission.dropped):
+        if each in submission.preconditions:
             faults.append(problem(_("This is added and dropped; say one of both."), pointer=f"/dropped/{n}"))
         elif each in list(offered) and offered[each].required:
             faults.append(problem(_("The agent insists on this, so it cannot be dropped."), pointer=f"/dropped/{n}"))
     return faults
 
 
-def added(said: Submission, card: Card) -> list[str]:
+def added(submission: Submission, card: Card) -> list[str]:
     """List the preconditions that this decision adds, in the card's order: preselected and not dropped ones too."""
-    if said.verdict == Verdict.REJECT:
+    if submission.verdict == Verdict.REJECT:
         return []
-    return precondition.agreed_to(card.preconditions, added=said.preconditions, dropped=said.dropped)
+    return precondition.agreed_to(card.preconditions, added=submission.preconditions, dropped=submission.dropped)
 
 
-def back_to(said: Submission, card: Card) -> str:
-    if said.verdict != Verdict.REJECT or said.then != Then.BACK:
+def back_to(submission: Submission, card: Card) -> str:
+    if submission.verdict != Verdict.REJECT or submission.then != Then.BACK:
         return ""
-    return said.back_to or card.on_reject
+    return submission.back_to or card.on_reject

@@ -75,7 +75,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
         deciding.decide(
-            gate, Submission.of(seen=seen, key=key, **sent.decision), by=user, saved=saved,
+            gate, Submission(seen=seen, key=key, **sent.decision), by=user, saved=saved,
             confirmed=step_up.of_session(request),
         )  # fmt: skip
     except errors.DecisionRefused as refusal:

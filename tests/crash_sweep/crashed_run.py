@@ -86,7 +86,7 @@ class Case:
         gate = Gate.objects.open().get(run=self.run)
         seen = bytes(gate.standing().digest)
         said = {"confirm": repeatable(self.run), **said}
-        deciding.decide(gate, Submission.of(verdict=verdict, seen=seen, key=secrets.token_hex(8), **said), by=self.user)
+        deciding.decide(gate, Submission(verdict=verdict, seen=seen, key=secrets.token_hex(8), **said), by=self.user)
         self.go_on()
 
     def approve(self, amount: str) -> None:
@@ -167,5 +167,5 @@ class Case:
     def _answered(self, gate: Gate, answer: dict[str, Any]) -> None:
         seen = bytes(gate.standing().digest)
         deciding.decide(
-            gate, Submission.of(verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer), by=self.user
+            gate, Submission(verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer), by=self.user
         )

@@ -52,7 +52,7 @@ def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said
     gate = open_gate(run)
     given = {"seen": bytes(gate.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(run)}
     given |= REJECTION if verdict == "reject" else {}
-    return deciding.decide(gate, Submission.of(verdict=verdict, **{**given, **said}), by=by or ann(run.team))
+    return deciding.decide(gate, Submission(verdict=verdict, **{**given, **said}), by=by or ann(run.team))
 
 
 def answer(run: Run, choice: str, value: Any = None) -> Decision:

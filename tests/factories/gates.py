@@ -155,7 +155,7 @@ def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decis
         "seen": bytes(fresh.standing().digest), "key": secrets.token_hex(8), "confirm": repeatable(fresh.run),
     }  # fmt: skip
     defaults |= REJECTION if verdict == "reject" else {}
-    return deciding.decide(fresh, Submission.of(verdict=verdict, **{**defaults, **said}), by=by)
+    return deciding.decide(fresh, Submission(verdict=verdict, **{**defaults, **said}), by=by)
 
 
 def repeatable(run: Run) -> list[int]:

@@ -137,7 +137,7 @@ def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse
     """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    sent = Submission.of(**said_in(word))
+    sent = Submission(**said_in(word))
     sent.digest()  # what cannot be written down is refused before anything is made of it
     prepared = prepare(read(gate.pk), sent, by=reader)
     instead = prepared.next

@@ -193,9 +193,7 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
 
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
-        made = deciding.decide(
-            gate, Submission.of(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request)
-        )
+        made = deciding.decide(gate, Submission(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request))
         now = gate_or_404(request, gate_id)
         response = answer(
             Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
@@ -212,10 +210,10 @@ def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
 
 
 def said_in(word: Decide) -> dict[str, Any]:
-    """A word as `Submission.of` takes it."""
+    """A word as a `Submission` takes it."""
     each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
     said = word.model_dump(exclude={"seen", "actions"})
-    return {**said, "verdicts": each, "seen": bytes.fromhex(word.seen)}
+    return {**said, "verdicts": each, "arguments": word.arguments or {}, "seen": bytes.fromhex(word.seen)}
 
 
 def _plain(said: OnAction) -> dict[str, Any]:

@@ -36,7 +36,7 @@ UNSHOWN = "0"  # the mark of no consequences: a choice shown with none may do no
 
 @dataclass(frozen=True, kw_only=True)
 class PostedDecision:
-    """What somebody sent. `decision` is ready for `Submission.of` where `problems` is empty."""
+    """What somebody sent. `decision` is ready for `Submission` where `problems` is empty."""
 
     chosen: str  # approve, edit, reject, answer, each, or nothing
     then: str = ""

@@ -122,7 +122,7 @@ def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, ChosenVerdict]:
 def said_of(
     action: Action, chosen: ChosenVerdict, arguments: Any, *, changed: bool
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Read one action's verdict, as `Submission.of` takes it, and what is wrong with it; `arguments`: its fields."""
+    """Read one action's verdict, as `Submission` takes it, and what is wrong with it; `arguments`: its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:
         return {}, [problem(UNSAID, action=action.id, part="verdict")]

@@ -130,4 +130,4 @@ def decide(gate: Gate, verdict: str = "approve", *, by: User | None = None, **sa
     given: dict[str, Any] = {"key": secrets.token_hex(8), "confirm": repeatable(gate.run)}
     given |= REJECTION if verdict == "reject" else {}
     seen = bytes(fresh.standing().digest)
-    deciding.decide(fresh, Submission.of(verdict=verdict, **{"seen": seen, **given, **said}), by=reviewer)
+    deciding.decide(fresh, Submission(verdict=verdict, **{"seen": seen, **given, **said}), by=reviewer)

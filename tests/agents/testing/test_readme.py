@@ -107,7 +107,7 @@ def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> N
         "from django.contrib.auth.models import User; from approvals.models import Gate; "
         "from approvals.decisions.deciding import decide; from approvals.decisions.submission import Submission; "
         f"gate = Gate.objects.get(pk={gate}); seen = bytes(gate.standing().digest); "
-        "decide(gate, Submission.of(verdict='edit', arguments={'send': 'Good evening, Ada'}, seen=seen, "
+        "decide(gate, Submission(verdict='edit', arguments={'send': 'Good evening, Ada'}, seen=seen, "
         f"key='{secrets.token_hex(8)}'), by=User.objects.get(username='ann'))"
     )
     code, said = author.manage("shell", "-c", decide)

@@ -20,7 +20,7 @@ def say(gate: Gate, **said: Any) -> Decision:
     """One word, with nothing in it but what is named."""
     person = ann(gate.team)
     return deciding.decide(
-        gate, Submission.of(seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said), by=person
+        gate, Submission(seen=bytes(gate.standing().digest), key=secrets.token_hex(8), **said), by=person
     )
 
 

@@ -106,11 +106,11 @@ def test_of_two_people_who_decide_differently_at_once_one_is_told_who_was_faster
         gate = open_gate(run)
         seen = bytes(gate.standing().digest)
         said = [
-            partial(deciding.decide, gate, Submission.of(seen=seen, key="ann", verdicts=REJECTS_C), by=first),
+            partial(deciding.decide, gate, Submission(seen=seen, key="ann", verdicts=REJECTS_C), by=first),
             partial(
                 deciding.decide,
                 Gate.objects.get(pk=gate.pk),
-                Submission.of(seen=seen, key="bob", verdict="approve"),
+                Submission(seen=seen, key="bob", verdict="approve"),
                 by=second,
             ),
         ]
@@ -130,7 +130,7 @@ def test_in_a_quorum_the_slower_of_two_mixed_words_is_stale_and_says_what_change
     with pytest.raises(StaleGate) as stale:
         deciding.decide(
             open_gate(run),
-            Submission.of(seen=seen, key="late", verdicts={**REJECTS_C, "a": reject("No.")}),
+            Submission(seen=seen, key="late", verdicts={**REJECTS_C, "a": reject("No.")}),
             by=bob(team),
         )
     [row] = stale.value.changes
@@ -143,7 +143,7 @@ def test_the_same_key_gives_the_same_word_and_another_word_is_refused(ledger: Pa
     seen = bytes(gate.standing().digest)
 
     def said(**words: Any) -> Decision:
-        return deciding.decide(gate, Submission.of(seen=seen, key="once", **words), by=by)
+        return deciding.decide(gate, Submission(seen=seen, key="once", **words), by=by)
 
     assert said(verdicts=REJECTS_C).pk == said(verdicts=REJECTS_C).pk
     with pytest.raises(Rejected, match="sent before with other content"):
@@ -254,4 +254,4 @@ def test_the_loser_is_told_by_name(ledger: Path) -> None:
     seen = bytes(gate.standing().digest)
     say(run, by=ann(run.team), each=REJECTS_C)
     with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Decided action by action"):
-        deciding.decide(gate, Submission.of(seen=seen, key="late", verdicts=REJECTS_C), by=bob(run.team))
+        deciding.decide(gate, Submission(seen=seen, key="late", verdicts=REJECTS_C), by=bob(run.team))

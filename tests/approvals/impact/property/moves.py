@@ -122,7 +122,7 @@ class Word:
         said |= {"confirm": repeatable(run)}
         digest = bytes(gate.standing().digest)
         deciding.decide(
-            gate, Submission.of(verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said), by=people.reviewer
+            gate, Submission(verdict=self.verdict, seen=digest, key=secrets.token_hex(8), **said), by=people.reviewer
         )
         return run
 
@@ -162,7 +162,7 @@ class Answer:
         digest = bytes(gate.standing().digest)
         deciding.decide(
             gate,
-            Submission.of(verdict="answer", seen=digest, key=secrets.token_hex(8), answer=said),
+            Submission(verdict="answer", seen=digest, key=secrets.token_hex(8), answer=said),
             by=people.reviewer,
         )
         return run
