@@ -21,11 +21,12 @@ from agents.session import manual_changes
 from agents.session.path import RunPath
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
-from approvals.impact.facts import ByHand, MoveTarget, RecordedExecution, RecordedHistory
+from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
 from approvals.impact.words import words_in
 from checkpoints import store
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
 from checkpoints.values.ops import Drop
 from checkpoints.values.patch import Op
@@ -96,7 +97,7 @@ class ImpactReader:
         return RecordedHistory(
             run=self.run.pk,
             plan=self.plan,
-            executions=self.lineage.execution_facts,
+            executions=list(self.lineage.executions.values()),
             effects=self.lineage.effect_facts,
             gates=self.lineage.gate_facts,
             head_path=self._on(head),
@@ -113,6 +114,7 @@ class ImpactReader:
             own=self._own(head),
             config=self.config,
             draws=self.draws,
+            writes=self.lineage.written,
         )
 
     def target(
@@ -165,7 +167,7 @@ class ImpactReader:
         steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
         return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
 
-    def _on(self, path: RunPath) -> list[RecordedExecution]:
+    def _on(self, path: RunPath) -> list[CheckpointHeader]:
         return [self.lineage.executions[place.id] for place in path if place.id in self.lineage.executions]
 
     def _settled(self, path: RunPath) -> list[int]:

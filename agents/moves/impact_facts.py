@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
-from datetime import timedelta
 from functools import cache, cached_property, partial
 from typing import Any
 from uuid import UUID
@@ -20,7 +19,7 @@ from approvals.cards import binding
 from approvals.consequences import past_gates
 from approvals.consequences.past_gates import PastGate
 from approvals.engine_rules import effects
-from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, RecordedExecution, Writes
+from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, Writes
 from approvals.impact.words import refusals
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
@@ -38,11 +37,6 @@ class Lineage:
     def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
         self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
         self._loaded: dict[UUID, Fields | None] = {}
-
-    @cached_property
-    def execution_facts(self) -> list[RecordedExecution]:
-        """Return the executions by time."""
-        return list(self.executions.values())
 
     @cached_property
     def effect_facts(self) -> list[EffectFact]:
@@ -67,9 +61,10 @@ class Lineage:
         return [each for each in self.saved.values() if each.input_digest is not None]
 
     @cached_property
-    def executions(self) -> dict[UUID, RecordedExecution]:
+    def executions(self) -> dict[UUID, CheckpointHeader]:
+        """Return the executions by time."""
         ordered = sorted(self.records, key=lambda each: each.at)
-        return {each.id: self._execution(each) for each in ordered if each.input_digest and each.code_hash}
+        return {each.id: each for each in ordered if each.input_digest and each.code_hash}
 
     @cached_property
     def writes(self) -> dict[UUID, Writes]:
@@ -78,7 +73,7 @@ class Lineage:
             return dict(executions.writes_of([each.id for each in self.records if not each.removed]))
         return {}
 
-    def _written(self, id: UUID) -> Writes:
+    def written(self, id: UUID) -> Writes:
         """Return what one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
         return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
 
@@ -122,22 +117,6 @@ class Lineage:
         """Map each grant to the gate that gave it, and the action that it is for."""
         return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
 
-    def _execution(self, record: CheckpointHeader) -> RecordedExecution:
-        return RecordedExecution(
-            id=record.id.hex,
-            parent=record.parent.hex if record.parent else "",
-            run=record.run_id,
-            seq=record.seq,
-            step=record.step,
-            kind=record.kind,
-            input_digest=record.input_digest or b"",
-            code_hash=record.code_hash or b"",
-            occurrence=record.occurrence,
-            next_step=record.next_step,
-            took=timedelta(microseconds=record.took_us),
-            writes=lambda: self._written(record.id),
-        )
-
     def _effect(self, row: Effect) -> EffectFact:
         spec = next((step for step in self.plan.steps if step.name == row.step), None)
         reads = spec.reads if spec else ()
@@ -173,7 +152,7 @@ class Lineage:
             taken=row.taken,
             shared=row.pk in self.shared,
             left_open=row.left_open,
-            landings=frozenset(each.hex for each in row.landings),
+            landings=frozenset(row.landings),
             at=landed.at if landed else row.intended_at,
             landed=landed.seq if landed else 0,
             arguments=arguments,
@@ -192,7 +171,7 @@ class Lineage:
             code_hash=saved.code_hash or b"" if saved else b"",
             kind=gate.outcome or "open",
             grants=self._grants(gate, saved),
-            execution=saved.id.hex if saved else "",
+            execution=saved.id if saved else None,
             recovery=gate.recovery,
             current=gate.plan == self.run.plan_id,
             fields=partial(self._shown, gate),

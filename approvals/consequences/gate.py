@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
-from uuid import UUID
 
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.impact import Impact, choices, impact, words
 from approvals.impact.choices import SavedState
-from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
+from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.repeats import repeats
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
@@ -106,12 +106,12 @@ class GateImpacts:
         target = choices.answering(self.history, self.fact, choice, self.saved)
         return None if target is None else self._told(target)
 
-    def _before(self, start: RecordedExecution) -> SavedState | None:
+    def _before(self, start: CheckpointHeader) -> SavedState | None:
         """Load the state from which an execution started; None where retention removed it: the runtime lacks it too."""
         if not start.parent:
             return None
         try:
-            snapshot = store.load_checkpoint(UUID(hex=start.parent))
+            snapshot = store.load_checkpoint(start.parent)
         except NoSuchCheckpoint:
             return None
         return SavedState(snapshot.state, snapshot.fields)

@@ -46,11 +46,11 @@ def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextPropos
         raise Invalid([fault(edit.NOTHING)])
     _refuse_kept(current, before, wanted)
     valid = edit.normal(current.plan, dict(wanted), fault)
-    refused = [
+    unknown = [
         fault(gettext("The agent's state has no such place; take it out."), at) for at in edit.dropped(wanted, valid)
     ]
-    if refused:
-        raise EditRefused(refused)
+    if unknown:
+        raise EditRefused(unknown)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
     state = {name: before[name] if name in stays else valid[name] for name in wanted}
     return edit.drawn(current, state)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from checkpoints.runs.plans import PlanSpec
+from checkpoints.store.header import CheckpointHeader
 
 from .effects import EffectRow, adoptable
-from .steps import EXECUTED, Place, Saved
+from .steps import EXECUTED
 
 MIXED = "mixed"  # decided action by action
 AGREED = ("approved", "edited", MIXED, "answered")  # kinds of outcomes that let a run go on
@@ -19,7 +20,7 @@ def allowing(plan: PlanSpec, effect: str) -> list[str]:
     return [step.name for step in plan.steps if effect in step.allows]
 
 
-def asked_last(plan: PlanSpec, effect: str, path: Iterable[Saved]) -> str:
+def asked_last(plan: PlanSpec, effect: str, path: Iterable[CheckpointHeader]) -> str:
     """Return the gate that people revise an effect at: of those that can allow it, the one that asked last."""
     asking = allowing(plan, effect)
     asked = [place.step for place in path if place.kind in CLOSED and place.step in asking]
@@ -50,7 +51,7 @@ def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
     return agreed and all(row is not None and adoptable(row) for row in allowed)
 
 
-def closed_last(path: Sequence[Place], gate: str) -> tuple[Place | None, list[str]]:
+def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[CheckpointHeader | None, list[str]]:
     """Return where a gate last closed, None for nowhere, and the steps that were executed since."""
     at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in CLOSED), default=-1)
     since = [place.step for place in path[at + 1 :] if place.kind in EXECUTED]

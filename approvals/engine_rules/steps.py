@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store.header import CheckpointHeader
 
 EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
-
-
-class Saved(Protocol):
-    """A checkpoint of a path, which begins at the root."""
-
-    @property
-    def step(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-
-
-Place = TypeVar("Place", bound=Saved)
 
 
 def runs_anyway(spec: StepSpec, *, forced: bool) -> bool:
@@ -32,7 +20,7 @@ def fits(plan: PlanSpec, spec: StepSpec, next_step: str) -> bool:
     return next_step in plan.successors(spec.name)
 
 
-def last_start(path: Iterable[Place], step: str) -> Place | None:
+def last_start(path: Iterable[CheckpointHeader], step: str) -> CheckpointHeader | None:
     """Return the last execution of a step, to whose start the run is sent back; None where it never ran."""
     return next((place for place in reversed([*path]) if place.step == step and place.kind in EXECUTED), None)
 

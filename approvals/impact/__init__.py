@@ -13,7 +13,7 @@ Pure: plain data in (`facts`), plain data out (`Impact`). No tables are read her
 the facts offers them.
 """
 
-from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
+from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from .predict import impact
 from .result import Impact, ImpactRow, ImpactVerdict
 
@@ -25,7 +25,6 @@ __all__ = [
     "ImpactRow",
     "ImpactVerdict",
     "MoveTarget",
-    "RecordedExecution",
     "RecordedHistory",
     "impact",
 ]  # fmt: skip

@@ -137,11 +137,11 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
 
 
 def _standing(walk: Walk, spec: StepSpec, reading: StepInput, gate: GateFact) -> str | None:
-    saved = next((each for each in walk.records.history.executions if each.id == gate.execution), None)
+    saved = next((each.id for each in walk.records.history.executions if each.id == gate.execution), None)
     if saved is None:  # what is being decided now
         return _may(walk, spec, frozenset({spec.name}))
     try:
-        walk.state.write(saved.writes())
+        walk.state.write(walk.records.history.writes(saved))
     except (CheckpointError, ValueRefused):
         return _may(walk, spec, frozenset({spec.name}))
     walk.name(spec, STANDS, "same")

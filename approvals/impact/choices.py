@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, Recover
 from approvals.engine_rules import effects, gates, steps
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
 from checkpoints.values.ops import DROP, apply
 
@@ -27,7 +29,6 @@ from .facts import (
     GateFact,
     GrantFact,
     MoveTarget,
-    RecordedExecution,
     RecordedHistory,
     Writes,
 )
@@ -78,7 +79,7 @@ def approving(
     )
 
 
-def reached(history: RecordedHistory, gate: GateFact, touched: Set[str]) -> RecordedExecution | None:
+def reached(history: RecordedHistory, gate: GateFact, touched: Set[str]) -> CheckpointHeader | None:
     """Find where a reopened gate last closed, if an edit of the fields `touched` sends the run back to there.
 
     None where it goes on: nothing that was executed since reads what is edited.
@@ -92,7 +93,7 @@ def reached(history: RecordedHistory, gate: GateFact, touched: Set[str]) -> Reco
 def asking_anew(
     history: RecordedHistory,
     gate: GateFact,
-    start: RecordedExecution,
+    start: CheckpointHeader,
     now: SavedState,
     *,
     touched: Set[str],
@@ -125,7 +126,7 @@ def expiring(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveT
     return replace(_landed(history, gate, now, next_step), decision="expired")
 
 
-def last_start(history: RecordedHistory, step: str) -> RecordedExecution | None:
+def last_start(history: RecordedHistory, step: str) -> CheckpointHeader | None:
     """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
     return steps.last_start(history.head_path, step)
 
@@ -153,10 +154,10 @@ def going_back(
     )
 
 
-def _back(history: RecordedHistory, gate: GateFact, start: RecordedExecution, before: SavedState) -> MoveTarget:
+def _back(history: RecordedHistory, gate: GateFact, start: CheckpointHeader, before: SavedState) -> MoveTarget:
     """Return the target where a decision at the head sends the run back to where `start` started from."""
     path = list(history.head_path[: history.head_path.index(start)])
-    on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run]
+    on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run_id]
     stood = [each for each in on_path if each.seq < start.seq - 1]
     mine = [each for each in stood if each.run == history.run and each.choice == RecoveryAnswer.DO_AGAIN]
     return replace(
@@ -171,9 +172,9 @@ def _back(history: RecordedHistory, gate: GateFact, start: RecordedExecution, be
     )
 
 
-def _landed_since(gate: GateFact, path: Sequence[RecordedExecution]) -> bool:
+def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:
     """Tell whether the step that a gate asked about was executed after it."""
-    after = [each for each in path if each.run == gate.run and each.seq > gate.seq and each.kind in steps.EXECUTED]
+    after = [each for each in path if each.run_id == gate.run and each.seq > gate.seq and each.kind in steps.EXECUTED]
     return any(each.step == gate.step for each in after)
 
 
@@ -262,12 +263,13 @@ def _landed(history: RecordedHistory, gate: GateFact, now: SavedState, next_step
 
 def _execution(
     history: RecordedHistory, gate: GateFact, spec: StepSpec, now: SavedState, kind: str
-) -> RecordedExecution:
+) -> CheckpointHeader:
     digest = gate.input_digest or input_digest(spec, now.fields, history.config)
     before = [each for each in history.head_path if each.step == spec.name and each.input_digest == digest]
-    return RecordedExecution(
-        id=NOW, parent="", run=history.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
-        code_hash=bytes.fromhex(spec.code_hash), occurrence=len(before), next_step="",
+    return CheckpointHeader(
+        id=NOW, parent=None, run_id=history.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
+        code_hash=bytes.fromhex(spec.code_hash), occurrence=len(before), next_step="", attempt=0, took_us=0,
+        at=datetime.max, plan_id=0,
     )  # fmt: skip
 
 
@@ -281,7 +283,7 @@ def _doubtful(history: RecordedHistory, spec: StepSpec, now: SavedState) -> list
     return [newest.id] if newest is not None and newest.status in effects.IN_DOUBT else []
 
 
-def _foreign(history: RecordedHistory, spec: StepSpec, now: SavedState, here: RecordedExecution) -> EffectFact | None:
+def _foreign(history: RecordedHistory, spec: StepSpec, now: SavedState, here: CheckpointHeader) -> EffectFact | None:
     digest = input_digest(spec, now.fields, history.config)
     others = [row for row in history.effects if row.run != history.run and effects.asked_about(row)]
     key = (spec.name, digest, here.occurrence)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
@@ -23,38 +24,9 @@ Writes = Mapping[str, Write]
 Fields = Mapping[str, bytes]  # field -> digest
 
 
-def nothing() -> Writes:
-    """Return the writes of what wrote nothing."""
-    return {}
-
-
 def unknown() -> Fields | None:
     """Return None: nothing is known of the fields' digests."""
     return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedExecution:
-    """A checkpoint with an input digest: kind "step" (effects too), "gate" or "reused".
-
-    `parent` is the checkpoint it was executed from. `writes()` are the writes that a reuse of it would save; it
-    raises a CheckpointError where they cannot be, so that the step runs. `reads()` are the digests of the
-    fields that its step read, where they can be had; a field that had no value is left out.
-    """
-
-    id: str
-    parent: str
-    run: int
-    seq: int
-    step: str
-    kind: str
-    input_digest: bytes
-    code_hash: bytes
-    occurrence: int
-    next_step: str  # "": the run was done
-    took: timedelta = timedelta()
-    writes: Callable[[], Writes] = nothing
-    reads: Callable[[], Fields] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +55,13 @@ class EffectFact:
     taken: bool = False
     shared: bool = False
     left_open: bool = False
-    landings: frozenset[str] = frozenset()
+    landings: frozenset[UUID] = frozenset()
     title: str = ""  # what it was, for people: data, never markup
     at: datetime | None = None
     landed: int = 0
     arguments: Callable[[], bytes | None] = lambda: None
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
-    reads: Callable[[], Fields] | None = None  # as an Execution's
+    reads: Callable[[], Fields] | None = None  # the digests of the fields that its step read, where there were any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +109,7 @@ class GateFact:
     code_hash: bytes = b""
     kind: str = OPEN
     grants: Sequence[GrantFact] = ()
-    execution: str = ""
+    execution: UUID | None = None
     recovery: bool = False  # it asked how to go on after a fault
     current: bool = True
     fields: Callable[[], Fields | None] = unknown
@@ -167,7 +139,7 @@ class MoveTarget:
 
     run: int  # the run that goes on; 0: a fork that is not made yet
     next_step: str  # "": the run ends here
-    path: Sequence[RecordedExecution]
+    path: Sequence[CheckpointHeader]
     state: Mapping[str, Any]
     fields: Fields
     gates: Sequence[int] = ()
@@ -199,12 +171,10 @@ class RecordedHistory:
 
     run: int
     plan: PlanSpec
-    executions: Sequence[
-        RecordedExecution
-    ] = ()  # of all runs and branches, by time: where two match, the last is reused
+    executions: Sequence[CheckpointHeader] = ()  # of all runs and branches, by time: where two match, the last counts
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
-    head_path: Sequence[RecordedExecution] = ()  # from the root to the run's head
+    head_path: Sequence[CheckpointHeader] = ()  # from the root to the run's head
     places: Sequence[CheckpointHeader] = ()  # all that was saved on that path, of every kind
     head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
     by_hand: Sequence[ByHand] = ()  # on that path
@@ -219,3 +189,5 @@ class RecordedHistory:
     config: Mapping[str, Any] = field(default_factory=dict)
     # Whether a gate has something to ask of a state, which its method says; None where nobody can call that.
     draws: Callable[[str, Mapping[str, Any]], bool | None] = lambda step, state: None
+    # What a reuse of an execution would save. Raises a CheckpointError where it cannot be, so that the step runs.
+    writes: Callable[[UUID], Writes] = lambda execution: {}

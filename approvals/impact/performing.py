@@ -225,7 +225,7 @@ def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
 
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
     """Count how often the effect landed on the path after that gate."""
-    before = [each for each in walk.target.path if each.run == gate.run and each.seq > gate.seq]
+    before = [each for each in walk.target.path if each.run_id == gate.run and each.seq > gate.seq]
     walked = walk.path[len(walk.target.path) :]
     return sum(each.step == spec.name for each in before) + sum(each.step == spec.name for each in walked)
 

@@ -6,18 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 from approvals.engine_rules import effects
 from approvals.engine_rules.steps import EXECUTED
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store.header import CheckpointHeader
 
-from .facts import OPEN, EffectFact, GateFact, MoveTarget, RecordedExecution, RecordedHistory
+from .facts import OPEN, EffectFact, GateFact, MoveTarget, RecordedHistory
 from .values import StepInput
 
-NOW = "now"  # the execution that the decision itself will be
-READ_AT_MOST = 32  # records whose inputs are looked at to rule them out; beyond that, any of them may match
+NOW = UUID(int=0)  # the execution that the decision itself will be
 
-Key = tuple[str, bytes, int]  # step, input digest, occurrence
+Key = tuple[str, bytes | None, int]  # step, input digest, occurrence
 
 
 class Records:
@@ -25,7 +26,7 @@ class Records:
 
     def __init__(self, history: RecordedHistory, target: MoveTarget) -> None:
         self.history, self.target = history, target
-        self._executions: dict[str, list[RecordedExecution]] = defaultdict(list)
+        self._executions: dict[str, list[CheckpointHeader]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
         path = [each for each in target.path if each.kind in EXECUTED]
@@ -40,7 +41,7 @@ class Records:
         self.own = [row for row in rows if row.run == self.target.run and self.target.run]
         self._landed = {landing: row for row in self.own for landing in row.landings}
         ordered = sorted(self.own, key=lambda row: row.generation)
-        self._newest = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
+        self._newest: dict[Key, EffectFact] = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
 
     def order_again(self, row: EffectFact) -> None:
         """Note that a person sends the run back to this effect: it is done once more, and not adopted."""
@@ -68,7 +69,7 @@ class Records:
             return not row.landings.isdisjoint(self._on_path)
         return (row.step, row.input_digest, row.occurrence) in self._executed
 
-    def landed(self, execution: str) -> EffectFact | None:
+    def landed(self, execution: UUID) -> EffectFact | None:
         """Find this run's effect whose result an execution carries."""
         return self._landed.get(execution)
 
@@ -86,19 +87,19 @@ class Records:
 
     def took(self, step: str) -> timedelta | None:
         """Return how long the step took when it was last executed; None where it never was."""
-        ran = [each.took for each in self._executions[step] if each.kind == "step"]
-        return ran[-1] if ran else None
+        ran = [each.took_us for each in self._executions[step] if each.kind == "step"]
+        return timedelta(microseconds=ran[-1]) if ran else None
 
-    def twins(self, step: StepSpec) -> list[RecordedExecution]:
+    def twins(self, step: StepSpec) -> list[CheckpointHeader]:
         """List the executions of this very code of a step that may be reused, oldest first."""
         return [each for each in self.every(step) if each.kind in EXECUTED]
 
-    def every(self, step: StepSpec) -> list[RecordedExecution]:
+    def every(self, step: StepSpec) -> list[CheckpointHeader]:
         """List the executions of this very code of a step, whatever came of them."""
         code = bytes.fromhex(step.code_hash)
         return [each for each in self._executions[step.name] if each.code_hash == code]
 
-    def passes(self, step: StepSpec) -> list[RecordedExecution]:
+    def passes(self, step: StepSpec) -> list[CheckpointHeader]:
         """List the executions of this very code of a gate that had nothing to ask."""
         return [each for each in self.every(step) if each.kind == "gate" and each.id not in self.ended_at]
 
@@ -123,20 +124,18 @@ class Records:
         return [row for row in others if effects.asked_about(row)]
 
 
-def may_match(record: RecordedExecution | EffectFact, reading: StepInput) -> bool:
+def may_match(record: CheckpointHeader | EffectFact, reading: StepInput) -> bool:
     """Tell whether the input of a record may be this reading."""
     if reading.novel:
         return False
     if reading.digest is not None:
         return record.input_digest == reading.digest
-    return record.reads is None or reading.matches(record.reads())
+    return isinstance(record, CheckpointHeader) or record.reads is None or reading.matches(record.reads())
 
 
 def matching(
-    records: Iterable[RecordedExecution], reading: StepInput, counts: Counter[tuple[str, bytes]]
-) -> list[RecordedExecution]:
+    records: Iterable[CheckpointHeader], reading: StepInput, counts: Counter[tuple[str, bytes | None]]
+) -> list[CheckpointHeader]:
     """List the executions that one on this reading may be, given how often each input was met on the path."""
     found = [each for each in records if each.occurrence >= counts[each.step, each.input_digest]]
-    if reading.digest is None and len(found) > READ_AT_MOST:
-        return [] if reading.novel else found
     return [each for each in found if may_match(each, reading)]

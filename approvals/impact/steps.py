@@ -5,8 +5,8 @@ from __future__ import annotations
 from approvals.engine_rules import steps as rules
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store.header import CheckpointHeader
 
-from .facts import RecordedExecution
 from .records import matching
 from .result import ImpactVerdict
 from .values import NOTHING, StepInput, Steps
@@ -30,17 +30,17 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     return _perhaps(walk, spec, reading, reading.on, "reads")
 
 
-def _twin(walk: Walk, spec: StepSpec, reading: StepInput, twin: RecordedExecution) -> str | None:
+def _twin(walk: Walk, spec: StepSpec, reading: StepInput, twin: CheckpointHeader) -> str | None:
     """Reuse the output of an execution with this very input, where that can be."""
     try:
-        writes = twin.writes()
+        writes = walk.records.history.writes(twin.id)
     except CheckpointError:
         return _runs(walk, spec, reading, _why(walk, spec))
     known = walk.flow.plan.state_schema.get("properties")
     fits = rules.fits(walk.flow.plan, spec, twin.next_step)
     if not fits or (known is not None and any(name not in known for name in writes)):
         return _runs(walk, spec, reading, _why(walk, spec))
-    if twin.run != walk.target.run and not walk.branched:
+    if twin.run_id != walk.target.run and not walk.branched:
         return _perhaps(walk, spec, reading, NOTHING, "same")
     try:
         walk.state.write(writes)

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from approvals.engine_rules import effects
 from approvals.engine_rules.steps import crosses_final
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
 
-from .facts import EffectFact, MoveTarget, RecordedExecution
+from .facts import EffectFact, MoveTarget
 from .flow import Flow
 from .records import NOW, Records
 from .result import ImpactRow, ImpactVerdict
@@ -55,7 +56,7 @@ class Walk:
     state: PredictedState
     rows: list[ImpactRow] = field(default_factory=list)
     path: list[WalkedExecution] = field(default_factory=list)
-    counts: Counter[tuple[str, bytes]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
     blurred: set[str] = field(default_factory=set)  # steps of which an execution on the path has an unknown input
     adopted: set[int] = field(default_factory=set)
     shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
@@ -78,7 +79,7 @@ class Walk:
             made._came_by(each)
         return made
 
-    def _came_by(self, each: RecordedExecution) -> None:
+    def _came_by(self, each: CheckpointHeader) -> None:
         """Add an execution before the target; what the decision itself saves is named if it is more than the gate."""
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
@@ -105,8 +106,8 @@ class Walk:
             return True
         if self.target.branched is not None:
             return self.target.branched
-        on_path = {each.id for each in self.target.path}
-        return any(each.run == self.target.run and each.id not in on_path for each in self.records.history.executions)
+        mine = {each.id for each in self.records.history.executions if each.run_id == self.target.run}
+        return not mine <= {each.id for each in self.target.path}
 
     @property
     def unbranched(self) -> bool:

@@ -90,7 +90,7 @@ def agreeing(engine: Engine, asking: Gate, now: SavedState, edited: Mapping[str,
     start = reached(history, fact, edited.keys())
     if start is None:
         return approving(history, fact, now, grants=engine.given(asking, edited), decision=decision)
-    at = engine.points[start.parent]
+    at = engine.point(start.parent)
     before = SavedState(at.state, at.fields)
     return asking_anew(history, fact, start, now, touched=edited.keys(), before=before, decision=decision)
 
@@ -103,7 +103,7 @@ def stop(engine: Engine, asking: Gate) -> Impact:
 def back(engine: Engine, asking: Gate, to: str) -> Impact:
     history, fact = engine.history(asking.run), engine.fact(asking)
     start = last_start(history, to)
-    before = None if start is None else engine.points[start.parent]
+    before = None if start is None else engine.point(start.parent)
     state = None if before is None else SavedState(before.state, before.fields)
     return impact(history, going_back(history, fact, to, saved(engine, asking), before=state))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -243,9 +244,9 @@ def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -
         history, gates=[replace(each, code_hash=b"") if each.kind == "open" else each for each in history.gates]
     )
     open_now = history.gates[-1]
-    before = made.points[last_start(history, "draft").parent]  # type: ignore[union-attr]
+    before = made.point(last_start(history, "draft").parent)  # type: ignore[union-attr]
     target = going_back(history, open_now, "draft", now, before=SavedState(before.state, before.fields))
     assert said(impact(history, target)) == ["will draft", "asks review"]
     other = replace(target, deciding=0)
-    unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution="x")])
+    unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution=UUID(int=1))])
     assert said(impact(unsure, other))[:2] == ["will draft", "may ask review on review"]

@@ -47,7 +47,7 @@ def test_an_edit_runs_only_what_reads_the_change() -> None:
 def test_equal_outputs_stop_the_ripple_but_nobody_knows_that_before() -> None:
     made, run = ordered("A")
     told = edit(made, run, "find", name="a")
-    assert said(told) == ["will find", "may price on find", "will tell"]
+    assert said(told) == ["will find", "may price on find", "may tell on find"]
     made.move(run, at_first(made), "edit", {"name": "a"})
     made.trace.clear()
     made.drive(run)

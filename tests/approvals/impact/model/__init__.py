@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
 
-from approvals.impact import EffectFact, GateFact, GrantFact, MoveTarget, RecordedExecution, RecordedHistory
+from approvals.impact import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.facts import ByHand
+from checkpoints.store.header import CheckpointHeader
 
 from .deciding import Decided
 from .rows import SENT, Gate, Method, Point, Run
@@ -21,22 +23,30 @@ from .rows import SENT, Gate, Method, Point, Run
 __all__ = ["Engine", "Gate", "Method", "Point"]
 
 
+def number(id: str) -> UUID:
+    """The id of a checkpoint, from a table's word for it."""
+    return uuid5(NAMESPACE_OID, id)
+
+
 class Engine(Decided):
     """The engine, with what it did as the facts of an impact."""
 
-    def execution(self, point: Point) -> RecordedExecution:
-        return RecordedExecution(
-            id=point.id, parent=point.parent, run=point.run, seq=point.seq, step=point.step, kind=point.kind,
-            input_digest=point.digest or b"", code_hash=point.code, occurrence=point.occurrence,
-            next_step=point.next_step, took=timedelta(seconds=1), writes=lambda: point.writes,
-            reads=lambda: self._reads(point.step, point.parent),
+    def execution(self, point: Point) -> CheckpointHeader:
+        return CheckpointHeader(
+            id=number(point.id), parent=number(point.parent), run_id=point.run, seq=point.seq, step=point.step,
+            kind=point.kind, input_digest=point.digest or b"", code_hash=point.code, occurrence=point.occurrence,
+            next_step=point.next_step, took_us=1_000_000, attempt=0, at=datetime.max, plan_id=0,
         )  # fmt: skip
+
+    def point(self, id: UUID | None) -> Point:
+        """The checkpoint with the id that a history gives it."""
+        return next(each for each in self.points.values() if number(each.id) == id)
 
     def _reads(self, step: str, at: str) -> dict[str, bytes]:
         fields = self.points[at].fields
         return {name: fields[name] for name in self.plan.step(step).reads if name in fields}
 
-    def path_of(self, to: str) -> tuple[list[RecordedExecution], list[int]]:
+    def path_of(self, to: str) -> tuple[list[CheckpointHeader], list[int]]:
         """(the executions up to a checkpoint, the gates whose outcome is on the path)."""
         found, at = [], to
         while at:
@@ -67,8 +77,8 @@ class Engine(Decided):
                 grants=[
                     GrantFact(effect=g.effect, used_by=g.used_by, fields=partial(dict, g.fields)) for g in gate.grants
                 ],
-                execution=gate.execution, recovery=gate.recovery, fields=partial(dict, gate.shown),
-                choice=gate.choice,
+                execution=number(gate.execution) if gate.execution else None, recovery=gate.recovery,
+                fields=partial(dict, gate.shown), choice=gate.choice,
             )
             for gate in self.gates
         ]  # fmt: skip
@@ -79,7 +89,7 @@ class Engine(Decided):
             run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
             effects=effects, gates=facts, head_path=path, head_gates=gates,
             by_hand=by_hand, fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
-            next_step=points[-1].next_step,
+            next_step=points[-1].next_step, writes=lambda id: self.point(id).writes,
             forced=self._forced(run, points[-1].next_step),
             reopened=points[-1].step if points[-1].kind == "reopen" else "",
             sent=sum(point.digest is not None for point in points[:sent]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from approvals.engine_rules import effects, gates
 from approvals.engine_rules.steps import EXECUTED
@@ -74,7 +74,8 @@ class Decided(Runner):
 
     def _agreed(self, run: Run, gate: Gate, spec: StepSpec, told: dict[str, Any]) -> None:
         head, path = self.points[run.head], self.path(run)
-        closed, since = gates.closed_last(path, spec.name)
+        closed: Any  # the rule reads the step and the kind alone, which a point has too
+        closed, since = gates.closed_last(cast("list[Any]", path), spec.name)
         goes = head.step if head.kind == "reopen" else self.plan.next_after(spec.name)
         gate.execution = self._land(run, "gate", spec, gate.patch | told, goes).id
         if head.kind == "reopen" and closed and gates.edit_goes_back(self.plan, since, gate.patch.keys()):
