@@ -28,7 +28,7 @@ from agents.serving import absence
 from agents.serving.absence import Service
 from approvals import forms
 from approvals.live import page_frame
-from approvals.presentation.decision_form.actions import blank
+from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
 from checkpoints.access.permissions import teams_where

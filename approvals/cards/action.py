@@ -70,6 +70,21 @@ class Action:
         object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "verdicts", tuple(self.verdicts))
 
+    @property
+    def redaction(self) -> redact.Redaction:
+        """Return what is secret in its arguments."""
+        return redact.veil(self.schema)
+
+    @property
+    def masked(self) -> Any:
+        """Return its arguments with what is secret masked."""
+        return self.redaction.masked(self.arguments)
+
+    @property
+    def editable(self) -> bool:
+        """Tell whether there are arguments that people may edit."""
+        return self.edits and self.arguments is not None
+
     def takes(self, verdict: str) -> bool:
         """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts

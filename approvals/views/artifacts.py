@@ -15,7 +15,6 @@ from django.views.decorators.http import require_safe
 
 from approvals.decisions import uploads
 from approvals.models.upload import plain_name
-from approvals.presentation.decision_form.actions import veil_of
 from checkpoints.errors import NoSuchArtifact
 from checkpoints.values import artifacts, patch
 
@@ -31,7 +30,7 @@ def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpRespon
     """Send the content, compared with its digest before any of it is sent. 404 for what this gate does not name."""
     page = page_or_404(request, gate_id)
     standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.snapshot.state))
-    asked = [veil_of(action).masked(action.arguments) for action in page.card.actions]
+    asked = [action.masked for action in page.card.actions]
     reference = uploads.referenced(digest, page.saved.state, asked, standing)
     if reference is None:
         raise Http404("No such file at this gate")

@@ -20,7 +20,7 @@ from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Draft, Gate, Proposal
 from approvals.policy import step_up
-from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form import posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import changes_between
 from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.decision_form.verdict_choice import UNSENT
@@ -120,7 +120,7 @@ def refused(
         page.verdict = sent.chosen if page.several else "edit" if edits else ""
         told["changes"] = [] if refusal.answered else refusal.changes or changes_between(looked_at.card, page.card)
     if not page.may_send:
-        told["mine"] = posted.rows(sent, looked_at.card)
+        told["mine"] = typed_edits.rows(sent.typed, looked_at.card)
         told["comment"] = sent.comment
         told["each"] = words_on_each(looked_at, sent) if sent.chosen == posted.EACH else []
     return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)

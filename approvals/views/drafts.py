@@ -41,12 +41,12 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     reason = authority.why_not(user, gate)
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
-    form = form_with_files(request, gate, by=user)
-    fields = kept(form, proposal_of(gate, request).card, whole_state.veil_of(gate))
+    form, looked_at = form_with_files(request, gate, by=user), proposal_of(gate, request)
+    redaction = whole_state.veil_of(gate)
+    fields = kept(form, looked_at.card, redaction)
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": _("This is too long to be kept as a draft.")}, status=413)
-    looked_at = proposal_of(gate, request)
-    if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate)):
+    if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), redaction):
         fields = {}  # kept as well: what an earlier page sent, and comes in late, must not take its place
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])
     # A page without script has no place to say that its draft was not kept: what is typed last is kept there.

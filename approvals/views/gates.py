@@ -15,7 +15,6 @@ from approvals.decisions.lost_race import changes_since
 from approvals.gates.queues import MINE, QueueFilters
 from approvals.live import page_frame
 from approvals.policy import step_up
-from approvals.presentation.decision_form import actions
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text import files, state_tree, untrusted
@@ -109,7 +108,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     action = page.card.action(request.GET["action"]) if "action" in request.GET else None
     if action is None and "action" in request.GET:
         raise Http404("No such action")
-    shown = actions.veil_of(action).masked(action.arguments) if action else page.saved.state
+    shown = action.masked if action else page.saved.state
     try:
         found = json_pointer.find(shown, at)
     except ValueRefused as gone:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 
 from approvals.decisions import edit_state, prepared_decision
 from approvals.errors import DecisionRefused, Rejected
-from approvals.presentation.decision_form import posted, verdict_choice
+from approvals.presentation.decision_form import posted, typed_edits, verdict_choice
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.gate_page.filled import blamed, fill
 from approvals.presentation.gate_page.page import GatePage
@@ -43,7 +43,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if page.open:
         form = form_with_files(request, page.gate, by=page.user)
         page.typed_at = form.get("typed", "") if live else ""
-        fill_in(page, posted.without_edits(form) if form.get(posted.INSTEAD) == posted.RESTORE else form)
+        fill_in(page, typed_edits.without_edits(form) if form.get(posted.INSTEAD) == posted.RESTORE else form)
     if live:
         return render(request, "approvals/typed.html", {"page": page, "live": True})
     return show(request, page)

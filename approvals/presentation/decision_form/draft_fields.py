@@ -27,11 +27,11 @@ def kept(fields: Mapping[str, str], card: Card, veil: Redaction) -> dict[str, st
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole_state.NAME, veil)
     for action in card.actions:
-        hidden = actions.veil_of(action)
+        hidden = action.redaction
         if not hidden:
             continue
         _mask(said, f"override.{action.id}", hidden)
-        for field in actions.form_of(action, fields).fields if actions.editable(action) else ():
+        for field in actions.form_of(action, fields).fields if action.editable else ():
             if field.kind == "secret":
                 said.pop(field.name, None)
             elif field.kind == "json":

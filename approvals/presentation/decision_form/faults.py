@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy
 from approvals.decisions.edit_state import PART
 from approvals.forms import Form, FormNode, ItemRows
 
-from .actions import ActionSheet, AnswerForm, TypedDecision
+from .actions import ActionSheet, TypedDecision
+from .answer_forms import AnswerForm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,8 @@ def faults(
     placed = {each.message for each in found}
     loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
     places = OF_REJECTION if rejects else {}
-    return found + [_loose(e["message"], *places.get(e["pointer"], NOWHERE)) for e in loose]
-
-
-def _loose(message: str, place: str, label: str | Promise) -> FormFault:
-    return FormFault(message=message, id=place, label=str(label))
+    at = [(e["message"], *places.get(e["pointer"], NOWHERE)) for e in loose]
+    return found + [FormFault(message=message, id=place, label=str(label)) for message, place, label in at]
 
 
 def _sent(part: ActionSheet | AnswerForm) -> bool:

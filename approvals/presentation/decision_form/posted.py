@@ -8,19 +8,15 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals import forms
 from approvals.cards.action import EDIT, REJECT, RESPOND
 from approvals.cards.card import Card, Question
 from approvals.cards.verdicts import ActionVerdict, wordless
-from approvals.decisions import per_action
+from approvals.decisions import edit_state, per_action
 from approvals.errors import Problem, problem
 from approvals.presentation.gate_facts import preconditions
 from approvals.schema.redact import OPEN, Redaction
-from checkpoints.errors import ValueRefused
-from checkpoints.values import canonical_json
-from checkpoints.values.patch import same
 
-from . import actions, verdict_choice, whole_state
+from . import answer_forms, typed_edits, verdict_choice, whole_state
 from .actions import TypedDecision
 from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, ChosenVerdict
 
@@ -105,26 +101,26 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
         chosen, answer = "answer", chosen.removeprefix(ANSWER)
     back = chosen == "reject" and then == "back"
     comment = reason_in(form) if chosen == "reject" and then != "override" else form.get("comment", "")
-    common = {
-        "chosen": chosen,
-        "then": then,
-        "back_to": form.get("back_to", "") if back else "",
-        "answer": answer,
-        "comment": comment.replace("\r\n", "\n"),
-        "only_if": preconditions.ticked_in(form, card),
-        "each": verdict_choice.chosen_in(form, card),
-        "confirm": confirmed_in(form),
-        "override": {
+    base = PostedDecision(
+        chosen=chosen,
+        then=then,
+        back_to=form.get("back_to", "") if back else "",
+        answer=answer,
+        comment=comment.replace("\r\n", "\n"),
+        only_if=preconditions.ticked_in(form, card),
+        each=verdict_choice.chosen_in(form, card),
+        confirm=confirmed_in(form),
+        override={
             action.id: form[f"override.{action.id}"] for action in card.actions if f"override.{action.id}" in form
         },
-    }
+    )
     if card.question is not None and not (chosen == "reject" and card.rejects):
-        return answered(form, card.question, common)
+        return answered(base, form, card.question)
     if chosen == "reject" and then == "override":
-        return overridden(form, card, common)
+        return overridden(base, card)
     if chosen == EACH:
-        return mixed(form, card, common)
-    return edited(form, card, common, whole_state.read(form, state, veil))
+        return mixed(base, form, card)
+    return edited(base, form, card, whole_state.read(form, state, veil))
 
 
 def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
@@ -141,24 +137,12 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
         return form  # a contradiction: nobody's rejection is turned into an approval
     if not wanted and (form["verdict"] == EACH or all(form.get(f"verdict.{each.id}") != EDIT for each in card.actions)):
         return form
-    said = {name: form.get(f"verdict.{name}", "") for name in changed_in(form, card)}
+    said = {name: form.get(f"verdict.{name}", "") for name in typed_edits.changed_in(form, card)}
     if form["verdict"] == "approve" and said and (wanted or set(said.values()) == {EDIT}):
         every = {f"verdict.{a.id}": a.settled.verdict if a.settled else "approve" for a in card.actions}
         return {**form, "verdict": EACH, **every, **{f"verdict.{name}": EDIT for name in said}}
     also = [name for name, verdict in said.items() if verdict in ("", "approve")] if wanted else []
     return {**form, **{f"verdict.{name}": EDIT for name in also}}
-
-
-def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
-    """List the ids of the actions whose fields differ from what is asked."""
-    arguments, _, problems = filled_in(form, card)
-    wrong = {each["action"] for each in problems}
-    return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
-
-
-def without_edits(form: Mapping[str, str]) -> dict[str, str]:
-    """Return the form with every field as it was proposed."""
-    return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
 
 
 def reason_in(form: Mapping[str, str]) -> str:
@@ -167,36 +151,38 @@ def reason_in(form: Mapping[str, str]) -> str:
 
 
 def edited(
-    form: Mapping[str, str], card: Card, common: dict[str, Any], all_of_it: whole_state.SentState
+    base: PostedDecision, form: Mapping[str, str], card: Card, sent_state: whole_state.SentState
 ) -> PostedDecision:
     """Read an approval, an edit or a rejection, with whatever is in the fields."""
-    arguments, kept, problems = filled_in(form, card)
-    problems += [*all_of_it.problems, *whole_state.both(all_of_it, arguments)]
-    kept |= {whole_state.NAME: all_of_it.text} if all_of_it.text else {}
-    chosen = common["chosen"]
+    arguments, kept, problems = typed_edits.read(form, card)
+    problems += sent_state.problems
+    if sent_state.text and arguments:  # of the two edits, one would undo the other
+        problems.append(edit_state.fault(edit_state.BOTH))
+    kept |= {whole_state.NAME: sent_state.text} if sent_state.text else {}
+    chosen = base.chosen
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
         problems.append(problem(_("Choose Approve, Edit or Reject."), pointer="/verdict"))
-    elif chosen == "approve" and (opposed := contradicted(card, common["each"])):
+    elif chosen == "approve" and (opposed := contradicted(card, base.each)):
         problems += opposed
-    elif chosen == "approve" and (arguments or all_of_it.text or problems):
+    elif chosen == "approve" and (arguments or sent_state.text or problems):
         problems.append(problem(UNSENT, pointer="/verdict"))
-    elif chosen == "edit" and not (arguments or all_of_it.text or problems):
+    elif chosen == "edit" and not (arguments or sent_state.text or problems):
         lacking = any(action.missing for action in card.actions)
         problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
     typed = TypedDecision(
-        posted=kept, arguments=arguments, errors=problems, state=all_of_it.state, rows=all_of_it.rows
+        posted=kept, arguments=arguments, errors=problems, state=sent_state.state, rows=sent_state.rows
     )  # fmt: skip
-    decision = {"verdict": chosen, "comment": common["comment"]}
+    decision: dict[str, Any] = {"verdict": chosen, "comment": base.comment}
     if chosen in ("approve", "edit"):
-        decision["preconditions"] = common["only_if"]
+        decision["preconditions"] = base.only_if
     if chosen == "edit":
-        decision |= {"arguments": arguments, "state": all_of_it.state}
+        decision |= {"arguments": arguments, "state": sent_state.state}
     if chosen == "reject":
-        reasons = [(action, one.reason) for action in card.actions if (one := common["each"].get(action.id))]
-        decision |= {"comment": per_action.with_reasons(common["comment"], card, reasons)}
-        decision |= {"then": common["then"], "back_to": common["back_to"]}
-    return PostedDecision(**common, typed=typed, decision=decision)
+        reasons = [(action, one.reason) for action in card.actions if (one := base.each.get(action.id))]
+        decision |= {"comment": per_action.with_reasons(base.comment, card, reasons)}
+        decision |= {"then": base.then, "back_to": base.back_to}
+    return replace(base, typed=typed, decision=decision)
 
 
 def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]:
@@ -209,47 +195,30 @@ def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]
     ]
 
 
-def filled_in(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
-    """Return (new arguments by action id, the text of the fields that differ, what cannot be read)."""
-    arguments: dict[str, Any] = {}
-    kept: dict[str, str] = {}
-    problems: list[Problem] = []
-    for action in card.actions:
-        if not actions.editable(action):
-            continue
-        read = actions.form_of(action, form)
-        problems += [problem(said, action=action.id, pointer=place) for place, said in read.errors.items()]
-        if read.value is not action.arguments and not same(read.value, action.arguments):
-            arguments[action.id] = read.value
-        kept |= read.touched | forms.names.drawn(form, actions.prefix(action))
-    return arguments, kept, problems
-
-
-def mixed(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> PostedDecision:
+def mixed(base: PostedDecision, form: Mapping[str, str], card: Card) -> PostedDecision:
     """Read a verdict on each action. The fields of one that is refused are kept and not sent."""
-    arguments, kept, unread = filled_in(form, card)
-    each: dict[str, ChosenVerdict] = common["each"]
+    arguments, kept, unread = typed_edits.read(form, card)
     said: dict[str, Any] = {}
     problems: list[Problem] = []
     for action in card.actions:
-        chosen = each.get(action.id, ChosenVerdict())
+        chosen = base.each.get(action.id, ChosenVerdict())
         wrong = [one for one in unread if one["action"] == action.id]
         changed = action.id in arguments or bool(wrong)
         said[action.id], faults = verdict_choice.said_of(action, chosen, arguments.get(action.id), changed=changed)
         problems += [*faults, *(wrong if chosen.verdict == "edit" else [])]
-    decision: dict[str, Any] = {"verdicts": said, "comment": common["comment"]}
-    all_rejected = all(one.verdict == "reject" for one in each.values()) and len(each) == len(card.actions)
+    decision: dict[str, Any] = {"verdicts": said, "comment": base.comment}
+    all_rejected = all(one.verdict == "reject" for one in base.each.values()) and len(base.each) == len(card.actions)
     for action in card.actions:  # reported with what else is wrong, not only once that is put right
         if said[action.id]:
             problems += wordless(action, ActionVerdict(**said[action.id]), all_rejected=all_rejected)
     if all_rejected:
-        decision |= {"then": common["then"], "back_to": form.get("back_to", "")}
+        decision |= {"then": base.then, "back_to": form.get("back_to", "")}
         decision["comment"] = reason_in(form)
         decision["back_to"] = decision["back_to"] if decision["then"] == "back" else ""
     else:
-        decision["preconditions"] = common["only_if"]
+        decision["preconditions"] = base.only_if
     typed = TypedDecision(posted=kept, arguments=arguments, errors=problems)
-    return PostedDecision(**common, typed=typed, decision=decision)
+    return replace(base, typed=typed, decision=decision)
 
 
 def edits_said(sent: PostedDecision) -> dict[str, ChosenVerdict]:
@@ -259,70 +228,30 @@ def edits_said(sent: PostedDecision) -> dict[str, ChosenVerdict]:
     return {**sent.each, **edited}
 
 
-def overridden(form: Mapping[str, str], card: Card, common: dict[str, Any]) -> PostedDecision:
+def overridden(base: PostedDecision, card: Card) -> PostedDecision:
     """Read values put in the place of an action's arguments: an edit, reached from the reject menu."""
-    arguments: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for action_id, text in common["override"].items():
-        action = card.action(action_id)
-        if action is None or not actions.editable(action):
-            continue
-        try:
-            value = canonical_json.parse(text)
-        except ValueRefused as refused:
-            words = _("Write JSON: %(reason)s at %(place)s.") if refused.pointer else _("Write JSON: %(reason)s.")
-            said = words % {"reason": refused.reason, "place": refused.pointer}
-            problems.append(problem(said, action=action_id))
-            continue
-        try:
-            value = actions.veil_of(action).kept(value, action.arguments)
-        except ValueRefused as refused:
-            problems.append(problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
-            continue
-        if not same(value, action.arguments):
-            arguments[action_id] = value
+    arguments, problems = typed_edits.put_in_place(base.override, card)
     if not arguments and not problems:
         problems.append(problem(_("This is the value that is there already: write another one."), pointer="/override"))
-    decision = {"verdict": "edit", "comment": common["comment"], "arguments": arguments}
-    decision["preconditions"] = common["only_if"]
-    return PostedDecision(**common, typed=TypedDecision(errors=problems), decision=decision)
+    decision = {
+        "verdict": "edit", "comment": base.comment, "arguments": arguments, "preconditions": base.only_if,
+    }  # fmt: skip
+    return replace(base, typed=TypedDecision(errors=problems), decision=decision)
 
 
-def answered(form: Mapping[str, str], question: Question, common: dict[str, Any]) -> PostedDecision:
+def answered(base: PostedDecision, form: Mapping[str, str], question: Question) -> PostedDecision:
     """Read an answer to a gate's question."""
-    chosen = next((choice for choice in question["choices"] if choice["id"] == common["answer"]), None)
+    chosen = next((choice for choice in question["choices"] if choice["id"] == base.answer), None)
     problems: list[Problem] = []
     value = None
     if chosen is None:
         problems.append(problem(_("Choose one of the answers."), pointer="/choice"))
     elif chosen.get("needs_value"):
-        read = actions.answer_form(chosen, form)
+        read = answer_forms.answer_form(chosen, form)
         problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]
         value = read.value
-    kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": common["answer"]}
-    answer = {"choice": common["answer"], "value": value}
-    decision = {"verdict": "answer", "comment": common["comment"], "answer": answer}
-    decision["preconditions"] = common["only_if"]
-    return PostedDecision(**common, typed=TypedDecision(posted=kept, errors=problems), decision=decision)
-
-
-def rows(posted: PostedDecision, card: Card) -> list[dict[str, Any]]:
-    """List the edit as rows, where there is no form left to keep it in."""
-    found: list[dict[str, Any]] = []
-    for action_id, arguments in posted.typed.arguments.items():
-        action = card.action(action_id)
-        found += actions.changes_of(action, action.arguments, arguments) if action else []
-    text = posted.typed.posted.get(whole_state.NAME, "")
-    unread = [{"pointer": "", "kind": "added", "after": text}] if text and posted.typed.state is None else []
-    return [*found, *map(dict, posted.typed.rows), *unread]
-
-
-def carried_over(posted: PostedDecision, card: Card) -> TypedDecision:
-    """Read what was typed again, against a card that has changed since: nothing typed is lost."""
-    arguments = {}
-    for action in card.actions:
-        if actions.editable(action):
-            read = actions.form_of(action, posted.typed.posted)
-            if read.value is not action.arguments:
-                arguments[action.id] = read.value
-    return TypedDecision(posted=posted.typed.posted, arguments=arguments)
+    kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": base.answer}
+    answer = {"choice": base.answer, "value": value}
+    decision = {"verdict": "answer", "comment": base.comment, "answer": answer}
+    decision["preconditions"] = base.only_if
+    return replace(base, typed=TypedDecision(posted=kept, errors=problems), decision=decision)

@@ -14,7 +14,8 @@ from approvals.english import listed
 from approvals.presentation.text import amounts, exact_call, untrusted
 from checkpoints.runs.plans import PlanSpec
 
-from . import actions
+from .actions import values_of
+from .pinned_values import pinned_of
 
 SEND = gettext_lazy("Send these verdicts")  # where not every action has one yet
 STANDS = gettext_lazy("what was done stays done")
@@ -113,8 +114,7 @@ def _amounts(running: Sequence[Action]) -> list[str]:
     if len(running) != 1:
         return []
     [action] = running
-    values = actions.values_of(action)
-    pinned = actions.pinned_of(action, mine=action.arguments, before=None, form=None, values=values)
+    pinned = pinned_of(action, mine=action.arguments, before=None, form=None, values=values_of(action))
     return [said for pin in pinned if pin.unit and (said := amounts.written(pin.value, pin.unit))]
 
 

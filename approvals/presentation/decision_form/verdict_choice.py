@@ -92,14 +92,8 @@ def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Pr
 def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
     said = said or ChosenVerdict(verdict=action.settled.verdict if action.settled else "")
     choices = [
-        OfferedVerdict(
-            value=name,
-            label=str(CHOICES[name][0]),
-            icon=CHOICES[name][1],
-            key=CHOICES[name][2],
-            chosen=name == said.verdict,
-        )
-        for name, (label, icon, key) in ((name, CHOICES[name]) for name in VERDICTS)
+        OfferedVerdict(value=name, label=str(label), icon=icon, key=key, chosen=name == said.verdict)
+        for name, (label, icon, key) in CHOICES.items()
         if action.takes(name)
     ]
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}

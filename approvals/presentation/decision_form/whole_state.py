@@ -12,7 +12,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
-from approvals.decisions.edit_state import BOTH, PART, fault
+from approvals.decisions.edit_state import PART, fault
 from approvals.errors import Problem
 from approvals.forms import EDITABLE
 from approvals.forms.texts import as_json
@@ -105,11 +105,6 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
     if state is not None and patch.same(value, dict(state)):
         return SentState()
     return SentState(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
-
-
-def both(sent: SentState, arguments: Mapping[str, Any]) -> list[Problem]:
-    """Report two edits typed at once, of which the one would undo the other."""
-    return [fault(BOTH)] if sent.text and arguments else []
 
 
 def carried(

@@ -6,16 +6,16 @@ Always in one order: run, skip, keep, undo, cannot undo, people. Steps are calle
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.english import listed, quoted
-from approvals.impact import result as foretold
-from approvals.impact.result import ImpactVerdict
+from approvals.impact.result import Impact, ImpactRow, ImpactVerdict
+from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import untrusted
 
 from . import impact_track
@@ -23,6 +23,15 @@ from .repeats import RepeatBox
 from .times import lasting
 
 KEPT_NAMES = 6  # of what is kept, named one by one
+# By choice that approves.
+HEADINGS = {
+    "approve": gettext_lazy("If you approve as proposed"),
+    "edit": gettext_lazy("If you approve with your edit"),
+    "each": gettext_lazy("If you send these verdicts"),
+    "override": gettext_lazy("If you replace the result with this"),
+    "answer": gettext_lazy("If you send this answer"),
+}
+ICONS = {"run": "play", "skip": "right", "reuse": "same", "undo": "undo", "oneway": "oneway", "people": "people"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +45,7 @@ class ImpactLine:
 
     @property
     def icon(self) -> str:
-        return {
-            "run": "play",
-            "skip": "right",
-            "reuse": "same",
-            "undo": "undo",
-            "oneway": "oneway",
-            "people": "people",
-        }[self.effect]
+        return ICONS[self.effect]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +67,8 @@ class WordedImpact:
         return impact_track.draw(self.marks, label=untrusted.plain(label))
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreedPeople:
-    """Who agreed so far, and how many have to."""
-
-    agreed: int = 0
-    quorum: int = 1
-    names: Sequence[str] = field(default_factory=tuple)
-
-
 def drawn(
-    told: foretold.Impact, heading: str, *, people: ImpactLine | None = None, later: bool = False, at_gate: bool = True
+    impact: Impact, heading: str, *, people: ImpactLine | None = None, later: bool = False, at_gate: bool = True
 ) -> WordedImpact:
     """Return an impact as a page shows it: run, reuse, undo, cannot undo, people.
 
@@ -83,87 +76,59 @@ def drawn(
     `at_gate`, the hold line is drawn where the run will wait next.
     """
     rows = [
-        _run(told, later=later),
-        *_skipped(told),
-        _may(told, _("May run"), _may_run(told)),
-        _may(told, _("May ask"), _may_ask(told)),
-        _keep(told, at_gate=at_gate),
-        _undo(told, _("Undone"), told.undone),
-        _undo(told, _("May be undone"), told.may_undone),
-        _oneway(told),
+        _run(impact, later=later),
+        *_skipped(impact),
+        _may(impact, _("May run"), _may_run(impact)),
+        _may(impact, _("May ask"), _may_ask(impact)),
+        _keep(impact, at_gate=at_gate),
+        _undo(impact, _("Undone"), impact.undone),
+        _undo(impact, _("May be undone"), impact.may_undone),
+        _oneway(impact),
         people,
     ]
-    marks = _marks(told, later=later, at_gate=at_gate)
+    marks = _marks(impact, later=later, at_gate=at_gate)
     return WordedImpact(heading=heading, rows=tuple(row for row in rows if row), marks=marks)
 
 
-def approve(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
-    """Return what an approval as proposed would do."""
-    left = now.quorum - (now.agreed + 1)
-    return drawn(told, _("If you approve as proposed"), people=_agreeing(now, left=left, edited=False), later=left > 0)
+def approval(choice: str, impact: Impact, agreement: Agreement, *, current: bool) -> WordedImpact:
+    """Draw a choice that approves. `current`: of the current proposal or answer, which others may have approved."""
+    left = agreement.quorum - (agreement.agreed + 1 if current else 1)
+    people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
+    return drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
 
 
-def edit(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
-    """Return what an approval with the reader's edit would do."""
-    return _changed(told, now, _("If you approve with your edit"))
-
-
-def mix(told: foretold.Impact, now: AgreedPeople, *, standing: bool) -> WordedImpact:
-    """Draw what was chosen action by action. `standing`: it is the current proposal, which others may have approved."""
-    left = now.quorum - (now.agreed + 1 if standing else 1)
-    people = _agreeing(now, left=left, edited=not standing)
-    return drawn(told, _("If you send these verdicts"), people=people, later=left > 0)
-
-
-def override(told: foretold.Impact, now: AgreedPeople) -> WordedImpact:
-    """Return what a value in the place of what was proposed would do: an edit too."""
-    return _changed(told, now, _("If you replace the result with this"))
-
-
-def _changed(told: foretold.Impact, now: AgreedPeople, heading: str) -> WordedImpact:
-    left = now.quorum - 1
-    return drawn(told, heading, people=_agreeing(now, left=left, edited=True), later=left > 0)
-
-
-def answer(told: foretold.Impact, now: AgreedPeople, *, standing: bool = True) -> WordedImpact:
-    """Draw one answer to a question. `standing`: it is the one that others may have approved."""
-    left = now.quorum - (now.agreed + 1 if standing else 1)
-    people = _agreeing(now, left=left, edited=not standing, answer=True)
-    return drawn(told, _("If you send this answer"), people=people, later=left > 0)
-
-
-def stop(told: foretold.Impact) -> WordedImpact:
+def stop(impact: Impact) -> WordedImpact:
     """Return what a rejection that ends the run would do."""
-    made = drawn(told, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
+    made = drawn(impact, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
     first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
-    done = [row for row in told.kept if row.kind == "effect"]
+    done = [row for row in impact.kept if row.kind == "effect"]
     said = _("Already done; this does not undo it")
-    stays = ImpactLine(effect="oneway", title=_("Stays done"), names=told.called(done), said=said)
+    stays = ImpactLine(effect="oneway", title=_("Stays done"), names=impact.called(done), said=said)
     rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return WordedImpact(
         heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
     )
 
 
-def back(told: foretold.Impact, step: str) -> WordedImpact:
+def back(impact: Impact, step: str) -> WordedImpact:
     """Return what a rejection would do that sends the run back to `step` with feedback."""
     closes = ImpactLine(effect="people", title=_("Closes immediately"), said=_("The agent gets your feedback"))
     return drawn(
-        told, _("If you send it back to “%(step)s”") % {"step": told.title_of(step)}, people=closes, at_gate=False
+        impact, _("If you send it back to “%(step)s”") % {"step": impact.title_of(step)}, people=closes, at_gate=False
     )
 
 
-def expiry(told: foretold.Impact) -> str:
+def expiry(impact: Impact) -> str:
     """Say in one sentence what follows where nobody answers in time."""
-    found = (told.will, _may_run(told), told.undone, told.may_undone, _may_ask(told))
-    will, may_run, undone, may_undone, may_ask = map(told.called, found)
+    found = (impact.will, _may_run(impact), impact.undone, impact.may_undone, _may_ask(impact))
+    will, may_run, undone, may_undone, may_ask = map(impact.called, found)
     said = [
         _which(will, ngettext("%(steps)s runs", "%(steps)s run", len(will))),
         _which(may_run, ngettext("%(steps)s may run", "%(steps)s may run", len(may_run))),
         _which(undone, ngettext("%(steps)s is undone", "%(steps)s are undone", len(undone))),
         _which(may_undone, ngettext("%(steps)s may be undone", "%(steps)s may be undone", len(may_undone))),
         _which(may_ask, ngettext("%(steps)s may ask", "%(steps)s may ask", len(may_ask))),
-        _asks(told) if told.asks else "",
+        _asks(impact) if impact.asks else "",
     ]
     happens = [each for each in said if each]
     if not happens:
@@ -175,73 +140,74 @@ def _which(steps: Sequence[str], words: str) -> str:
     return words % {"steps": quoted(steps)} if steps else ""
 
 
-def _run(told: foretold.Impact, *, later: bool) -> ImpactLine:
+def _run(impact: Impact, *, later: bool) -> ImpactLine:
     """Say what certainly runs, how long that took last, and who is asked then."""
-    if not told.will:
-        nothing = _("The run ends") if told.ends else _("Nothing runs for certain")
-        if told.asks:
-            nothing = _("%(question)s first") % {"question": _asks(told)}
+    if not impact.will:
+        nothing = _("The run ends") if impact.ends else _("Nothing runs for certain")
+        if impact.asks:
+            nothing = _("%(question)s first") % {"question": _asks(impact)}
         return ImpactLine(effect="run", title=_("Runs nothing"), said=nothing[:1].upper() + nothing[1:])
-    then = _("then the run ends") if told.ends else ""
-    if told.asks:
-        then = _("then %(question)s") % {"question": _asks(told)}
-    said = ", ".join(filter(None, [_about(told.will), then]))
+    then = _("then the run ends") if impact.ends else ""
+    if impact.asks:
+        then = _("then %(question)s") % {"question": _asks(impact)}
+    said = ", ".join(filter(None, [_about(impact.will), then]))
     return ImpactLine(
-        effect="run", title=_("Runs later") if later else _("Runs"), names=told.called(told.will), said=said
+        effect="run", title=_("Runs later") if later else _("Runs"), names=impact.called(impact.will), said=said
     )
 
 
-def _skipped(told: foretold.Impact) -> list[ImpactLine]:
+def _skipped(impact: Impact) -> list[ImpactLine]:
     """List what is skipped, a row for each reason."""
     words = {"reject": _("rejected"), "respond": _("answered instead")}
-    by_why = {row.why: [each for each in told.skipped if each.why == row.why] for row in told.skipped}
+    by_why = {row.why: [each for each in impact.skipped if each.why == row.why] for row in impact.skipped}
     return [
-        ImpactLine(effect="skip", title=_("Skipped"), names=told.called(rows), said=words.get(why, why))
+        ImpactLine(effect="skip", title=_("Skipped"), names=impact.called(rows), said=words.get(why, why))
         for why, rows in by_why.items()
     ]
 
 
-def _asks(told: foretold.Impact) -> str:
+def _asks(impact: Impact) -> str:
     """Say who is certainly asked; for a fork's effect, what is asked."""
-    origin = next((row.origin for row in told.asking if row.why == "takeover" and row.step == told.asks), 0)
+    origin = next((row.origin for row in impact.asking if row.why == "takeover" and row.step == impact.asks), 0)
     if origin:
         words = _("you are asked whether to reuse what R-%(run)s already did in “%(step)s”")
-        return words % {"run": origin, "step": told.title_of(told.asks)}
-    return _("“%(step)s” asks") % {"step": told.title_of(told.asks)}
+        return words % {"run": origin, "step": impact.title_of(impact.asks)}
+    return _("“%(step)s” asks") % {"step": impact.title_of(impact.asks)}
 
 
-def _may_run(told: foretold.Impact) -> list[foretold.ImpactRow]:
+def _may_run(impact: Impact) -> list[ImpactRow]:
     """List what may run by itself: not what a fork asks about first."""
-    return [row for row in told.may if row.why != "takeover"]
+    return [row for row in impact.may if row.why != "takeover"]
 
 
-def _may_ask(told: foretold.Impact) -> list[foretold.ImpactRow]:
+def _may_ask(impact: Impact) -> list[ImpactRow]:
     """List what may ask a person, and does not run here."""
-    return [row for row in told.asking if row.verdict is ImpactVerdict.MAY and row.asks_alone]
+    return [row for row in impact.asking if row.verdict is ImpactVerdict.MAY and row.asks_alone]
 
 
-def _may(told: foretold.Impact, title: str, rows: Sequence[foretold.ImpactRow]) -> ImpactLine | None:
+def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
     """Say what may run, or ask."""
     if not rows:
         return None
-    said = ", ".join(filter(None, [_depends(rows), _about(rows)]))
-    return ImpactLine(effect="run", title=title, names=told.called(rows), said=said)
+    depends = _("decided by earlier steps") if any(row.on for row in rows) else ""
+    said = ", ".join(filter(None, [depends, _about(rows)]))
+    return ImpactLine(effect="run", title=title, names=impact.called(rows), said=said)
 
 
-def _about(rows: Sequence[foretold.ImpactRow]) -> str:
+def _about(rows: Sequence[ImpactRow]) -> str:
     """Say how long these steps took when they ran last."""
     took = sum((row.took for row in rows if row.took), timedelta())
     return _("about %(time)s") % {"time": lasting(took)} if took >= timedelta(seconds=1) else ""
 
 
-def _keep(told: foretold.Impact, *, at_gate: bool) -> ImpactLine | None:
+def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
     """Say what is kept: at a gate all that was done so far, else step by step."""
-    if not told.stands:
+    if not impact.stands:
         return None
-    titles = told.called(told.stands)
-    alike = at_gate and len(told.stands) == len(told.kept)
+    titles = impact.called(impact.stands)
+    alike = at_gate and len(impact.stands) == len(impact.kept)
     if alike or len(titles) > KEPT_NAMES:
-        count = len(told.stands)
+        count = len(impact.stands)
         if alike:
             words = ngettext("%(count)s finished step is kept", "%(count)s finished steps are kept", count)
         else:
@@ -255,33 +221,29 @@ def _keep(told: foretold.Impact, *, at_gate: bool) -> ImpactLine | None:
     return ImpactLine(effect="reuse", title=_("Kept"), names=titles)
 
 
-def _undo(told: foretold.Impact, title: str, rows: Sequence[foretold.ImpactRow]) -> ImpactLine | None:
+def _undo(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
     if not rows:
         return None
     may = any(row.verdict is ImpactVerdict.MAY_UNDONE for row in rows)
     said = _("unless the run arrives at exactly the same again") if may else ""
-    return ImpactLine(effect="undo", title=title, names=told.called(rows), said=said)
+    return ImpactLine(effect="undo", title=title, names=impact.called(rows), said=said)
 
 
-def _oneway(told: foretold.Impact) -> ImpactLine | None:
+def _oneway(impact: Impact) -> ImpactLine | None:
     """Say what was done and stays done, and what runs now and is final then."""
-    left = told.called(told.cannot)
-    found = tuple(dict.fromkeys([*left, *told.called(told.final)]))
+    left = impact.called(impact.cannot)
+    found = tuple(dict.fromkeys([*left, *impact.called(impact.final)]))
     if not found:
         return None
     said = _("Already done") if left else _("once done")
-    if left and told.final:
+    if left and impact.final:
         said = _("What was done stays done. What runs now cannot be undone either")
     return ImpactLine(effect="oneway", title=_("Cannot be undone"), names=found, said=said)
 
 
-def _depends(rows: Sequence[foretold.ImpactRow]) -> str:
-    return _("decided by earlier steps") if any(row.on for row in rows) else ""
-
-
-def _agreeing(now: AgreedPeople, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
+def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
     """Say which of the needed votes this one is."""
-    counts = {"number": now.quorum - max(left, 0), "needed": now.quorum, "left": left}
+    counts = {"number": agreement.quorum - max(left, 0), "needed": agreement.quorum, "left": left}
     title = _("%(number)s of %(needed)s") % counts
     said = _("Yours is the last approval needed: it takes effect immediately")
     if left > 0:
@@ -291,8 +253,8 @@ def _agreeing(now: AgreedPeople, *, left: int, edited: bool, answer: bool = Fals
             left,
         )
         said = words % counts
-    if edited and now.names:
-        said = f"{_cancels(now.names, answer=answer)}. {said}"
+    if edited and agreement.names:
+        said = f"{_cancels(agreement.names, answer=answer)}. {said}"
     return ImpactLine(effect="people", title=title, said=said)
 
 
@@ -312,11 +274,11 @@ def _cancels(names: Sequence[str], *, answer: bool) -> str:
     return words % {"names": listed(names)}
 
 
-def _marks(told: foretold.Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
+def _marks(impact: Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
     """Return the track: what is kept, what was left and is undone, the hold line, and what comes."""
     words = {ImpactVerdict.WILL: "ahead" if later else "run", ImpactVerdict.STANDS: "reused"}
-    past = [*["reused"] * len(told.kept), *["undone"] * len(told.undone)]
-    coming = [row for row in told.ahead if row.why != "left"]
+    past = [*["reused"] * len(impact.kept), *["undone"] * len(impact.undone)]
+    coming = [row for row in impact.ahead if row.why != "left"]
     ahead = [words.get(row.verdict, "ahead") for row in coming]
     if at_gate:
         return (*past, "held", *ahead)

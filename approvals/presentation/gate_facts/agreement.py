@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 
 from approvals.models import Decision, Gate, Policy
 from approvals.policy import enough_reviewers
+from checkpoints import actors
 
 from . import outcomes, preconditions
 
@@ -40,9 +41,9 @@ class Agreement:
 
     quorum: int
     agreed: int
-    voices: Sequence[VoteLine]
-    mine: Decision | None  # the reader's own decision on the current proposal
-    who: str  # who may decide, in words
+    voices: Sequence[VoteLine] = ()
+    mine: Decision | None = None  # the reader's own decision on the current proposal
+    who: str = ""  # who may decide, in words
     lacking: str = ""  # why those who may decide now are too few
 
     @property
@@ -50,15 +51,15 @@ class Agreement:
         return [number < self.agreed for number in range(self.quorum)]
 
     @property
+    def needed(self) -> str:
+        return ngettext("%(count)s approval needed", "%(count)s approvals needed", self.quorum) % {"count": self.quorum}
+
+    @property
     def names(self) -> list[str]:
         return [voice.name for voice in self.voices if voice.state == "approved"]
 
 
 STATES = {"reject": "rejected"}  # any other verdict agrees
-
-
-def name_of(user: User) -> str:
-    return user.get_full_name() or user.get_username()
 
 
 def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
@@ -72,9 +73,8 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
     who = reviewers(policy)
     lacking = ""
     if empty > 0:
-        lacking = enough_reviewers.lacking(
-            gate, enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
-        )
+        deciders = enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
+        lacking = enough_reviewers.lacking(gate, deciders)
     voices += [VoteLine(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
@@ -83,7 +83,7 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
 def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     lapsed = not decision.counts or decision.proposal.number != current
     return VoteLine(
-        name=name_of(decision.user),
+        name=actors.of_user(decision.user).name,
         verdict=decision.verdict,
         by_action=decision.by_action,
         words=_words(decision),
@@ -122,7 +122,3 @@ def reviewers(policy: Policy) -> str:
     if policy.step_up:
         said.append(_("password required"))
     return "; ".join(said)
-
-
-def people_needed(quorum: int) -> str:
-    return ngettext("%(count)s approval needed", "%(count)s approvals needed", quorum) % {"count": quorum}

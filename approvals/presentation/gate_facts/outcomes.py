@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.english import listed, quoted
 from approvals.models import Gate, Outcome
+from checkpoints import actors
 from checkpoints.runs.plans import PlanSpec
 
 VERBS = {
@@ -146,8 +147,7 @@ def chosen(gate: Gate, outcome: Outcome) -> str:
 
 def deciders(outcome: Outcome) -> str:
     """Name the people whose decisions counted."""
-    people = [decision.user for decision in outcome.decisions.all()]
-    return listed(person.get_full_name() or person.get_username() for person in people)
+    return listed(actors.of_user(decision.user).name for decision in outcome.decisions.all())
 
 
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:

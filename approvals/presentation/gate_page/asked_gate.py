@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,6 @@ from approvals.policy import authority, second_look
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import PasswordConfirmed
 from approvals.preflight.checks import Preflight
-from approvals.presentation.decision_form import actions, faults, overrides, verdict_choice, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.verdict_choice import ChosenVerdict
 from approvals.presentation.gate_facts import agreement, attempts, conversation, outcomes, preconditions, step_up
@@ -40,9 +39,7 @@ class AskedGate:
     read: ShownGate
     user: User
     typed: TypedDecision = field(default_factory=TypedDecision)
-    instead: TypedDecision = field(
-        default_factory=TypedDecision
-    )  # the values that are to be put in the place of what was proposed
+    instead: TypedDecision = field(default_factory=TypedDecision)  # values to replace what was proposed
     verdict: str = ""  # the choice that is selected when the page opens
     then: str = ""
     back_to: str = ""
@@ -52,9 +49,7 @@ class AskedGate:
     confirm: Mapping[str, Collection[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     unconfirmed: Collection[int] = ()  # those that were sent without
     unconfirmed_at: str = ""  # by which choice
-    each: dict[str, ChosenVerdict] = field(
-        default_factory=dict
-    )  # by action, what is chosen where each is decided by itself
+    each: dict[str, ChosenVerdict] = field(default_factory=dict)  # by action, where each is decided by itself
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
     typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
@@ -167,7 +162,7 @@ class AskedGate:
     @cached_property
     def attempt(self) -> attempts.Attempt | None:
         """Return the attempt where the same was rejected before; None where it was not."""
-        return attempts.of_gate(self.gate, reader=self.user, heard=self.sees_run)
+        return attempts.of_gate(self.gate, reader=self.user, heard=self.read.sees_run)
 
     @property
     def may_approve(self) -> bool:
@@ -184,14 +179,9 @@ class AskedGate:
         fields = self.draft.fields if self.draft else {}
         return fields.get("comment") or fields.get("feedback") or ""
 
-    @property
-    def looking(self) -> list[User]:
-        """List the others who have this page in sight."""
-        return self.read.looking
-
     @cached_property
     def conversation(self) -> conversation.Conversation:
-        return conversation.conversation(self.gate, user=self.user, earlier=self.sees_run)
+        return conversation.conversation(self.gate, user=self.user, earlier=self.read.sees_run)
 
     @cached_property
     def ended(self) -> outcomes.GateEnding | None:
@@ -202,38 +192,6 @@ class AskedGate:
         """Return the gate that replaces this one. Whoever may see this one may see that one."""
         return self.gate.replacement()
 
-    @property
-    def replaced(self) -> list[int]:
-        """List the withdrawn gates that this one replaces, the newest first, those that the reader may see."""
-        return self.read.replaced
-
-    @property
-    def sees_run(self) -> bool:
-        """Tell whether the reader sees the run: a reviewer from elsewhere sees only the gate and what it shows."""
-        return self.read.sees_run
-
-    @cached_property
-    def standing_state(self) -> dict[str, Any] | None:
-        """Return the saved state with any edit in the current proposal; None where whole-state edits are off."""
-        allowed = whole_state.allowed(self.gate, self.card)
-        return whole_state.state_of(self.gate, self.proposal) if allowed else None
-
-    @cached_property
-    def whole(self) -> whole_state.WholeStateArea | None:
-        """Return the whole state, where the reader may edit it here."""
-        if not self.may_send or self.several or self.standing_state is None:
-            return None
-        return whole_state.drawn(self.standing_state, self.typed, self.veil)
-
-    @cached_property
-    def sheets(self) -> list[actions.ActionSheet]:
-        read_only = not self.may_send or self.card.question is not None
-        made = actions.sheets(
-            self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
-        )
-        beside = self.ballots, self.judged
-        return [replace(one, ballot=beside[0].get(one.action.id), judged=beside[1].get(one.action.id)) for one in made]
-
     @cached_property
     def preconditions(self) -> list[preconditions.ShownPrecondition]:
         """List what must still be so when an effect is done: all that is offered, and what of it counts."""
@@ -242,68 +200,10 @@ class AskedGate:
         return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
 
     @cached_property
-    def ballots(self) -> dict[str, verdict_choice.Ballot]:
-        """Return each action's own choice; {} where the gate asks about one thing, or the reader decides nothing."""
-        return verdict_choice.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
-
-    @property
-    def several(self) -> bool:
-        """Tell whether the actions are decided one by one."""
-        return bool(self.ballots)
-
-    @cached_property
     def judged(self) -> dict[str, outcomes.ActionOutcome]:
         """Return, by action, what became of it; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
-
-    @property
-    def can_edit(self) -> bool:
-        return any(sheet.form for sheet in self.sheets) or bool(self.whole and self.whole.text is not None)
-
-    @property
-    def first_input(self) -> str:
-        """Return the id of the first field that can be edited."""
-        return next(
-            (each.id for sheet in self.sheets for each in sheet.fields if each.open),
-            "whole-state" if self.whole else "decide",
-        )
-
-    @cached_property
-    def missing(self) -> list[str]:
-        """List the labels of what the agent cannot go on without, and nobody has filled in yet."""
-        sheets = {sheet.action.id: sheet for sheet in self.sheets}
-        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
-
-    @property
-    def offers_approve(self) -> bool:
-        """Tell whether all of it may be approved unchanged."""
-        return self.may_approve and not self.missing
-
-    @property
-    def chosen_verdict(self) -> str:
-        return self.verdict or ("edit" if self.missing and not self.several else "")
-
-    @cached_property
-    def loose_errors(self) -> list[str]:
-        """List errors that belong to no action, and are shown beside no field."""
-        known = {action.id for action in self.card.actions}
-        loose = [each for each in self.typed.errors if each["action"] not in known]
-        return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
-
-    @property
-    def rejection_errors(self) -> dict[str, str]:
-        """Return what is missing of a rejection: of its `comment`, of what happens `then`."""
-        if self.verdict != "reject":
-            return {}
-        mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
-        return {each["pointer"].removeprefix("/"): each["message"] for each in mine}
-
-    @cached_property
-    def faults(self) -> list[faults.FormFault]:
-        """List what does not hold in what was typed."""
-        rejects = self.verdict == "reject"
-        return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
     @cached_property
     def future(self) -> GateImpacts:
@@ -320,18 +220,6 @@ class AskedGate:
         return max(self.agreement.quorum - self.agreement.agreed, 0)
 
     @property
-    def needed(self) -> str:
-        return agreement.people_needed(self.agreement.quorum)
-
-    @property
     def seen(self) -> str:
         """Return what a decision must carry: the digest of what this page shows as asked-for, in hex."""
         return bytes(self.proposal.digest).hex()
-
-    @cached_property
-    def answers(self) -> list[actions.AnswerForm]:
-        return actions.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
-
-    @cached_property
-    def overridable(self) -> list[overrides.Override]:
-        return overrides.overrides(self.sheets, self.override, self.typed.errors if self.then == "override" else ())

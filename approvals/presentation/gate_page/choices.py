@@ -16,11 +16,12 @@ from approvals.english import quoted
 from approvals.gates import closing
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import names
-from approvals.presentation.decision_form import actions, per_action, posted, send_button
+from approvals.presentation.decision_form import per_action, posted, send_button
+from approvals.presentation.decision_form.answer_forms import AnswerForm
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.drawing import impact_words, repeats
 
-from .asked_gate import AskedGate
+from .gate_form import GateForm
 from .saved_state import ShownState
 
 DOING = {
@@ -35,58 +36,54 @@ DOING = {
 class OfferedChoices:
     """The choices that a gate's page offers, each with what follows."""
 
-    page: AskedGate
+    page: GateForm
     saved: ShownState
 
     @cached_property
-    def people(self) -> impact_words.AgreedPeople:
-        agreed = self.page.agreement
-        return impact_words.AgreedPeople(agreed=agreed.agreed, quorum=agreed.quorum, names=tuple(agreed.names))
-
-    @cached_property
-    def told(self) -> dict[str, Impact]:
+    def expected(self) -> dict[str, Impact]:
         """Return what each choice would do, by its name."""
-        future, made = self.page.future, self.mix
+        future, mix = self.page.future, self.mix
         approved = future.approve()
         edited, put = (
             future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
             for typed in (self.page.typed, self.page.instead)
         )
-        chosen = future.with_patch([dict(each) for each in made.patch], made.card) if made else approved
+        chosen = future.with_patch([dict(each) for each in mix.patch], mix.card) if mix else approved
         return {"approve": approved, "each": chosen, "edit": edited, "override": put, "stop": future.stop()}
 
     @cached_property
     def impacts(self) -> dict[str, impact_words.WordedImpact]:
-        told, people = self.told, self.people
-        standing = self.mix is None or not self.mix.changed
-        each = impact_words.mix(told["each"], people, standing=standing)
         return {
-            "approve": self._offered("approve", impact_words.approve(told["approve"], people), others=people.agreed),
-            "each": self._offered("each", each, others=people.agreed if standing else 0),
-            "edit": self._offered("edit", impact_words.edit(told["edit"], people)),
-            "override": self._offered("override", impact_words.override(told["override"], people)),
-            "stop": self._offered("stop", impact_words.stop(told["stop"]), rejects=True),
+            "approve": self._approving("approve", current=True),
+            "each": self._approving("each", current=self.mix is None or not self.mix.changed),
+            "edit": self._approving("edit", current=False),
+            "override": self._approving("override", current=False),
+            "stop": self._offered("stop", impact_words.stop(self.expected["stop"]), rejects=True),
         }
+
+    def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
+        drawn = impact_words.approval(choice, self.expected[choice], self.page.agreement, current=current)
+        return self._offered(choice, drawn, others=self.page.agreement.agreed if current else 0)
 
     def _offered(
         self,
         choice: str,
         drawn: impact_words.WordedImpact,
-        told: Impact | None = None,
+        impact: Impact | None = None,
         *,
         others: int = 0,
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.WordedImpact:
         """Add to an impact what its form sends: what was shown, and what is confirmed."""
-        told = told or self.told.get(choice)
-        made = DecisionImpact(impact=told, rejects=rejects, others=others, quorum=self.people.quorum)
+        impact = impact or self.expected.get(choice)
+        binding = DecisionImpact(impact=impact, rejects=rejects, others=others, quorum=self.page.agreement.quorum)
         ticks = repeats.ticks(
-            made.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
+            binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
             ticked=self.page.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
-        return replace(drawn, choice=choice, place=place or choice, shown=made.mark, ticks=ticks)
+        return replace(drawn, choice=choice, place=place or choice, shown=binding.mark, ticks=ticks)
 
     @cached_property
     def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
@@ -97,8 +94,8 @@ class OfferedChoices:
         return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]
 
     def _back(self, step: str, place: str) -> impact_words.WordedImpact:
-        told = self.page.future.back(step)
-        return self._offered(posted.BACK + step, impact_words.back(told, step), told, rejects=True, place=place)
+        impact = self.page.future.back(step)
+        return self._offered(posted.BACK + step, impact_words.back(impact, step), impact, rejects=True, place=place)
 
     @property
     def chosen_back(self) -> str:
@@ -110,19 +107,19 @@ class OfferedChoices:
         return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
-    def asked(self) -> list[tuple[actions.AnswerForm, impact_words.WordedImpact]]:
+    def asked(self) -> list[tuple[AnswerForm, impact_words.WordedImpact]]:
         """List each answer with what it does."""
         return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
-    def _answered(self, answer: actions.AnswerForm, place: str) -> impact_words.WordedImpact:
+    def _answered(self, answer: AnswerForm, place: str) -> impact_words.WordedImpact:
         standing = (self.page.proposal.content["answer"] or {}).get("choice") in (None, answer.id)
-        told = self.page.future.answering(answer.id)
+        impact = self.page.future.answering(answer.id)
         drawn = impact_words.WordedImpact(heading="")
-        if told is not None:
-            drawn = impact_words.answer(told, self.people, standing=standing)
-        others, votes = self.people.agreed if standing else 0, self._votes(standing=standing)
+        if impact is not None:
+            drawn = impact_words.approval("answer", impact, self.page.agreement, current=standing)
+        others, votes = self.page.agreement.agreed if standing else 0, self._votes(standing=standing)
         runs = self._called(self.page.card.allows) if answer.grants else ""
-        offered = self._offered(posted.ANSWER + answer.id, drawn, told, others=others, place=place)
+        offered = self._offered(posted.ANSWER + answer.id, drawn, impact, others=others, place=place)
         return replace(offered, sends=send_button.answering(answer.label, runs, votes=votes))
 
     @property
@@ -145,7 +142,7 @@ class OfferedChoices:
         """Return the effects that it would not do: they were done with this input, and their results are taken."""
         if not self.page.open:
             return frozenset()
-        ahead = self.told[choice]
+        ahead = self.expected[choice]
         rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in ImpactVerdict}
         return frozenset(rows[ImpactVerdict.STANDS]) - {*rows[ImpactVerdict.WILL], *rows[ImpactVerdict.MAY]}
 
@@ -174,7 +171,7 @@ class OfferedChoices:
 
     def _votes(self, *, standing: bool) -> str:
         """Say which approval this would be; an edit is the first again, since others agreed to something else."""
-        now = self.people
+        now = self.page.agreement
         if now.quorum <= 1:
             return ""
         return _("%(number)s of %(needed)s") % {"number": now.agreed + 1 if standing else 1, "needed": now.quorum}

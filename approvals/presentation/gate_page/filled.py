@@ -13,7 +13,7 @@ from approvals.cards.card import Card
 from approvals.errors import Problem
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Proposal
-from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form import posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.schema.redact import OPEN, Redaction
@@ -48,7 +48,7 @@ def drafted(read: ShownGate, user: User) -> GatePage:
     looked_at = looked_at_by(draft)
     sent = posted.read(draft.fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
     if not page.may_send:
-        page.unsent = posted.rows(sent, looked_at.card)
+        page.unsent = typed_edits.rows(sent.typed, looked_at.card)
         return page
     fill(page, sent)
     if looked_at.number != gate.proposal:
@@ -58,7 +58,7 @@ def drafted(read: ShownGate, user: User) -> GatePage:
 
 def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
     """Put what was typed over an earlier version into a page that shows the current one: nothing typed is lost."""
-    fields = posted.carried_over(sent, page.card)
+    fields = typed_edits.carried_over(sent.typed, page.card)
     before, now = (whole_state.state_of(page.gate, each) for each in (looked_at, page.proposal))
     page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
 

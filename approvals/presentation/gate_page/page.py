@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .asked_gate import AskedGate
 from .changes import ShownChanges
 from .choices import OfferedChoices
+from .gate_form import GateForm
 from .saved_state import ShownState
 
 
 @dataclass
-class GatePage(AskedGate):
+class GatePage(GateForm):
     """What the templates of one gate read. Every part is read when it is first asked for."""
 
     @cached_property

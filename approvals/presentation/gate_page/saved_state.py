@@ -9,13 +9,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from approvals.cards.quote import Quote
 from approvals.gates import reveal_secret
-from approvals.presentation.decision_form import actions
 from approvals.presentation.drawing import gantt
-from approvals.presentation.gate_facts import quotes
 from approvals.presentation.text import hidden
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
+from checkpoints.values import json_pointer
 
 from .asked_gate import AskedGate
 
@@ -106,9 +106,9 @@ class ShownState:
         return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
 
     @property
-    def quotes(self) -> list[quotes.ShownQuote]:
-        """List what people said, from the state that the gate shows."""
-        return quotes.quoted(self.page.card, self.state)
+    def quotes(self) -> list[tuple[Quote, str]]:
+        """List the card's quotes with what people said, from the state that the gate shows; both are untrusted."""
+        return [(each, str(json_pointer.find(self.state, each.pointer))) for each in self.page.card.quotes]
 
     @cached_property
     def charts(self) -> gantt.CardCharts:
@@ -118,6 +118,6 @@ class ShownState:
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
         """List (icon, sentence) for what the state's texts hide, found by looking, without trusting the agent."""
-        asked = [actions.veil_of(each).masked(each.arguments) for each in self.page.card.actions]
+        asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
         return hidden.within({**self.state, _("what is asked"): asked, _("what must still be so"): conditions})

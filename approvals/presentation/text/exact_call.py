@@ -55,7 +55,7 @@ class ExactCall:
 
 def call(action: Action) -> ExactCall:
     """Return the call: what is pinned of an action, then its first plain arguments."""
-    shown = redact.veil(action.schema).masked(action.arguments)
+    shown = action.masked
     places = [place for place in action.pinned if json_pointer.has(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
@@ -129,7 +129,7 @@ def leaves(*actions: Action) -> list[CallLeaf]:
     found: list[CallLeaf] = []
     seen = 0
     for action in actions:
-        left = [("", redact.veil(action.schema).masked(action.arguments))]
+        left: list[tuple[str, Any]] = [("", action.masked)]
         while left:
             place, value = left.pop()
             seen += 1

@@ -9,8 +9,8 @@ from typing import Any
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.drawing.impact_words import AgreedPeople
 from approvals.presentation.drawing.impact_words import ImpactLine as Line
+from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
 
 WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS, ImpactVerdict.UNDONE
 
@@ -57,7 +57,7 @@ def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
 
 def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
     assert impact_words.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
-    assert impact_words.approve(ALL, AgreedPeople()).marks == (
+    assert impact_words.approval("approve", ALL, Agreement(quorum=1, agreed=0), current=True).marks == (
         "reused",
         "reused",
         "undone",
@@ -72,15 +72,16 @@ def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behin
 
 def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
-    first = impact_words.approve(told, AgreedPeople(agreed=0, quorum=2))
+    first = impact_words.approval("approve", told, Agreement(quorum=2, agreed=0), current=True)
     assert lines(first) == [
         "Runs later: Pay; then the run ends",
         "1 of 2: Yours is approval 1 of 2. Nothing runs until one more person approves",
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    assert lines(impact_words.approve(told, AgreedPeople(agreed=1, quorum=2)))[-1] == f"2 of 2: {last}"
-    edited = impact_words.edit(told, AgreedPeople(agreed=1, quorum=2, names=("Mira",)))
+    one = Agreement(quorum=2, agreed=1, voices=[VoteLine(name="Mira", state="approved")])
+    assert lines(impact_words.approval("approve", told, one, current=True))[-1] == f"2 of 2: {last}"
+    edited = impact_words.approval("edit", told, one, current=False)
     assert lines(edited)[-1] == (
         "1 of 2: Your edit cancels the approval of Mira, who must approve again. "
         "Yours is approval 1 of 2. Nothing runs until one more person approves"

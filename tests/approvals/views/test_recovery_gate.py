@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from approvals.cards.card import AnswerChoice, Card
-from approvals.presentation.decision_form import actions
+from approvals.presentation.decision_form import answer_forms
+from approvals.presentation.decision_form.actions import TypedDecision
 from tests.approvals.forms import posted_forms
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import form_of, post, signed_in
@@ -19,7 +20,7 @@ def inputs(payment: dict[str, Any]) -> dict[str, str]:
     schema: dict[str, Any] = {"type": "object", "properties": {"payment": payment}, "$defs": {"Payment": PAYMENT}}
     choice: AnswerChoice = {"id": "happened", "label": "It happened", "needs_value": True, "schema": schema}
     card = Card(title="Did it?", question={"text": "Did it?", "choices": [choice]})
-    (offered,) = actions.answers(card, typed=actions.TypedDecision())
+    (offered,) = answer_forms.answers(card, typed=TypedDecision())
     assert offered.form is not None
     return {name: text for name, text in posted_forms.as_posted(offered.form).items() if "!page" not in name}
 

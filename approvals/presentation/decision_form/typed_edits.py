@@ -1,0 +1,93 @@
+"""What somebody typed into the fields of a decision's form: read against the card that the form was drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from approvals import forms
+from approvals.cards.card import Card
+from approvals.errors import Problem, problem
+from checkpoints.errors import ValueRefused
+from checkpoints.values import canonical_json
+from checkpoints.values.patch import same
+
+from . import actions, whole_state
+from .actions import TypedDecision
+
+
+def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
+    """Return (new arguments by action id, the text of the fields that differ, what cannot be read)."""
+    arguments: dict[str, Any] = {}
+    kept: dict[str, str] = {}
+    problems: list[Problem] = []
+    for action in card.actions:
+        if not action.editable:
+            continue
+        filled = actions.form_of(action, form)
+        problems += [problem(said, action=action.id, pointer=place) for place, said in filled.errors.items()]
+        if filled.value is not action.arguments and not same(filled.value, action.arguments):
+            arguments[action.id] = filled.value
+        kept |= filled.touched | forms.names.drawn(form, actions.prefix(action))
+    return arguments, kept, problems
+
+
+def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
+    """List the ids of the actions whose fields differ from what is asked."""
+    arguments, _, problems = read(form, card)
+    wrong = {each["action"] for each in problems}
+    return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
+
+
+def without_edits(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the form with every field as it was proposed."""
+    return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
+
+
+def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], list[Problem]]:
+    """Read JSON put in the place of actions' arguments: (new arguments by action id, what cannot be taken)."""
+    arguments: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for action_id, text in texts.items():
+        action = card.action(action_id)
+        if action is None or not action.editable:
+            continue
+        try:
+            value = canonical_json.parse(text)
+        except ValueRefused as refused:
+            words = _("Write JSON: %(reason)s at %(place)s.") if refused.pointer else _("Write JSON: %(reason)s.")
+            said = words % {"reason": refused.reason, "place": refused.pointer}
+            problems.append(problem(said, action=action_id))
+            continue
+        try:
+            value = action.redaction.kept(value, action.arguments)
+        except ValueRefused as refused:
+            problems.append(problem(f"{refused.reason}.", action=action_id, pointer=refused.pointer))
+            continue
+        if not same(value, action.arguments):
+            arguments[action_id] = value
+    return arguments, problems
+
+
+def rows(typed: TypedDecision, card: Card) -> list[dict[str, Any]]:
+    """List the edit as rows, where there is no form left to keep it in."""
+    found: list[dict[str, Any]] = []
+    for action_id, arguments in typed.arguments.items():
+        action = card.action(action_id)
+        found += actions.changes_of(action, action.arguments, arguments) if action else []
+    text = typed.posted.get(whole_state.NAME, "")
+    unread = [{"pointer": "", "kind": "added", "after": text}] if text and typed.state is None else []
+    return [*found, *map(dict, typed.rows), *unread]
+
+
+def carried_over(typed: TypedDecision, card: Card) -> TypedDecision:
+    """Read what was typed again, against a card that has changed since: nothing typed is lost."""
+    arguments = {}
+    for action in card.actions:
+        if action.editable:
+            filled = actions.form_of(action, typed.posted)
+            if filled.value is not action.arguments:
+                arguments[action.id] = filled.value
+    return TypedDecision(posted=typed.posted, arguments=arguments)

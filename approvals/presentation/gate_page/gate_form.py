@@ -1,0 +1,114 @@
+"""The form of one gate: a sheet for each action, the choices beside them, and what is wrong in what was typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from approvals.presentation.decision_form import actions, answer_forms, faults, verdict_choice, whole_state
+
+from .asked_gate import AskedGate
+
+
+@dataclass
+class GateForm(AskedGate):
+    """One gate with the form that decides it."""
+
+    @cached_property
+    def standing_state(self) -> dict[str, Any] | None:
+        """Return the saved state with any edit in the current proposal; None where whole-state edits are off."""
+        allowed = whole_state.allowed(self.gate, self.card)
+        return whole_state.state_of(self.gate, self.proposal) if allowed else None
+
+    @cached_property
+    def whole(self) -> whole_state.WholeStateArea | None:
+        """Return the whole state, where the reader may edit it here."""
+        if not self.may_send or self.several or self.standing_state is None:
+            return None
+        return whole_state.drawn(self.standing_state, self.typed, self.veil)
+
+    @cached_property
+    def sheets(self) -> list[actions.ActionSheet]:
+        read_only = not self.may_send or self.card.question is not None
+        made = actions.sheets(
+            self.card, typed=self.typed, before=self.first, read_only=read_only, provenance=self.provenance
+        )
+        ballots, judged = self.ballots, self.judged
+        return [replace(each, ballot=ballots.get(each.action.id), judged=judged.get(each.action.id)) for each in made]
+
+    @cached_property
+    def ballots(self) -> dict[str, verdict_choice.Ballot]:
+        """Return each action's own choice; {} where the gate asks about one thing, or the reader decides nothing."""
+        return verdict_choice.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
+
+    @property
+    def several(self) -> bool:
+        """Tell whether the actions are decided one by one."""
+        return bool(self.ballots)
+
+    @property
+    def can_edit(self) -> bool:
+        return any(sheet.form for sheet in self.sheets) or bool(self.whole and self.whole.text is not None)
+
+    @property
+    def first_input(self) -> str:
+        """Return the id of the first field that can be edited."""
+        return next(
+            (each.id for sheet in self.sheets for each in sheet.fields if each.open),
+            "whole-state" if self.whole else "decide",
+        )
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """List the labels of what the agent cannot go on without, and nobody has filled in yet."""
+        sheets = {sheet.action.id: sheet for sheet in self.sheets}
+        return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
+
+    @property
+    def offers_approve(self) -> bool:
+        """Tell whether all of it may be approved unchanged."""
+        return self.may_approve and not self.missing
+
+    @property
+    def chosen_verdict(self) -> str:
+        return self.verdict or ("edit" if self.missing and not self.several else "")
+
+    @cached_property
+    def loose_errors(self) -> list[str]:
+        """List errors that belong to no action, and are shown beside no field."""
+        known = {action.id for action in self.card.actions}
+        loose = [each for each in self.typed.errors if each["action"] not in known]
+        return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
+
+    @property
+    def rejection_errors(self) -> dict[str, str]:
+        """Return what is missing of a rejection: of its `comment`, of what happens `then`."""
+        if self.verdict != "reject":
+            return {}
+        mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
+        return {each["pointer"].removeprefix("/"): each["message"] for each in mine}
+
+    @cached_property
+    def faults(self) -> list[faults.FormFault]:
+        """List what does not hold in what was typed."""
+        rejects = self.verdict == "reject"
+        return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
+
+    @cached_property
+    def answers(self) -> list[answer_forms.AnswerForm]:
+        return answer_forms.answers(self.card, typed=self.typed, quoted=self.provenance.outside)
+
+    @cached_property
+    def overridable(self) -> list[actions.ActionSheet]:
+        """List the sheets whose arguments may be replaced as JSON, with what somebody wrote and what is wrong in it."""
+        errors = self.typed.errors if self.then == "override" else ()
+        return [
+            replace(
+                sheet,
+                value_text=self.override.get(sheet.action.id, sheet.value_text),
+                errors=[each["message"] for each in errors if each["action"] == sheet.action.id],
+            )
+            for sheet in self.sheets
+            if sheet.value_text
+        ]
