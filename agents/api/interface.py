@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -15,11 +15,8 @@ from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationEr
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 
 from agents.api.protocol.auth import Bearer, session
-from agents.api.protocol.body_sizes import NotJson
-from agents.api.protocol.parsing import ExactParser
 from agents.api.protocol.throttling import Throttle
 from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
-from agents.queries.access import Gone
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
@@ -139,7 +136,7 @@ api = Interface(
     docs_url=None,  # ninja's page would load its scripts from elsewhere
     docs_decorator=require_safe,
     auth=session,
-    parser=ExactParser(),
+    parser=body_sizes.ExactParser(),
     throttle=Throttle(),
 )
 api.add_router("/runs", runs.router)
@@ -164,71 +161,20 @@ api.add_router("/webhooks", webhooks.router)
 api.add_router("/webhooks", deliveries.router)
 
 
-@api.exception_handler(AuthenticationError)
-def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return problems.not_signed_in(request)
-
-
-@api.exception_handler(TokenNotAllowed)
-def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
-    return problems.not_for_this(request, error)
-
-
-@api.exception_handler(WorkRefused)
-def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
-    return problems.not_worked(request, error)
-
-
-@api.exception_handler(InputRefused)
-def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
-    return problems.not_taken(request, error)
-
-
-@api.exception_handler(UnknownAgent)
-def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
-    return problems.problem(
-        request, 422, str(error), [problems.Fault(parameter="/agent", detail="is not known")], code="invalid"
-    )
-
-
-@api.exception_handler(PlanChanged)
-def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
-    return problems.problem(request, 409, str(error), code="plan_changed")
-
-
-@api.exception_handler(Http404)
-def not_found(request: HttpRequest, error: Http404) -> HttpResponse:
-    return problems.gone(request, error) if isinstance(error, Gone) else problems.not_found(request, str(error))
-
-
-@api.exception_handler(ValidationError)
-def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    return problems.refused(request, error.errors)
-
-
-@api.exception_handler(NotVerified)
-def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
-    return problems.problem(
-        request, 409, f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`.",
-        code="not_verified",
-    )  # fmt: skip
-
-
-@api.exception_handler(HttpError)
-def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
-    return body_sizes.not_json(request) if isinstance(error.__cause__, NotJson) else problems.unread(request, error)
-
-
-@api.exception_handler(Throttled)
-def too_many(request: HttpRequest, error: Throttled) -> HttpResponse:
-    return throttling.too_many(request)
-
-
-@api.exception_handler(DecisionRefused)
-def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
-    return problems.not_decided(request, error)
-
-
-@api.exception_handler(RewindRefused)
-def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
-    return problems.not_done(request, error, moves.impact_of(error))
+REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
+    AuthenticationError: problems.not_signed_in,
+    TokenNotAllowed: problems.not_for_this,
+    WorkRefused: problems.not_worked,
+    InputRefused: problems.not_taken,
+    UnknownAgent: problems.unknown_agent,
+    PlanChanged: problems.plan_changed,
+    Http404: problems.not_found,
+    ValidationError: problems.refused,
+    NotVerified: problems.not_verified,
+    HttpError: body_sizes.unread,
+    Throttled: throttling.too_many,
+    DecisionRefused: problems.not_decided,
+    RewindRefused: problems.not_done,
+}
+for refusal, answered_by in REFUSALS.items():
+    api.add_exception_handler(refusal, answered_by)

@@ -1,4 +1,4 @@
-"""How large a body may be, and what it may be: one JSON document. Django's own bound is that of its forms.
+"""Bodies of requests: how large one may be, and how it is read. Django's own bound is that of its forms.
 
 The web server refuses a longer one while it comes in (config/bodies.py); what no web server stands before is
 refused here.
@@ -7,12 +7,17 @@ refused here.
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from ninja.errors import HttpError
+from ninja.parser import Parser
 
 from checkpoints import request_ids
+from checkpoints.values.canonical_json import parse
 
+from . import problems
 from .problems import MEDIA_TYPE, Problem, problem
 
 JSON = "application/json"
@@ -43,8 +48,20 @@ def refused(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def not_json(request: HttpRequest) -> HttpResponse:
-    """415."""
+class ExactParser(Parser):
+    """JSON by the rules of saved values: no key twice, no NaN, numbers as they are."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Raises ValueRefused and NotJson."""
+        if request.content_type != JSON:
+            raise NotJson
+        return parse(request.body or b"null")
+
+
+def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """415 for a body of another media type; else as for any body that cannot be read."""
+    if not isinstance(error.__cause__, NotJson):
+        return problems.unread(request, error)
     kind = (request.content_type or "of no media type")[:100]
     response = problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
     response["Accept"] = JSON

@@ -5,31 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from itertools import islice
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Schema
-from ninja.errors import HttpError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import Field
 
 from agents.definition.fields import unprefixed
 from agents.errors import (
     ConfigRefused,
+    ImpactChanged,
     InputRefused,
     KeyRefused,
     NeedsConfirmation,
     RewindRefused,
     TokenNotAllowed,
     TooManyGates,
+    UnknownAgent,
     WorkRefused,
 )
+from agents.queries.access import Gone
 from agents.queries.refusal_status import status_of
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
 from checkpoints import request_ids
-from checkpoints.errors import ValueRefused
+from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse
 
@@ -136,23 +138,17 @@ def problem(
     status: int,
     detail: str,
     errors: Sequence[Fault] = (),
-    *,
-    impact: dict[str, Any] | None = None,
-    changes: list[dict[str, Any]] | None = None,
-    code: str = "",
-    gate: int | None = None,
-    lease_until: datetime | None = None,
+    **more: Any,
 ) -> HttpResponse:
-    """The answer to a request that came to nothing."""
-    title = HTTPStatus(status).phrase
-    told = Problem(
-        title=title, status=status, detail=detail, instance=request.path, request_id=request_ids.current(),
-        errors=list(errors), impact=impact, changes=changes, code=code, gate=gate, lease_until=lease_until,
+    """The answer to a request that came to nothing; `more` are further members of Problem."""
+    document = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, instance=request.path,
+        request_id=request_ids.current(), errors=list(errors), **more,
     )  # fmt: skip
-    return HttpResponse(told.model_dump_json(), status=status, content_type=MEDIA_TYPE)
+    return HttpResponse(document.model_dump_json(), status=status, content_type=MEDIA_TYPE)
 
 
-def not_signed_in(request: HttpRequest) -> HttpResponse:
+def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     """401; the challenges are none that a browser answers with a dialog."""
     told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
     if request.headers.get("Authorization"):
@@ -172,18 +168,19 @@ def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     return response
 
 
-def not_found(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """404, with the list to look in. The same for what is not there and for what the reader may not see."""
+def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
+    """404, with the list to look in: the same for what is not there and for what the reader may not see.
+
+    410 with what became of it, where it was there.
+    """
+    reason = str(error or "")
+    if isinstance(error, Gone):
+        return problem(request, 410, reason)
     if reason not in LISTED:
         return problem(request, 404, "There is no such address. GET /api/openapi.json describes all addresses.")
     named = request.resolver_match.kwargs if request.resolver_match else {}
     listed = LISTED[reason].format(**named)
     return problem(request, 404, f"{reason}, or you may not see it. GET {listed} lists those that you may see.")
-
-
-def gone(request: HttpRequest, reason: Http404) -> HttpResponse:
-    """410: it was there; the detail says what became of it."""
-    return problem(request, 410, str(reason))
 
 
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
@@ -194,11 +191,11 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
     return response
 
 
-def refused(request: HttpRequest, errors: Iterable[dict[str, Any]]) -> HttpResponse:
+def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
-    found = list(islice(errors, MOST))
-    body = parse(request.body or b"null") if any(error["loc"][0] == "body" for error in found) else None
-    faults = [Fault(parameter=_member(body, error["loc"]), detail=unprefixed(error["msg"])) for error in found]
+    found = error.errors[:MOST]
+    body = parse(request.body or b"null") if any(each["loc"][0] == "body" for each in found) else None
+    faults = [Fault(parameter=_member(body, each["loc"]), detail=unprefixed(each["msg"])) for each in found]
     told = "Nothing was done. Correct the parameters named in errors and ask again."
     return problem(request, 422, told, faults, code="invalid")
 
@@ -276,8 +273,25 @@ def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
     return problem(request, 422, f"Nothing was done. Correct what errors names: {error}", faults, code="invalid")
 
 
-def not_done(request: HttpRequest, error: RewindRefused, impact: dict[str, Any] | None) -> HttpResponse:
-    """403 for those who may only look, 422 for what the body asks, 409 where the run is the reason."""
+def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
+    """422: the body names an agent that is not here."""
+    return problem(request, 422, str(error), [Fault(parameter="/agent", detail="is not known")], code="invalid")
+
+
+def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
+    """409: the version was registered with another plan."""
+    return problem(request, 409, str(error), code="plan_changed")
+
+
+def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
+    """409: what is stored is not shown."""
+    told = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
+    return problem(request, 409, told, code="not_verified")
+
+
+def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
+    """403 for those who may only look, 422 for what the body asks, 409 with the impact now where the run is why."""
+    impact = error.impact.to_json() if isinstance(error, ImpactChanged) else None
     place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
     faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
     if isinstance(error, NeedsConfirmation):

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from ninja.errors import Throttled
 from ninja.throttling import BaseThrottle
 
 from . import problems, rate_counter
@@ -67,7 +68,7 @@ def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def too_many(request: HttpRequest) -> HttpResponse:
+def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpResponse:
     """429 for one who was let in."""
     rate: Rate = request.rate  # type: ignore[attr-defined]
     whose = "this token" if token_of(request) else "this account"

@@ -18,7 +18,7 @@ from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, kept, once, own
-from agents.errors import ImpactChanged, RewindRefused
+from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
 from agents.moves import fork as forks
@@ -239,8 +239,3 @@ def done(run: Run, *, status: int = 200) -> HttpResponse:
     response = answer(summed_up(run))
     response.status_code = status
     return response
-
-
-def impact_of(refusal: RewindRefused) -> dict[str, Any] | None:
-    """What would happen now, where that is why nothing was done."""
-    return refusal.impact.to_json() if isinstance(refusal, ImpactChanged) else None
