@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.effect_fates import Fate, fates
-from agents.presentation.timeline.facts import TimelineEffect, TimelineStep
+from agents.presentation.timeline.facts import TimelineEffect
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.remarks import Remark
 from approvals.english import quoted
-from checkpoints.runs.plans import in_words
+from checkpoints.runs.plans import StepSpec, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class EffectRow:
 def table(
     told: Sequence[Fate],
     landed: Mapping[tuple[str, str], int],
-    ahead: Sequence[TimelineStep],
+    ahead: Sequence[StepSpec],
     called: Called = in_words,
 ) -> list[EffectRow]:
     """List rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""

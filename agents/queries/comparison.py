@@ -106,11 +106,11 @@ def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
 def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -> ComparedCheckpoint:
     """Return one side, with the effects that its steps recorded."""
     run = checkpoint.run
-    ids, began = {each.id for each in way}, {each.parent for each in way}
+    ids, began = {each.id for each in way}, {each.parent.hex for each in way if each.parent}
     rows = rows_of({each.run_id for each in way})
     landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
     mine = [row for row in rows if (row.undoes or row.id) in landed]
-    told = fates(list(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk)))))
+    told = fates(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk))))
     return ComparedCheckpoint(letter, run, checkpoint, way, told)
 
 

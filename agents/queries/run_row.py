@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
@@ -19,6 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.course import Course, CourseTurn
+from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.absence import SERVED, Service
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
@@ -57,17 +57,6 @@ WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField(
 WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
 
 
-class RelatedRun(NamedTuple):
-    """Another run of the lineage that the reader may see."""
-
-    run: int
-    forked_from: UUID | None
-    status: str
-    at: datetime
-    title: str
-    starter: str
-
-
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """A run with its plan, team and starter, and what all of its checkpoints and gates add up to."""
@@ -82,7 +71,7 @@ class RunRow:
     failed: bool  # whether there are attempts that did not land
     pruned: bool  # whether retention removed something of it
     course: Course
-    kin: Sequence[RelatedRun]
+    kin: Sequence[TimelineFork]
     origin: str  # "R-7, checkpoint 3": what a fork began from
 
 
@@ -167,9 +156,10 @@ def turns_in(run: Run, path: Sequence[CheckpointHeader]) -> list[CourseTurn]:
     ]
 
 
-def _kin_of(row: dict[str, Any]) -> RelatedRun:
-    origin = row["forked_from"]
+def _kin_of(row: dict[str, Any]) -> TimelineFork:
     name = f"{row['first'] or ''} {row['last'] or ''}".strip() or row["username"] or ""
     starter = name or ("Holdpoint" if row["by"] == "system" else row["by"].partition(":")[2] or row["by"])
     at = datetime.fromisoformat(row["at"])
-    return RelatedRun(row["run"], UUID(origin) if origin else None, row["status"], at, row["title"], starter)
+    return TimelineFork(
+        row["run"], (row["forked_from"] or "").replace("-", ""), row["status"], at, starter, row["title"]
+    )

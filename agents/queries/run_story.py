@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -12,7 +12,7 @@ from django.db.models import OuterRef, Q
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
-from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure, TimelineFork, TimelineGate, TimelineStep
+from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure, TimelineFork, TimelineGate
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
@@ -20,7 +20,7 @@ from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 
-from .performed_effects import PerformedEffect, done_of, off_course, performed_of
+from .performed_effects import done_of, off_course, rows_of
 from .removed import pruned_of
 from .run_gates import gates_of
 from .run_row import RunRow
@@ -41,7 +41,6 @@ class RunScene:
     window: Sequence[Checkpoint]
     known: Sequence[Checkpoint]  # the window, and what is looked at
     events: Sequence[Event]  # the newest of those that the page tells, newest first
-    effects: Sequence[PerformedEffect]
 
     @property
     def run(self) -> Run:
@@ -71,7 +70,7 @@ class RunScene:
         """Tell whether nothing older than the window is left of the run."""
         return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
 
-    def remaining(self) -> list[TimelineStep]:
+    def remaining(self) -> list[StepSpec]:
         """List the steps that follow the one under way, in the plan's order."""
         names = [step.name for step in self.story.plan]
         if self.run.next_step not in names or self.run.status not in Run.LIVE:
@@ -87,7 +86,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     run, plan = read.run, spec_of(read.run.plan)
     known = headers_of(run, before, looked_at)
     window = window_of(run, before, known)
-    performed = performed_of(run)
+    performed = rows_of([run.pk])
     events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
     on_path = read.course.of([each.seq for each in window])
     story = Story(
@@ -95,7 +94,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         run=standing(read, events),
         saved=tuple(saved_of(read, window, events)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
-        plan=tuple(planned(step) for step in plan.steps),
+        plan=plan.steps,
         gates=tuple(gates_of(run, reader, window)),
         failures=tuple(failures_of(run, window)) if read.failed else (),
         effects=tuple(done_of(plan, performed, off_course(performed, read.course))),
@@ -103,12 +102,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
     )
-    return RunScene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE], performed)
-
-
-def planned(step: StepSpec) -> TimelineStep:
-    """Return a step of the plan as the story tells it."""
-    return TimelineStep(step.name, step.kind, step.irreversible, step.undo, step.guarded, step.title)
+    return RunScene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE])
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
@@ -198,8 +192,7 @@ def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[TimelineFail
 
 def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFork]:
     """Yield the runs that started from a checkpoint of the window and that the reader may see."""
-    here = {each.id for each in window}
+    here = {each.id.hex for each in window}
     for kin in read.kin:
-        if kin.forked_from in here and kin.forked_from is not None:
-            own = kin.title if kin.title != read.run.title else ""
-            yield TimelineFork(kin.run, kin.forked_from.hex, kin.status, kin.at, kin.starter, own)
+        if kin.origin in here:
+            yield kin if kin.title != read.run.title else replace(kin, title="")

@@ -39,6 +39,7 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
     run, by = read.run, orders_of(events)
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
     for each in window:
+        execution = execution_of(each.step, each.input_digest, each.occurrence)
         ordered = each.kind in ORDERS
         words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
         yield TimelineCheckpoint(
@@ -51,8 +52,8 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
             took=timedelta(microseconds=each.took_us),
             attempt=each.attempt,
             words=() if ordered else words,
-            execution=execution_of(each),
-            twin=twins.get(execution_of(each), "") if each.kind == "reused" else "",
+            execution=execution,
+            twin=twins.get(execution, "") if each.kind == "reused" else "",
             next_step=each.next_step,
             by=by.get(each.seq, "") if ordered else "",
             why=" ".join(words) if ordered else "",
@@ -89,9 +90,9 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     with connection.cursor() as cursor:
         cursor.execute(_TWINS, asked)
         found = cursor.fetchall()
-    wanted = {execution_of(each) for each in reused}
+    wanted = {execution_of(each.step, each.input_digest, each.occurrence) for each in reused}
     places = (
-        (f"{step}/{bytes(digest).hex()}/{occurrence}", str(seq) if of == run.pk else _place(seq, of))
+        (execution_of(step, digest, occurrence), str(seq) if of == run.pk else _place(seq, of))
         for of, seq, step, digest, occurrence in found
     )
     return {name: place for name, place in places if name in wanted}

@@ -15,8 +15,9 @@ from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.paging import NEXT, Paging, next_of
 from agents.models import Effect, TokenScope
+from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404
-from agents.queries.performed_effects import PerformedEffect, off_course, performed_of
+from agents.queries.performed_effects import off_course, rows_of
 from agents.queries.run_row import course
 
 from .turns import KEY
@@ -55,7 +56,7 @@ class EffectSummary(Schema):
     )
 
     @classmethod
-    def of(cls, row: PerformedEffect, unsettled: Collection[int]) -> Self:
+    def of(cls, row: TimelineEffect, unsettled: Collection[int]) -> Self:
         """Of a row of the ledger; those of `unsettled` were left behind."""
         same = ("id", "step", "status", "key", "grant", "action", "irreversible", "attempts", "error")
         return cls(
@@ -63,7 +64,7 @@ class EffectSummary(Schema):
             unsettled=row.id in unsettled,
             undoes=row.undoes or None,
             taken_from=row.taken_from or None,
-            checkpoints=row.landed,
+            checkpoints=list(row.landed),
         )
 
 
@@ -78,7 +79,7 @@ class EffectPage(Schema):
 def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """What the run did in the outside world, in the order in which it was begun; each undo after what it takes back."""
     run = run_or_404(request, run_id)
-    rows = performed_of(run)
+    rows = rows_of([run.pk])
     left = off_course(rows, course(run.pk))
     found = [row for row in rows if row.id > asked.place][: asked.limit + 1]
     items = [EffectSummary.of(row, left) for row in found[: asked.limit]]

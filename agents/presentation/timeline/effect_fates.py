@@ -68,7 +68,7 @@ class Fate:
         """Yield what there is to add to the word, one line each."""
         done = self.effect
         if done.taken_from:
-            yield Remark(gettext("reused from %(run)s, nothing was sent") % {"run": done.taken_from})
+            yield Remark(gettext("reused from %(run)s, nothing was sent") % {"run": f"R-{done.taken_from}"})
         if self.reused:
             yield Remark(gettext("its result was reused at %(places)s") % {"places": ", ".join(map(str, self.reused))})
         if done.generation:

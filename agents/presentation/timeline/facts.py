@@ -6,11 +6,13 @@ is marked below; the templates show it as untrusted text and nothing here interp
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from approvals.preflight.facts import RemoteProgram
-from checkpoints.runs.plans import in_words
+from checkpoints.runs.plans import StepSpec, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +96,48 @@ class TimelineFailure:
     id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEffect:
-    """One row of the effect ledger. `undo` names the method that undoes it; `error` is untrusted.
+    """One row of the effect ledger without its result. `error` is untrusted.
 
-    A row that `undoes` another is that one's undo, and no effect of its own. An `unsettled` one is off the path to
-    the head. `again`: a person sent the run back to it, so that it is undone and done anew. `left_open`: a person let
-    it be although nobody knows whether it happened.
+    A row that `undoes` another is that one's undo, and no effect of its own. `again`: a person sent the run back to
+    it, so that it is undone and done anew. `left_open`: a person let it be although nobody knows whether it happened.
     """
 
+    id: int = 0
+    run: int = 0
     step: str
     base: str
+    base_seq: int = 0  # 0: of another run, or not there any more
     key: str
     status: str
-    irreversible: bool
-    undo: str = ""
+    irreversible: bool = False
     error: str = ""
-    at: datetime | None = None
-    id: int = 0
+    intended_at: datetime | None = None
+    settled_at: datetime | None = None
     execution: str = ""
     generation: int = 0
     undoes: int = 0
-    unsettled: bool = False
     again: bool = False
     left_open: bool = False
-    taken_from: str = ""  # the run whose effect it was: "R-7"
+    action: str = ""
+    grant: int | None = None
+    attempts: int = 1
+    taken_from: int = 0  # the run whose effect it was
+    landings: Collection[UUID] = ()  # the checkpoints that carry its result
+    landed: Sequence[int] = ()  # of those, the numbers of the ones of its own run
+    undo: str = ""  # by the plan: the method that undoes it
+    unsettled: bool = False  # off the path to the head
+
+    @property
+    def at(self) -> datetime | None:
+        """Return when its result was known; until then, when it was begun."""
+        return self.settled_at or self.intended_at
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineFork:
-    """A run that started from the checkpoint `origin` of this one and that the reader may see."""
+    """Another run of the lineage that the reader may see, started from the checkpoint `origin`; empty: the first."""
 
     run: int
     origin: str
@@ -131,18 +145,6 @@ class TimelineFork:
     at: datetime
     by: str
     title: str = ""  # where it has one of its own (untrusted)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineStep:
-    """One step of the plan, in its order: kind is "step", "effect" or "gate"."""
-
-    name: str
-    kind: str = "step"
-    irreversible: bool = False
-    undo: str = ""
-    guarded: bool = False
-    title: str = ""  # what people call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class Story:
     run: RunNow
     saved: tuple[TimelineCheckpoint, ...]
     path: frozenset[str]
-    plan: tuple[TimelineStep, ...] = ()
+    plan: tuple[StepSpec, ...] = ()
     gates: tuple[TimelineGate, ...] = ()
     failures: tuple[TimelineFailure, ...] = ()
     effects: tuple[TimelineEffect, ...] = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from approvals.english import quoted
-from checkpoints.runs.plans import in_words
+from checkpoints.runs.plans import StepSpec
 
 from . import marks
-from .facts import Story, TimelineGate, TimelineStep
+from .facts import Story, TimelineGate
 from .gate_words import Called, ending_of, gate_remarks, how_long, open_remark
 from .remarks import Remark
 from .rows import TimelineRow
@@ -70,9 +70,9 @@ def after_settling(ending: str, next_step: str, called: Called) -> str:
     }[ending]
 
 
-def of_planned(step: TimelineStep, *, over: bool) -> TimelineRow:
+def of_planned(step: StepSpec, *, over: bool) -> TimelineRow:
     """Return the row of a step that has not run; once the run is `over` it never will."""
-    row = TimelineRow(f"ahead-{step.name}", step.title or in_words(step.name), marks.NEVER if over else marks.AHEAD)
+    row = TimelineRow(f"ahead-{step.name}", step.title, marks.NEVER if over else marks.AHEAD)
     if step.kind == "gate" and not over:
         row.remarks.append(Remark(_("asks people")))
     elif step.kind == "effect" and step.irreversible and not over:

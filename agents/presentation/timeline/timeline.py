@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 
+from checkpoints.runs.plans import StepSpec
+
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
-from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGate, TimelineStep
+from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGate
 from .lanes import LaneNode, lay_out, width
 from .rows import RowContext, TimelineRow
 
@@ -219,7 +221,7 @@ class _Teller:
             yield row, LaneNode(row.key, parent, "ahead")
             parent = row.key
 
-    def _remaining(self, *, whole: bool) -> list[TimelineStep]:
+    def _remaining(self, *, whole: bool) -> list[StepSpec]:
         """List the plan's steps after the one that is next, or from it on."""
         names = [step.name for step in self.story.plan]
         if self.story.run.next_step not in names:

@@ -100,7 +100,7 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
     # The checkpoint that saved a step first; those that took its result over later are listed beside it.
-    landed = {(row.base.hex, row.step): row.landed[0] for row in scene.effects if row.landed}
+    landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}
     called = scene.story.called
     rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way], called)
     settling = effects.settling(scene.story.effects, called)

@@ -14,16 +14,16 @@ from agents.presentation.timeline.facts import (
     TimelineFailure,
     TimelineFork,
     TimelineGate,
-    TimelineStep,
 )
+from checkpoints.runs.plans import StepSpec
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PLAN = (
-    TimelineStep("read_mail"),
-    TimelineStep("propose"),
-    TimelineStep("review", kind="gate"),
-    TimelineStep("pay", kind="effect", undo="cancel_payment", guarded=True),
-    TimelineStep("reply", kind="effect", irreversible=True, guarded=True),
+    StepSpec("read_mail"),
+    StepSpec("propose"),
+    StepSpec("review", kind="gate"),
+    StepSpec("pay", kind="effect", undo="cancel_payment", guarded=True),
+    StepSpec("reply", kind="effect", irreversible=True, guarded=True),
 )
 
 
@@ -71,7 +71,7 @@ def make_failure(base: int, step: str, attempt: int = 1) -> TimelineFailure:
 def make_effect(base: int, step: str, status: str = "done", **more: Any) -> TimelineEffect:
     """One row of the effect ledger."""
     facts: dict[str, Any] = {"irreversible": False, "key": "ab" * 32, "status": status}
-    return TimelineEffect(step, f"c{base}", **(facts | more))
+    return TimelineEffect(step=step, base=f"c{base}", **(facts | more))
 
 
 def make_fork(origin: int, run: int = 31) -> TimelineFork:

@@ -75,7 +75,7 @@ def test_an_answer_that_stands_is_no_reused_step_and_nothing_to_ask_is_no_answer
 
 
 def test_an_effect_that_was_taken_back_marks_its_row() -> None:
-    effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, at=NOON))
+    effects = (make_effect(4, "pay", "undone", id=1), make_effect(6, "pay", id=2, undoes=1, settled_at=NOON))
     row = row_of(make_story(REWOUND, [1, 2, 6], status="running", next_step="propose", effects=effects), 5)
     assert (row.mark.word, row.mark.shape, row.left) == ("undone", "undone", True)
     assert row.remarks == [Remark("undone", at=NOON)]

@@ -26,7 +26,7 @@ def fate_of(status: str, **facts: Any) -> Fate:
         ("done", {"undo": "cancel_payment", "unsettled": True}, "from an abandoned branch; will be undone"),
         ("done", {"irreversible": True, "unsettled": True}, "from an abandoned branch; cannot be undone"),
         ("done", {"unsettled": True}, "from an abandoned branch; kept"),
-        ("done", {"undo": "x", "unsettled": True, "taken_from": "R-7"}, "from an abandoned branch; kept"),
+        ("done", {"undo": "x", "unsettled": True, "taken_from": 7}, "from an abandoned branch; kept"),
         ("undone", {"undo": "cancel_payment"}, "undone"),
         ("kept", {"undo": "cancel_payment"}, "kept"),
         ("kept", {"irreversible": True}, "kept, cannot be undone"),
@@ -42,7 +42,7 @@ def test_an_effect_has_one_word(status: str, facts: dict[str, Any], word: str) -
 
 def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> None:
     paid = make_effect(4, "pay", "undone", id=1, undo="cancel_payment")
-    undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, at=NOON)
+    undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, settled_at=NOON)
     (fate,) = fates([paid, undo])
     assert list(fate.remarks()) == [Remark("by its undo under the key cdcdcdcd, at", at=NOON)]
     assert head.outside([paid, undo]).fact == "1 effect"
@@ -77,7 +77,7 @@ def test_a_result_that_was_taken_over_says_where_and_an_older_generation_does_no
 
 
 def test_a_fork_names_the_run_whose_effect_it_took_over() -> None:
-    assert "reused from R-7" in next(fate_of("done", taken_from="R-7").remarks()).text
+    assert "reused from R-7" in next(fate_of("done", taken_from=7).remarks()).text
 
 
 def test_an_effect_that_a_person_sent_the_run_back_to_says_so() -> None:
