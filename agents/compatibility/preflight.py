@@ -81,7 +81,7 @@ def program_of(run: Run) -> RemoteProgram:
     """Return the external program that works on the run, and when it was last heard of."""
     client = Client.objects.filter(run=run).first()
     if client is None:
-        return RemoteProgram(missed=True, heard=_("since the run began"))
+        return RemoteProgram(missed=True, heard=lasting(timezone.now() - run.created_at))
     silent = timezone.now() - client.heard_at
     return RemoteProgram(name=client.name, heard=lasting(silent), missed=silent > MISSED, deferred=client.deferred)
 
@@ -120,14 +120,11 @@ def _fits(agent: type[Agent], snapshot: Snapshot | None) -> tuple[tuple[str, ...
         fields.normalised(agent.State, snapshot.state)
     except ValidationError as error:
         told = tuple(f"{each['pointer'] or '/'}: {each['message']}" for each in fields.errors_of(error))
-        missing = [f"/{each['loc'][0]}: {each['msg']}" for each in error.errors() if _is_missing(each)]
+        wanting = [each for each in error.errors() if each["type"] == MISSING and len(each["loc"]) == 1]
+        missing = [f"/{each['loc'][0]}: {each['msg']}" for each in wanting]
         faults = (*_unreadable(agent, snapshot.state), *missing)
         return (faults, ()) if faults else ((), told)
     return (), ()
-
-
-def _is_missing(error: Any) -> bool:
-    return bool(error["type"] == MISSING and len(error["loc"]) == 1)
 
 
 def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from agents.definition import fields
 from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import OBSERVED, takes_observed
-from agents.definition.registered import RegisteredAgent
 from approvals.cards.card import Card
 from approvals.decisions import validators
 from approvals.decisions.validators import State, StateFault
@@ -26,7 +25,7 @@ def register() -> None:
 
 def check(plan: Plan, state: State) -> list[StateFault] | None:
     """List every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
-    known = _known(plan.pk)
+    known = deployed.of(plan.pk)
     if known is None:
         return None
     try:
@@ -38,7 +37,7 @@ def check(plan: Plan, state: State) -> list[StateFault] | None:
 
 def normalise(plan: Plan, state: State) -> State:
     """Return a valid state as it will run. Fields that nobody wrote stay out of it."""
-    known = _known(plan.pk)
+    known = deployed.of(plan.pk)
     if known is None:
         return state
     whole = fields.normalised(known.agent.State, state)
@@ -47,7 +46,7 @@ def normalise(plan: Plan, state: State) -> State:
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
     """Redraw the gate's card for an edited state by the gate's own method; `observed` is what it was drawn with."""
-    known = _known(plan.pk)
+    known = deployed.of(plan.pk)
     if known is None:
         return None
     spec = known.spec.step(step)
@@ -61,7 +60,3 @@ def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> 
     draw = getattr(known.agent(RunInfo(0, ""), 1), step, None)
     card: Any = None if draw is None else draw(**values)  # an external agent is not asked
     return card if isinstance(card, Card) else None
-
-
-def _known(plan_id: int) -> RegisteredAgent | None:
-    return deployed.of(plan_id)

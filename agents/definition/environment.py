@@ -92,13 +92,13 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
     """Refuse a declaration that no run could start with. Raises AgentError."""
     model, where = agent.Config, f"The agent {agent.__name__}"
     if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise AgentError(f"{where} has a Config that is no pydantic BaseModel.")
+        raise AgentError(f"{where} has a Config that is not a pydantic BaseModel.")
     known = {} if model is None else model.model_fields
     for name, field in known.items():
         if field.is_required():
             raise AgentError(f"{where}: the field {name} of its Config has no default; give it one.")
         if field.alias or field.validation_alias or field.serialization_alias:
-            raise AgentError(f"{where}: the field {name} of its Config has an alias; it is kept by its name.")
+            raise AgentError(f"{where}: the field {name} of its Config has an alias; it is saved by its name.")
     if model is not None and fields.veil(model).hides:
         raise AgentError(
             f"{where} has a secret in its Config, which is kept with each run and shown: "
@@ -109,7 +109,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
         missing = [name for name in step.config if name not in known and not (name == WHOLE and model)]
         if missing:
             raise AgentError(
-                f"{agent.name}.{step.name} uses self.config.{missing[0]}, which is no field of its Config."
+                f"{agent.name}.{step.name} uses self.config.{missing[0]}, which is not a field of its Config."
             )
     libraries: Any = agent.libraries
     if not isinstance(libraries, (tuple, list)) or not all(isinstance(name, str) and name for name in libraries):

@@ -33,20 +33,12 @@ class Words(TypedDict, total=False):
     pointer: str
 
 
-def appended(agent: type[Agent], field: str, *, text: str, by: str, at: datetime, gate: int = 0) -> dict[str, Any]:
+def appended(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Append]:
     """Return the write that appends the words to the list `field`; nothing where the agent has no such list.
 
-    `gate` is the id of the gate at which they were said, 0 for none. Raises ValueRefused where the agent's
-    items have another form.
+    Raises ValueRefused where the agent's items have another form.
     """
-    return told(agent, field, [Words(text=text, by=by, at=at, gate=gate)])
-
-
-def told(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Any]:
-    """Return the write that appends what several people said, as `appended` does for one."""
-    if not field or not said:
-        return {}
-    return {field: Append([item(agent, field, words) for words in said])}
+    return {field: Append([item(agent, field, words) for words in said])} if field and said else {}
 
 
 def item(agent: type[Agent], field: str, words: Words) -> Any:

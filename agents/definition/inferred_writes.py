@@ -81,7 +81,7 @@ def jumps_of(fn: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
             given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "step")]
             if not (given and isinstance(given[0], ast.Constant) and isinstance(given[0].value, str)):
                 raise AgentError(
-                    f"Where {fn.__qualname__} goes cannot be read from `{ast.unparse(node)}`: declare jumps=[…]."
+                    f"Where {fn.__qualname__} jumps to cannot be read from `{ast.unparse(node)}`: declare jumps=[…]."
                 )
             found[given[0].value] = None
     return tuple(found), ends

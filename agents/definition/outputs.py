@@ -41,12 +41,12 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
     if isinstance(returned, Jump):
         goto = returned.step
         if goto not in {step.name for step in plan.steps}:
-            raise OutputRefused(f"{spec.name} jumps to {goto!r}, which is no step of {plan.agent}.")
+            raise OutputRefused(f"{spec.name} jumps to {goto!r}, which is not a step of {plan.agent}.")
         if goto not in spec.jumps:
-            raise OutputRefused(f"{spec.name} jumps to {goto!r}, which its plan does not say; declare it in `jumps`.")
+            raise OutputRefused(f"{spec.name} jumps to {goto!r}, which its plan does not declare; add it to `jumps`.")
     elif isinstance(returned, Done):
         if not spec.ends:
-            raise OutputRefused(f"{spec.name} ends the run, which its plan does not say; write `Done` in the step.")
+            raise OutputRefused(f"{spec.name} ends the run, which its plan does not declare; write `Done` in the step.")
         goto = ""
     written = returned.writes if isinstance(returned, (Jump, Done)) else returned
     if written is None:
@@ -55,7 +55,7 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
         raise OutputRefused(f"{spec.name} returned {type(written).__name__}; a step returns a dict of fields.")
     for name in written:
         if name not in spec.writes:
-            raise OutputRefused(f"{spec.name} returned {name!r}, which its plan does not say that it writes.")
+            raise OutputRefused(f"{spec.name} returned {name!r}, which is not among the fields that its plan writes.")
     return StepOutput({name: fields.dumped(agent.State, name, value) for name, value in written.items()}, goto)
 
 

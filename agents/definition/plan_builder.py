@@ -71,7 +71,7 @@ def _check_agent(agent: type[Agent]) -> None:
     named = [*steps_of(agent), *state.model_fields]
     for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
         if not name.isascii():
-            raise AgentError(f"{where}: {name!a} is no name of plain letters, digits and _; rename it.")
+            raise AgentError(f"{where}: the name {name!a} has more than plain letters, digits and _; rename it.")
     for name, field in state.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
             raise AgentError(f"{where}: the state field {name} has an alias; states are kept by field name.")
@@ -115,13 +115,13 @@ def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str
     named += [("responds", "takes answers into", step.responds)] if step.responds else []
     for option, does, name in named:
         if name not in known:
-            yield option, f"{does} {name}, which is no field of its state"
+            yield option, f"{does} {name}, which is not a field of its state"
     if step.kind == "effect" and not step.undo and not step.irreversible:
-        yield "", "names neither its undo nor that it is irreversible; say one of them"
+        yield "", "has no undo and is not declared irreversible; give it one of the two"
     if step.kind == "effect" and step.undo and step.irreversible:
-        yield "", "names an undo and says that it is irreversible; say one of them"
+        yield "", "has an undo and is declared irreversible; keep one of the two"
     if step.action and step.action not in step.reads:  # or two actions would share a key
-        yield "action", f"performs the action that {step.action} names; let it read that field"
+        yield "action", f"takes its action from {step.action}; let it read that field too"
 
 
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
@@ -160,7 +160,7 @@ def _feedback(agent: type[Agent], where: str, step: StepSpec, said: Declaration)
     name = "feedback" if said.feedback is None else said.feedback
     there = name in agent.State.model_fields and fields.is_list(agent.State, name)
     if said.feedback and not there:
-        raise AgentError(f"{where} puts feedback into {name}, which is no list field of its State.")
+        raise AgentError(f"{where} puts feedback into {name}, which is not a list field of its State.")
     if there and not feedback.takes(agent, name, gate=step.kind == "gate"):
         if said.feedback:
             raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
@@ -190,13 +190,13 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
     if step.readable:
         reader = getattr(agent, step.readable, None)
         if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
-            raise AgentError(f"The effect {where} is read back by {step.readable}, which is no method with a `key`.")
+            raise AgentError(f"The effect {where} is read back by {step.readable}, which is not a method with a `key`.")
         _check_reads(agent, f"{agent.name}.{step.readable}", reader)
     if not step.undo:
         return
     undo = getattr(agent, step.undo, None)
     if not callable(undo):
-        raise AgentError(f"The effect {where} is undone by {step.undo}, which is no method of the agent.")
+        raise AgentError(f"The effect {where} is undone by {step.undo}, which is not a method of the agent.")
     if isinstance(getattr(undo, MARK, None), Declaration):
         raise AgentError(f"The effect {where} is undone by {step.undo}, which is a step of the flow; make it a method.")
     _check_reads(agent, f"{agent.name}.{step.undo}", undo)
@@ -206,7 +206,7 @@ def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> 
     """Check that a method that the runtime calls names the state fields that it reads, as a step does."""
     for name in _parameters(method):
         if name != KEY and name not in agent.State.model_fields:
-            raise AgentError(f"{where} reads {name}, which is no field of the agent's State.")
+            raise AgentError(f"{where} reads {name}, which is not a field of the agent's State.")
 
 
 def _parameters(method: Callable[..., Any]) -> list[str]:
@@ -216,7 +216,7 @@ def _parameters(method: Callable[..., Any]) -> list[str]:
 def _method(agent: type[Agent], where: str, name: str, kind: type[Method]) -> None:
     method = getattr(agent, name, None)
     if not (callable(method) and isinstance(getattr(method, MARK, None), kind)):
-        raise AgentError(f"{where} names {name}, which is no @{kind.__name__.lower()} of the agent.")
+        raise AgentError(f"{where} names {name}, which is not a method with @{kind.__name__.lower()}.")
     _check_reads(agent, f"{agent.name}.{name}", method)
 
 
@@ -229,11 +229,11 @@ def check_flow(plan: PlanSpec) -> None:
         for word, targets in after.items():
             for target in filter(None, targets):
                 if target not in by_name:
-                    raise AgentError(f"{plan.agent}.{spec.name} {word} {target}, which is no step of the agent.")
+                    raise AgentError(f"{plan.agent}.{spec.name} {word} {target}, which is not a step of the agent.")
         where = f"The gate {plan.agent}.{spec.name}"
         for allowed in spec.allows:
             if allowed not in by_name or by_name[allowed].kind != "effect":
-                raise AgentError(f"{where} allows {allowed}, which is no effect of the agent.")
+                raise AgentError(f"{where} allows {allowed}, which is not an effect of the agent.")
         for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire), ("on_skip", spec.on_skip)):
             if target and target not in by_name:
                 raise AgentError(f"{where} names the unknown step {target} in {word}.")

@@ -123,7 +123,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
     for base in agent.__mro__:
         for name, method in vars(base).items():
             if _said(method) is not None and not isinstance(method, classmethod):
-                raise AgentError(f"{agent.name}.{name} is an upcaster and no class method; put @classmethod above it.")
+                raise AgentError(f"{agent.name}.{name} is an upcaster but not a class method; add @classmethod.")
     for upcaster in upcasters_of(agent):
         where = f"{agent.name}.{upcaster.name}"
         if upcaster.since == upcaster.to:
@@ -132,7 +132,7 @@ def check(agent: type[Agent], plan: PlanSpec) -> None:
             raise AgentError(f"{where} is the second upcaster from {upcaster.since} to {upcaster.to}; keep one.")
         seen.add((upcaster.since, upcaster.to))
         if upcaster.to == agent.version and (gone := missing(plan, upcaster.steps.values())):
-            raise AgentError(f"{where} says that a step is now called {gone[0]}, which is no step of the agent.")
+            raise AgentError(f"{where} says that a step is now called {gone[0]}, which is not a step of the agent.")
 
 
 def natural(version: str) -> list[tuple[int, str]]:

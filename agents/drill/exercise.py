@@ -10,8 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from django.contrib.auth.models import User
+
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
+from agents.models import Effect
+from agents.moves import cancel, rewind
+from checkpoints.access.permissions import may
+from checkpoints.models import Run
 
 from . import aims, compare, record, walk
 from .aims import MOMENTS, UNSAVED, DrillStep
@@ -19,10 +25,10 @@ from .answers import Answers
 from .children import done_in_child, run_in_child
 from .compare import Difference
 from .record import DrillRecord
-from .tidying import Fates, tidy
 from .walk import Aim, Walked
 from .witness import Seen, Witness
 
+Fates = Counter[tuple[str, str]]  # (effect step, status) -> how often
 SAME, ASKS, DIFFERS, MISSED = "same", "asks a person", "differs", "not reached"
 
 
@@ -152,3 +158,23 @@ class Exercise:
         self.fates += end.fates
         self.left += [end.problem] if end.problem else []
         return end
+
+
+def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
+    """Send the run back to its beginning and cancel it there, which undoes what can be undone.
+
+    Return what became of its effects, and why not more; empty where nothing is left to say. Nothing is touched where
+    none of the people may rewind runs of its team.
+    """
+    problem = ""
+    run = Run.objects.get(pk=run_id)
+    people = User.objects.filter(pk__in=answers.people).order_by("pk")
+    by = next((each for each in people if may(each, run.team_id, rewind.MAY)), None)
+    done = Effect.objects.filter(run=run, undoes=None, status__in=(Effect.Status.DONE, Effect.Status.UNKNOWN))
+    if by is not None:
+        if done.exists():
+            rewind.rewind(run, to=1, by=by, confirm=True)
+        cancel.cancel(run, by=by, reason="The drill is over.")
+        problem = walk.walk(run_id, answers).stuck
+    rows = Effect.objects.filter(run=run, undoes=None).values_list("step", "status")
+    return Counter(rows), f"Run {run_id}: {problem}" * bool(problem)

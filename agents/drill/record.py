@@ -39,7 +39,6 @@ class DrilledEffect:
 
     step: str
     input: str
-    occurrence: int
     status: str
     attempts: int
 
@@ -72,10 +71,7 @@ def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
         reason=run.reason,
         state=store.load(run).state,
         executions=tuple(_executions(run, known)),
-        effects=tuple(
-            DrilledEffect(row.step, bytes(row.input_digest).hex(), row.occurrence, row.status, row.attempts)
-            for row in rows
-        ),
+        effects=tuple(DrilledEffect(row.step, bytes(row.input_digest).hex(), row.status, row.attempts) for row in rows),
         problems=tuple(str(problem) for problem in verify_runs.verify_run(run)),
     )
 

@@ -11,8 +11,7 @@ from checkpoints.runs.plans import PlanSpec
 
 from .aims import MOMENTS
 from .compare import Difference
-from .exercise import ASKS, DIFFERS, MISSED, Kill, Undisturbed
-from .tidying import Fates
+from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
 
 WHAT = {
     "step": "step",
@@ -36,11 +35,8 @@ def warning(plan: PlanSpec) -> list[str]:
         return [*lines, "It has no effects."]
     lines.append("Each run really performs its effects, on whatever this process is configured for, and then")
     lines.append("takes back what can be undone, where somebody named with --as may rewind runs:")
-    return [*lines, *(f"  {step.name:<20} {_fate(step)}" for step in effects)]
-
-
-def _fate(step: Any) -> str:
-    return "cannot be undone" if step.irreversible else f"is undone by {step.undo}"
+    fates = {step.name: "cannot be undone" if step.irreversible else f"is undone by {step.undo}" for step in effects}
+    return [*lines, *(f"  {name:<20} {fate}" for name, fate in fates.items())]
 
 
 def table(kills: Sequence[Kill]) -> list[str]:

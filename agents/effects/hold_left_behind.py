@@ -41,7 +41,10 @@ def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
 
 def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: RunPath) -> Effect | None:
     """Return the effect that is redone where the run is sent back to `spec`, with this input at the end of `path`."""
-    return done_at(run_id, spec.name, digest, path.occurrences(spec.name, digest)) if spec.kind == "effect" else None
+    if spec.kind != "effect":
+        return None
+    row = Effect.objects.newest(run_id, spec.name, digest, path.occurrences(spec.name, digest))
+    return row if row is not None and row.adoptable else None
 
 
 def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
@@ -51,13 +54,9 @@ def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
     landed = {checkpoint: row for row in rows for checkpoint in row.landings}
     for place in path:
         row = landed.get(place.id)
-        if row is not None and _taken_back(row):
+        if row is not None and (row.status == Effect.Status.UNDONE or row.going):
             return row, place
     return None
-
-
-def _taken_back(row: Effect) -> bool:
-    return row.status == Effect.Status.UNDONE or row.going
 
 
 def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
@@ -66,13 +65,6 @@ def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
         changes = row.again or row.status == Effect.Status.KEPT
         if changes and effects.taken_up(row, on_path=path.holds(row.landings)):
             row.adopted(by=by)
-
-
-def done_at(run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
-    """Return the effect that an execution of `step` would adopt."""
-    rows = Effect.objects.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
-    row = rows.filter(occurrence=occurrence).order_by("-generation").first()
-    return row if row is not None and row.adoptable else None
 
 
 def stood_on(row: Effect) -> bool:

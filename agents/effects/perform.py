@@ -26,8 +26,7 @@ from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
 
-from . import authorize, classify, late_reports, readback, skip, takeover, undo_left_behind
-from .idempotency_key import key_of
+from . import authorize, classify, late_reports, new_row, readback, skip, takeover, undo_left_behind
 from .readback import ReadBack
 
 Status = Effect.Status
@@ -39,9 +38,9 @@ def perform(slice: RunSession, spec: StepSpec) -> bool:
 
     Raises NotVerified where the rows differ from what was recorded of the effect.
     """
-    word = allowing_gate.refused(slice, spec)
-    if word is not None:  # even where it was done before: that is off the path now, and will be undone
-        return skip.pass_by(slice, spec, *word)
+    refused = allowing_gate.refused(slice, spec)
+    if refused is not None:  # even where it was done before: that is off the path now, and will be undone
+        return skip.pass_by(slice, spec, *refused)
     row = newest(slice, spec)
     if row is not None and row.adoptable:
         return adopt(slice, spec, row)
@@ -79,40 +78,22 @@ def perform(slice: RunSession, spec: StepSpec) -> bool:
     crash_points.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(slice, spec, _again(slice, row))
-    return _send(slice, spec, intend(slice, spec, permit, _generation(slice, spec)))
+    before = newest(slice, spec)  # read anew: settling may have changed it
+    return _send(slice, spec, intend(slice, spec, permit, 0 if before is None else before.generation + 1))
 
 
 def newest(slice: RunSession, spec: StepSpec) -> Effect | None:
     """Return the row of this effect with this input at this occurrence, in its latest generation."""
     digest = slice.input_digest(spec)
-    rows = Effect.objects.filter(run_id=slice.run.pk, step=spec.name, undoes__isnull=True, input_digest=digest)
-    mine = rows.filter(occurrence=slice.path.occurrences(spec.name, digest)).select_related("run")
-    return mine.order_by("-generation").first()
-
-
-def _generation(slice: RunSession, spec: StepSpec) -> int:
-    row = newest(slice, spec)
-    return 0 if row is None else row.generation + 1
+    return Effect.objects.newest(slice.run.pk, spec.name, digest, slice.path.occurrences(spec.name, digest))
 
 
 def intend(slice: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
-    digest = slice.input_digest(spec)
+    columns = new_row.columns(slice, spec, generation)
     with transaction.atomic():
         slice.hold_token()
-        row = Effect.objects.create(
-            run=slice.run,
-            step=spec.name,
-            key=key_of(slice, spec, generation),
-            grant=permit.grant,
-            action=permit.action,
-            base=slice.snapshot.id,
-            input_digest=digest,
-            occurrence=slice.path.occurrences(spec.name, digest),
-            generation=generation,
-            token=slice.claim.token,
-            irreversible=spec.irreversible,
-        )
+        row = Effect.objects.create(grant=permit.grant, action=permit.action, **columns)
         row.intended(by=slice.by)
     crash_points.point("after_intent", row.step)
     return row

@@ -21,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import canonical
 
-from .idempotency_key import key_of
+from . import new_row
 
 
 def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
@@ -52,24 +52,12 @@ def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
 
 
 def _taken(slice: RunSession, spec: StepSpec, origin: Effect) -> bool:
-    digest = slice.input_digest(spec)
     output = translate.output_of(origin, slice.run.plan)
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     slice.hold_token()
-    row = Effect.taken_over(
-        origin,
-        by=slice.by,
-        run=slice.run,
-        step=spec.name,
-        key=key_of(slice, spec, 0),
-        base=slice.snapshot.id,
-        action=origin.action,
-        input_digest=digest,
-        occurrence=slice.path.occurrences(spec.name, digest),
-        token=slice.claim.token,
-        irreversible=spec.irreversible,
-        result=canonical(outputs.packed(output)),
-    )
+    columns = new_row.columns(slice, spec, 0)
+    result = canonical(outputs.packed(output))
+    row = Effect.taken_over(origin, by=slice.by, action=origin.action, result=result, **columns)
     going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
     row.landed(slice.snapshot.id)
     return going

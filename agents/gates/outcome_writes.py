@@ -32,8 +32,9 @@ def writes(slice: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     state = patch.apply(outcome.state_patch, slice.snapshot.state)
     spec = slice.plan.step(gate.step)
     said = list(by_action(slice, spec.feedback, gate, outcome))
-    words = feedback.told(slice.agent, spec.feedback, said)
-    return edited(outcome, slice.snapshot.state) | words | told(slice, gate, outcome, state)
+    words = feedback.appended(slice.agent, spec.feedback, said)
+    edited = {name: state.get(name, DROP) for name in touched(outcome.state_patch)}
+    return edited | words | told(slice, gate, outcome, state)
 
 
 def by_action(slice: RunSession, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
@@ -59,12 +60,6 @@ def _refusal(settled: SettledAction) -> str:
 def _edit(row: dict[str, Any]) -> str:
     was, now = (one_line(canonical(row.get(side)).decode(), SHORT) for side in ("before", "after"))
     return {"added": f"Added {now}.", "removed": f"Removed {was}."}.get(row["kind"], f"Changed from {was} to {now}.")
-
-
-def edited(outcome: Outcome, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `state` that the edit touches, with their edited values."""
-    after = patch.apply(outcome.state_patch, state)
-    return {name: after.get(name, DROP) for name in touched(outcome.state_patch)}
 
 
 def hidden_answer(outcome: Outcome) -> Any:

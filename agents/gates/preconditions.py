@@ -21,7 +21,6 @@ from django.db import transaction
 from django.utils.crypto import salted_hmac
 from pydantic import SecretBytes, SecretStr
 
-from agents.definition import fields
 from agents.definition.plan_builder import takes_observed
 from agents.errors import ObservationFailed, Retry, StepFailed, WorldChanged
 from agents.session.run_session import RunSession
@@ -88,9 +87,7 @@ def _hidden(slice: RunSession, value: Any) -> Any:
     A secret that the observation itself returns becomes a mark that tells the secrets of one run apart; marks of
     two runs cannot be compared. A secret of the state becomes the mask, wherever a text holds it.
     """
-    veil = fields.veil(slice.agent.State)
-    words = veil.words(slice.snapshot.state) if veil else []
-    return redact.scrubbed(_marked(value, slice.run.pk), words)
+    return redact.scrubbed(_marked(value, slice.run.pk), slice.secrets)
 
 
 def _marked(value: Any, run: int) -> Any:

@@ -39,6 +39,11 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         mine = self.filter(run__in=list(runs), step=step, action=action)
         return bool(at) and mine.filter(landings__overlap=list(at)).exists()
 
+    def newest(self, run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
+        """Return the row of one execution of a step, in its latest generation."""
+        rows = self.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
+        return rows.filter(occurrence=occurrence).select_related("run").order_by("-generation").first()
+
     def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
         """Return the digests of these rows, by number, as their events record them."""
         return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
@@ -86,9 +91,7 @@ class Effect(models.Model):
     again = models.BooleanField(default=False, db_default=False)  # sent back to by a person: settled first
     landings = ArrayField(models.UUIDField(), default=list, db_default=[])  # the checkpoints that hold its result
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.INTENDED)
-    result = models.BinaryField(
-        default=b"null"
-    )  # canonical JSON: what the step returned, see agents.definition.outputs
+    result = models.BinaryField(default=b"null")  # canonical JSON of the output, see agents.definition.outputs
     error = models.CharField(max_length=500, default="", blank=True)
     intended_at = models.DateTimeField(auto_now_add=True)
     settled_at = models.DateTimeField(null=True)
@@ -217,9 +220,7 @@ class Effect(models.Model):
 
     def intended(self, *, by: Actor) -> None:
         """Record the event that it is about to be sent, in the transaction that made the row."""
-        data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
-        data |= {"undoes": self.undoes_id} if self.undoes_id else {}
-        event_log.record("effect.intended", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+        self._record("effect.intended", by)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by, settled_at=Now())
@@ -231,11 +232,11 @@ class Effect(models.Model):
             self.verified()
             mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
             if not mine.update(status=to, version=F("version") + 1, **columns):
-                raise Fenced(
-                    f"The effect {self.key[:8]} was settled by somebody else."
-                )  # not translated: workers log it
+                raise Fenced(f"The effect {self.key[:8]} was settled elsewhere.")  # not translated: workers log it
             self.refresh_from_db()
-            data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts}
-            data |= {"undoes": self.undoes_id} if self.undoes_id else {}
-            data[ROWS] = self.covered
-            event_log.record(f"effect.{to}", subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+            self._record(f"effect.{to}", by)
+
+    def _record(self, kind: str, by: Actor) -> None:
+        data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
+        data |= {"undoes": self.undoes_id} if self.undoes_id else {}
+        event_log.record(kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)

@@ -43,12 +43,11 @@ def fork(
     rewind.check_may(run, by)
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile
-        target = request.target_of(run, at)
         chosen = request.wanted(run, at, patch, config, version)
         if seen and (now := impact.of_fork(run, at, patch, config, version)).digest() != seen:
             raise ImpactChanged(now)
         made = store.fork(
-            target.id,
+            chosen.target.id,
             by=actors.of_user(by),
             title=title,
             started_by=by,

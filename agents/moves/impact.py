@@ -24,8 +24,9 @@ from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
 from approvals.impact.words import words_in
 from checkpoints import store
-from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.store import Snapshot
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
 from checkpoints.values.ops import Drop
@@ -44,7 +45,7 @@ def history_of(run: Run, plan: Plan | None = None) -> RecordedHistory:
 
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
-    """Return what rewinding to checkpoint `to` would do. Raises as rewinds.rewind does for a missing checkpoint."""
+    """Return what rewinding to checkpoint `to` would do. Raises RewindRefused."""
     return rewinding(run, feedback)(to)
 
 
@@ -53,21 +54,22 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
     read: dict[int, tuple[ImpactReader, RecordedHistory]] = {}
 
     def look(to: int) -> Impact:
-        plan = _plan_at(run, to)
-        if plan.pk not in read:
-            reader = ImpactReader(run, plan)
-            read[plan.pk] = (reader, reader.history())
-        reader, history = read[plan.pk]
-        return impact(history, reader.target(to, forced=True, feedback=feedback))
+        saved = request.target_of(run, to)
+        if saved.plan_id not in read:
+            reader = ImpactReader(run, request.plan_of(run, saved))
+            read[saved.plan_id] = (reader, reader.history())
+        reader, history = read[saved.plan_id]
+        return impact(history, reader.target(saved, forced=True, feedback=feedback))
 
     return look
 
 
 def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:
     """Return what editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
-    reader = ImpactReader(run, _plan_at(run, at))
-    writes = request.edited(run, request.target_of(run, at), patch)
-    return impact(reader.history(), reader.target(at, writes=writes, feedback=feedback))
+    saved = request.target_of(run, at)
+    reader = ImpactReader(run, request.plan_of(run, saved))
+    writes = request.edited(run, saved, patch)
+    return impact(reader.history(), reader.target(saved, writes=writes, feedback=feedback))
 
 
 def of_fork(
@@ -76,7 +78,7 @@ def of_fork(
     """Return what a fork from checkpoint `at` would do. Raises RewindRefused."""
     wanted = request.wanted(run, at, patch, config, version)
     reader = ImpactReader(run, wanted.plan, config=wanted.environment.get("config", {}))
-    target = reader.target(at, writes=wanted.writes, next_step=wanted.next_step)
+    target = reader.target(wanted.target, writes=wanted.writes, next_step=wanted.next_step)
     return impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
 
 
@@ -119,15 +121,14 @@ class ImpactReader:
 
     def target(
         self,
-        seq: int,
+        saved: Snapshot,
         *,
         forced: bool = False,
         writes: Mapping[str, Any] | None = None,
         next_step: str | None = None,
         feedback: str = "",
     ) -> MoveTarget:
-        """Return the state of checkpoint `seq` with `writes` over it, as the place from which the run would go on."""
-        saved = request.target_of(self.run, seq)
+        """Return a saved state with `writes` over it, as the place from which the run would go on."""
         request.check_goes_on(saved)
         request.check_stands(self.run, saved)
         path = self.lineage.path(saved.id)
@@ -198,7 +199,7 @@ class ImpactReader:
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
         """Tell whether a gate's method has something to ask of these values; None where it cannot be called here."""
         known = registry.agents().get((self.plan.agent, self.plan.version))
-        spec = next((each for each in self.plan.steps if each.name == step), None)
+        spec = self.lineage.steps.get(step)
         if known is None or spec is None or known.spec.step(step).code_hash != spec.code_hash:
             return None
         try:
@@ -210,9 +211,3 @@ class ImpactReader:
         except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
             log.info("gate.not_drawn", step=step, error=str(error))
             return None
-
-
-def _plan_at(run: Run, seq: int) -> Plan:
-    """Return the plan under which a checkpoint was saved; the run's own where there is no such checkpoint."""
-    found = Checkpoint.objects.select_related("plan").filter(run=run, seq=seq).first()
-    return run.plan if found is None else found.plan

@@ -36,6 +36,7 @@ class Lineage:
 
     def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
         self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
+        self.steps = {step.name: step for step in self.plan.steps}
         self._loaded: dict[UUID, Fields | None] = {}
 
     @cached_property
@@ -118,7 +119,7 @@ class Lineage:
         return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
 
     def _effect(self, row: Effect) -> EffectFact:
-        spec = next((step for step in self.plan.steps if step.name == row.step), None)
+        spec = self.steps.get(row.step)
         reads = spec.reads if spec else ()
 
         def read() -> Fields:
@@ -192,7 +193,7 @@ class Lineage:
     def _read(self, gate: PastGate) -> Fields | None:
         """Return the digests of what the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
-        spec = next((step for step in self.plan.steps if step.name == gate.step), None)
+        spec = self.steps.get(gate.step)
         if saved is None or spec is None:
             return None
         return {name: saved[name] for name in spec.reads if name in saved}
@@ -217,8 +218,8 @@ class Lineage:
         """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
-        spec = next((step for step in self.plan.steps if step.name == gate.step and step.kind == "gate"), None)
-        if spec is None or not gate.open:
+        spec = self.steps.get(gate.step)
+        if spec is None or spec.kind != "gate" or not gate.open:
             return None
         stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)

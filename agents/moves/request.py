@@ -15,6 +15,7 @@ from agents.definition.environment import Environment
 from agents.definition.upcast import UpcastPath
 from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
+from agents.session import translate
 from agents.session.path import RunPath
 from approvals.decisions import uploads
 from approvals.preflight import checks
@@ -26,7 +27,6 @@ from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot, gaps
 from checkpoints.values import patch as patches
-from checkpoints.values.ops import DROP
 from checkpoints.values.patch import Op
 
 
@@ -34,6 +34,7 @@ from checkpoints.values.patch import Op
 class WantedFork:
     """The state, configuration and version with which a fork begins."""
 
+    target: Snapshot
     plan: Plan
     next_step: str
     writes: dict[str, Any]
@@ -86,19 +87,17 @@ def check_stands(run: Run, target: Snapshot) -> None:
     raise RewindRefused(told % {"seq": target.seq, "effect": row.step, "before": before})
 
 
-def plan_row_of(run: Run, seq: int) -> Plan:
+def plan_of(run: Run, target: Snapshot) -> Plan:
     """Return the plan under which a checkpoint of the run was saved."""
-    return Checkpoint.objects.select_related("plan").get(run=run, seq=seq).plan
+    return run.plan if target.plan_id == run.plan_id else Plan.objects.get(pk=target.plan_id)
 
 
-def _patched(target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
+def _patched(run: Run, target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
     """Return the state with the patch over it. Raises ValueRefused.
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
-    known = deployed.of(target.plan_id)
-    spec = known.spec if known else spec_of(Plan.objects.get(pk=target.plan_id))
-    veil = redact.veil(spec.state_schema)
+    veil = redact.veil(spec_of(plan_of(run, target)).state_schema)
     state: dict[str, Any] = veil.kept(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )
@@ -118,7 +117,7 @@ def edited(
             _("This server does not have the agent's version, so it cannot check an edit of its state.")
         )
     try:
-        state = _patched(target, operations)
+        state = _patched(run, target, operations)
         state = state if way is None else upcast.apply(way, state)
         whole = fields.normalised(known.agent.State, state)
     except ValueRefused as error:
@@ -130,11 +129,7 @@ def edited(
     except ValidationError as error:
         raise RewindRefused(_("The agent does not accept the edited state."), fields.errors_of(error)) from error
     made = {name: whole[name] for name in state if name in whole}
-    changed = {name: value for name, value in made.items() if name not in target.state}
-    changed |= {
-        name: made[name] for name in made if name in target.state and not patches.same(made[name], target.state[name])
-    }
-    changed |= dict.fromkeys(target.state.keys() - made.keys(), DROP)
+    changed = translate.difference(target.state, made)
     if not changed and not plan_id:
         raise RewindRefused(_("The edit changes nothing."))
     if foreign := uploads.foreign(run, made, to=target.state):
@@ -150,7 +145,7 @@ def wanted(
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)
-    recorded = plan_row_of(run, at)
+    recorded = plan_of(run, target)
     plan = _version(recorded, version)
     known = deployed.of(plan.pk)
     steps = known.spec.steps if known else ()
@@ -160,7 +155,7 @@ def wanted(
         missing = _("%(plan)s has no step %(step)s, which the fork would run next.")
         raise RewindRefused(missing % {"plan": plan, "step": next_step})
     writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
-    return WantedFork(plan, next_step, writes, _environment(run, plan, config))
+    return WantedFork(target, plan, next_step, writes, _environment(run, plan, config))
 
 
 def _version(recorded: Plan, version: str) -> Plan:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from agents.compatibility import deployed
 from agents.definition import environment, registry
-from agents.definition.feedback import appended
+from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind
 from agents.effects.undo_left_behind import NOW
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
@@ -43,7 +43,7 @@ from checkpoints.values.ops import Append, Write
 from checkpoints.values.patch import Op
 
 from . import impact
-from .request import check_goes_on, check_stands, check_taken, edited, plan_row_of, target_of
+from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
 HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
 MAY = "checkpoints.rewind_run"
@@ -87,9 +87,7 @@ def rewind(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
-    target = target_of(run, to)
-    check_goes_on(target)
-    check_taken(run, plan_row_of(run, to), target)
+    target = _checked(run, to)
     move = HeadMove(
         kind="rewind",
         target=target,
@@ -114,9 +112,7 @@ def edit(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
-    target = target_of(run, at)
-    check_goes_on(target)
-    check_taken(run, plan_row_of(run, at), target)
+    target = _checked(run, at)
     writes = edited(run, target, patch)
     move = HeadMove(
         kind="edit",
@@ -155,6 +151,14 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         run.settle_first(ended or NOW, reason, by=actor, key=key)
 
     return _taken_once(run, by, settle)
+
+
+def _checked(run: Run, seq: int) -> Snapshot:
+    """Return the checkpoint to move to. Raises RewindRefused where the run cannot go on from it."""
+    target = target_of(run, seq)
+    check_goes_on(target)
+    check_taken(run, plan_of(run, target), target)
+    return target
 
 
 def check_may(run: Run, by: User) -> None:
@@ -244,7 +248,7 @@ def _order_again(run: Run, move: HeadMove, by: User) -> None:
     """Redo an effect, not adopt it, where the run is sent back to it. Raises NeedsConfirmation."""
     if move.kind != "rewind":
         return
-    plan = spec_of(plan_row_of(run, move.target.seq))
+    plan = spec_of(plan_of(run, move.target))
     step = plan.step(move.target.next_step)
     config = environment.recorded(run).get("config", {})
     digest = input_digest(step, move.target.fields, config)
@@ -260,7 +264,7 @@ def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
     actor, target = actors.of_user(by), move.target
     header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
     notes = (move.words,) if move.words else ()
-    words = _feedback(plan_row_of(run, target.seq), move.words, by, claim.clock())
+    words = _feedback(plan_of(run, target), move.words, by, claim.clock())
     behind = {name: _behind(move.writes[name], said) for name, said in words.items() if name in move.writes}
     writes = move.writes | words | behind
     saved = store.move_head(
@@ -272,11 +276,8 @@ def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
-    said: dict[str, Any] = {"subject": f"run:{run.pk}", "run": run, "data": data, "text": move.words or None}
-    if move.kind == "rewind":
-        event_log.record("run.rewound", by=actor, **said)
-    else:
-        event_log.record("run.edited", by=actor, **said)
+    kind = "run.rewound" if move.kind == "rewind" else "run.edited"
+    event_log.record(kind, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:
@@ -287,7 +288,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
     field = next((step.feedback for step in spec_of(plan).steps if step.feedback), "")
     if known is None or not field:
         return {}
-    return appended(known.agent, field, text=words, by=actors.of_user(by).name, at=at)
+    return appended(known.agent, field, [Words(text=words, by=actors.of_user(by).name, at=at)])
 
 
 def _behind(edited: Write, words: Append) -> list[Any]:

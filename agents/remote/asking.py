@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agents.errors import FieldError, TooManyGates, WorkInvalid
+from django.contrib.auth.models import Group
+
+from agents.errors import FieldError, ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
 from agents.models import Token
 from agents.runner import engine
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
-from approvals.errors import AskedTooOften, CardRefused
+from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused
+from approvals.models import Policy
 from approvals.schema import validate, walk
+from approvals.tools import drawing
 from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 
-from . import policy_of_token, registered
+from . import policy_of_token
 from .remote_performer import RemotePerformer
 from .turns import RemoteTurn, check_next, go_further
 
@@ -38,7 +43,7 @@ def ask(
         raise WorkInvalid(faults)
     try:
         whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
-        whole = registered.drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
+        whole = drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
     if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
@@ -48,6 +53,17 @@ def ask(
         return go_further(slice, engine.turn(slice))
     except AskedTooOften as full:
         raise TooManyGates(full) from full
+
+
+def drawn(card: Card, *, team: Group, policy: str, plan: PlanSpec | None = None) -> Card:
+    """Return the card as people registered its tools. Raises ToolNotRegistered, ToolMismatched, and NoSuchPolicy."""
+    named = Policy.objects.named(policy, team=team)
+    try:
+        return drawing.drawn(card, team=team, policy=named, plan=plan)
+    except ToolRefused as error:
+        refusal = ToolNotRegistered if isinstance(error, NotRegistered) else ToolMismatched
+        faults = [(f"/actions/{fault.number}{fault.pointer}", fault.message) for fault in error.faults]
+        raise refusal([FieldError(pointer=at, message=message) for at, message in faults]) from error
 
 
 def faults_of(card: Card) -> list[FieldError]:

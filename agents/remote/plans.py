@@ -152,4 +152,4 @@ def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
         for option, wrong in plan_builder.faults_of(step, known):
             yield FieldError(pointer=f"{at}/{option}".rstrip("/"), message=f"{step.name} {wrong}")
         if step.kind == "gate" and step.feedback and step.feedback not in known:
-            yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is no property of the state's schema")
+            yield FieldError(pointer=f"{at}/feedback", message=f"{step.feedback} is not in the state's schema")

@@ -8,7 +8,7 @@ each gave under `<id>_result`, and beside them whatever the program wants to sho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from checkpoints.store import claims
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
-from . import asking, plans, registered
+from . import asking, plans
 from .session_cache import DESK, slice_of
 from .turns import RemoteTurn
 
@@ -105,8 +105,8 @@ def post(
     posted: PostedGate, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
 ) -> RemoteTurn:
     """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
-    _check_names(posted)
-    _check_files(posted)
+    if faults := [*_name_faults(posted)] or [*_file_faults(posted)]:
+        raise WorkInvalid(faults)
     posted = replace(posted, card=_shaped(posted, team))
     with transaction.atomic():
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
@@ -147,7 +147,7 @@ def _shaped(posted: PostedGate, team: Group) -> Card:
         replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, ActionPerformance()).undo)
         for each in posted.card.actions
     ]
-    known = registered.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
+    known = asking.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
     pairs = zip(posted.card.actions, known, strict=True)
     actions = [replace(each, schema=drawn.schema or shaped(each.arguments)) for each, drawn in pairs]
     return replace(posted.card, actions=actions)
@@ -191,60 +191,40 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
 
 def _placed(posted: PostedGate) -> Card:
     """Return the card with its actions' arguments where the state has them, and the effects that perform them."""
-    actions: Sequence[Action] = [
+    actions = [
         replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
         for action in posted.card.actions
     ]
     return replace(posted.card, actions=actions)
 
 
-def _check_files(posted: PostedGate) -> None:
-    """Raise WorkInvalid for any file: a run about to start has none, and its gate would hand out another's."""
+def _file_faults(posted: PostedGate) -> Iterator[FieldError]:
+    """List every file: a run about to start has none, and its gate would hand out another's."""
     named = {"/state": posted.state}
     named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
-    faults = [place + at for place, value in named.items() for at in uploads.foreign(None, value)]
-    if faults:
-        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in faults])
+    for place, value in named.items():
+        for at in uploads.foreign(None, value):
+            yield FieldError(pointer=place + at, message=uploads.FOREIGN_TO_RUN)
 
 
-def _check_names(posted: PostedGate) -> None:
-    """Raise WorkInvalid where two things would be at one place of the state."""
+def _name_faults(posted: PostedGate) -> Iterator[FieldError]:
+    """List the names that cannot be fields of the state, and where two things would be at one place of it."""
     ids = [action.id for action in posted.card.actions]
-    taken = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
-    faults = [
-        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is used twice")
-        for number, name in enumerate(ids)
-        if name in ids[:number]
-    ]
-    faults += [
-        FieldError(pointer=f"/actions/{number}/id", message=f"{name} is a reserved name; choose another")
-        for number, name in enumerate(ids)
-        if name in taken
-    ]
-    faults += [
-        FieldError(
-            pointer=json_pointer.join("/state", name),
-            message="is the name of an action or a reserved name; choose another",
-        )
-        for name in posted.state
-        if name in taken or name in ids
-    ]
-    faults += [
-        FieldError(
-            pointer=json_pointer.join("/state", name),
-            message="must have only letters, digits and _, and begin with a letter",
-        )
-        for name in posted.state
-        if not plans.FIELD.fullmatch(name)
-    ]
-    faults += [
-        FieldError(
-            pointer=f"/actions/{number}/id", message="must have only letters, digits and _, and begin with a letter"
-        )
-        for number, name in enumerate(ids)
-        if not plans.FIELD.fullmatch(name)
-    ]
+    reserved = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
+    spelling = "must have only letters, digits and _, and begin with a letter"
     if not ids:
-        faults.append(FieldError(pointer="/actions", message="a gate needs at least one action"))
-    if faults:
-        raise WorkInvalid(faults)
+        yield FieldError(pointer="/actions", message="a gate needs at least one action")
+    for number, name in enumerate(ids):
+        at = f"/actions/{number}/id"
+        if name in ids[:number]:
+            yield FieldError(pointer=at, message=f"{name} is used twice")
+        if name in reserved:
+            yield FieldError(pointer=at, message=f"{name} is a reserved name; choose another")
+        if not plans.FIELD.fullmatch(name):
+            yield FieldError(pointer=at, message=spelling)
+    for name in posted.state:
+        at = json_pointer.join("/state", name)
+        if name in reserved or name in ids:
+            yield FieldError(pointer=at, message="is the name of an action or a reserved name; choose another")
+        if not plans.FIELD.fullmatch(name):
+            yield FieldError(pointer=at, message=spelling)

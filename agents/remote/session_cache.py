@@ -38,27 +38,20 @@ WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
 """
 
 
-class _Lock:
-    """Gone when nobody waits for it."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 @dataclass
 class SessionCache:
     """The runs that are kept, the least recently used first. One call at a time works on a run."""
 
     kept: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
-    locks: WeakValueDictionary[int, _Lock] = field(default_factory=WeakValueDictionary)
+    locks: WeakValueDictionary[int, threading.Lock] = field(default_factory=WeakValueDictionary)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def alone(self, run_id: int) -> Iterator[None]:
         """Keep everybody else in this process from working on the run meanwhile."""
         with self.guard:
-            lock = self.locks.get(run_id) or self.locks.setdefault(run_id, _Lock())
-        with lock.lock:
+            lock = self.locks.get(run_id) or self.locks.setdefault(run_id, threading.Lock())
+        with lock:
             yield
 
     def take(self, run_id: int) -> RunSession | None:

@@ -90,7 +90,7 @@ def reached(slice: RunSession) -> RemoteTurn:
     """Return the turn for what is handed out; else the run has nothing for its program to do: it waits, or ended."""
     out = slice.handed_out
     if out is None:
-        return standing(slice.run.pk, slice.claim.token)
+        return without_work(slice.run.pk, slice.claim.token)
     return RemoteTurn(
         run=slice.run,
         token=slice.claim.token,
@@ -104,8 +104,8 @@ def reached(slice: RunSession) -> RemoteTurn:
     )
 
 
-def standing(run_id: int, token: int) -> RemoteTurn:
-    """Return where the run is, for a program that has lost it."""
+def without_work(run_id: int, token: int) -> RemoteTurn:
+    """Return where the run is, for a program that has nothing to do in it, or has lost it."""
     run = Run.objects.select_related("plan", "team").get(pk=run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
     return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.definition.feedback import appended
+from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
 from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
@@ -77,7 +77,7 @@ def _resume(slice: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[st
         return slice.save("gate", spec, writes, effect, by=by, slice_over=False)
     with transaction.atomic():
         slice.save("gate", spec, writes, effect, by=by, slice_over=False)
-        slice.rewind(target, spec, {name: writes[name] for name in changed}, back_to=spec.name, by=by)
+        slice.move("rewind", target, spec, {name: writes[name] for name in changed}, next_step=spec.name, by=by)
         hold_left_behind.hold(slice.run, slice.path, by=by)
     return True
 
@@ -89,13 +89,14 @@ def _send_back(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, 
     """
     by, back_to = _who(outcome), outcome.back_to or spec.on_reject
     target = _target(slice, slice.path.before_last(back_to))
-    feedback = _feedback(slice, spec, gate, outcome)
+    said = Words(text=outcome.words, by=outcome.by_name or outcome.by, at=outcome.created_at, gate=gate.pk)
+    feedback = appended(slice.agent, spec.feedback, [said])
     if target is None:
         return slice.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
     with transaction.atomic():
         hold_left_behind.lock(slice.run)
         slice.save("gate", spec, told, back_to, by=by, slice_over=False)
-        slice.rewind(target, spec, told | feedback, back_to=back_to, by=by)
+        slice.move("rewind", target, spec, told | feedback, next_step=back_to, by=by)
         hold_left_behind.hold(slice.run, slice.path, by=by)
         again = slice.plan.step(back_to)
         row = hold_left_behind.sent_to(slice.run.pk, again, slice.input_digest(again), slice.path)
@@ -113,11 +114,6 @@ def _target(slice: RunSession, checkpoint: UUID | None) -> Snapshot | None:
     return target if target is not None and slice.takes(target) else None
 
 
-def _feedback(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> dict[str, Any]:
-    who = outcome.by_name or outcome.by
-    return appended(slice.agent, spec.feedback, text=outcome.words, by=who, at=outcome.created_at, gate=gate.pk)
-
-
 def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
     answer = outcome.answered or {}
     choice = answer.get("choice")
@@ -129,7 +125,10 @@ def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) ->
     effect = perform.newest(slice, spec) if spec.kind == "effect" else None
     if _asks(gate, RecoveryAnswer.GAVE):
         if choice == RecoveryAnswer.GAVE and effect is not None and effect.adoptable:
-            return _gave(slice, spec, effect, outcome, answer.get("value"))
+            try:
+                return perform.adopt(slice, spec, effect, outputs.told(slice.agent, spec, answer.get("value")))
+            except (ValueRefused, OutputRefused) as error:
+                return _misfit(slice, spec, outcome, error)
         return _stop(slice, spec, outcome) if choice != RecoveryAnswer.GAVE else _aside(slice, spec, outcome)
     if effect is not None and effect.status == Effect.Status.DONE and not effect.again:
         return _aside(slice, spec, outcome)  # a late report settled it: the step, where it is to come, adopts it
@@ -155,17 +154,13 @@ def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) ->
 
 def _left(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
     """Record what was said of an effect that the run left behind, and go on with where the run is."""
-    by = _who(outcome)
+    key, choice, value = recovery_gate.about(gate), answer["choice"], answer.get("value")
     try:
         with transaction.atomic():
-            undo_left_behind.answered(
-                slice, spec, recovery_gate.about(gate), answer["choice"], answer.get("value"), by=by
-            )
+            undo_left_behind.answered(slice, spec, key, choice, value, by=_who(outcome))
             return _aside(slice, spec, outcome)
     except (ValueRefused, OutputRefused) as error:
-        with transaction.atomic():
-            execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
-            return _aside(slice, spec, outcome)
+        return _misfit(slice, spec, outcome, error)
 
 
 def _asks(gate: Gate, *answers: str) -> bool:
@@ -196,13 +191,7 @@ def _aside(slice: RunSession, spec: StepSpec, outcome: Outcome) -> bool:
     return slice.save("recovery", spec, {}, next_step, counts=False, by=_who(outcome), slice_over=False)
 
 
-def _retry(
-    slice: RunSession,
-    spec: StepSpec,
-    outcome: Outcome,
-    effect: Effect | None = None,
-    choice: str = RecoveryAnswer.RETRY,
-) -> bool:
+def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect | None, choice: str) -> bool:
     """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
     by = _who(outcome)
     with transaction.atomic():
@@ -224,7 +213,7 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
     if effect.status != Effect.Status.UNKNOWN:
         with transaction.atomic():
             late_reports.contradicted(effect, Effect.Status.DONE)
-            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            _aside(slice, spec, outcome)
             who = outcome.by_name or outcome.by
             recovery_gate.quarantine(
                 slice, spec, f"{who} said that it happened; its worker, that it did not: {effect.error}"
@@ -239,21 +228,14 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
             effect.landed(slice.snapshot.id)
             return going
     except (ValueRefused, OutputRefused) as error:
-        return _misfit(slice, spec, error, by)
+        return _misfit(slice, spec, outcome, error)
 
 
-def _gave(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
-    """Write what a person says that an effect of another version gave; one that does not fit is asked for again."""
-    try:
-        return perform.adopt(slice, spec, effect, outputs.told(slice.agent, spec, value))
-    except (ValueRefused, OutputRefused) as error:
-        return _misfit(slice, spec, error, _who(outcome))
-
-
-def _misfit(slice: RunSession, spec: StepSpec, error: Exception, by: Actor) -> bool:
+def _misfit(slice: RunSession, spec: StepSpec, outcome: Outcome, error: Exception) -> bool:
+    """Record why the result that a person gave does not fit; the question about it is asked again."""
     with transaction.atomic():
         execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
-        return slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+        return _aside(slice, spec, outcome)
 
 
 def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:

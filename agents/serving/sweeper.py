@@ -55,9 +55,7 @@ class Sweeper:
     bells: RecentRings = field(default_factory=RecentRings)
     verifying: RecentRings = field(default_factory=RecentRings)
     tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
-    alone: RecentRings = field(
-        default_factory=RecentRings
-    )  # the runs elsewhere that were tried to go on without their program
+    alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked

@@ -23,7 +23,7 @@ def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
 
     A question about another action than the one that `spec` would perform now decides nothing about this one.
     """
-    asked_by = Q(gate__step__in=gates_for(slice, spec), gate__kind="review")
+    asked_by = Q(gate__step__in=gates.allowing(slice.plan, spec.name), gate__kind="review")
     recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
     found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
     found = found.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate", "proposal").order_by("-pk")
@@ -57,11 +57,6 @@ def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] |
         return None
     action = action_of(slice, spec, outcome)
     return (action, action.settled) if action is not None and action.settled is not None else None
-
-
-def gates_for(slice: RunSession, spec: StepSpec) -> list[str]:
-    """List the gate steps that allow `spec`."""
-    return gates.allowing(slice.plan, spec.name)
 
 
 def may_revise(slice: RunSession, spec: StepSpec) -> bool:

@@ -62,6 +62,6 @@ def said_of(slice: RunSession, twin: CheckpointHeader) -> str:
 def _check(slice: RunSession, name: str, value: Any) -> None:
     """Raise ValueRefused for what this version of the state does not take."""
     if name not in slice.agent.State.model_fields:
-        raise ValueRefused(f"/{name}", "is no field of this version's state")
+        raise ValueRefused(f"/{name}", "is not a field of this version's state")
     if not isinstance(value, (Append, Splice)):
         fields.dumped(slice.agent.State, name, value)

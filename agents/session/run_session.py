@@ -97,10 +97,15 @@ class RunSession:
         """Return the configuration as JSON values."""
         return {} if self.config is None else self.config.model_dump(mode="json", by_alias=False)
 
+    @property
+    def secrets(self) -> list[str]:
+        """Return the texts of the state at the head that may not be shown."""
+        veil = fields.veil(self.agent.State)
+        return veil.words(self.snapshot.state) if veil else []
+
     def clean(self, words: str) -> str:
         """Remove the state's secrets from words of the agent, or of an exception: they are kept, shown and logged."""
-        veil = fields.veil(self.agent.State)
-        return str(redact.scrubbed(words, veil.words(self.snapshot.state))) if veil else words
+        return str(redact.scrubbed(words, self.secrets))
 
     def check(self) -> None:
         """Raise Fenced where the lease is known to be lost."""
@@ -236,21 +241,10 @@ class RunSession:
             return False
         return True
 
-    def rewind(self, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, back_to: str, by: Actor) -> None:
-        """Move the head to `target`'s state, as a new checkpoint that goes on with `back_to`. Raises Fenced."""
-        self.move("rewind", target, spec, writes, next_step=back_to, by=by)
-
     def move(
-        self,
-        kind: str,
-        target: Snapshot,
-        spec: StepSpec,
-        writes: Mapping[str, Any],
-        *,
-        next_step: str,
-        by: Actor,
+        self, kind: str, target: Snapshot, spec: StepSpec, writes: Mapping[str, Any], *, next_step: str, by: Actor
     ) -> None:
-        """Do the same for whatever `kind` of checkpoint. Raises Fenced.
+        """Move the head to `target`'s state, as a new checkpoint that goes on with `next_step`. Raises Fenced.
 
         A fork that goes back to a state of the run that it came from stays with its own version.
         """

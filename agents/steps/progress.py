@@ -11,7 +11,6 @@ import time
 import structlog
 from django.db import Error
 
-from agents.definition import fields
 from agents.models import Spoken
 from agents.session.run_session import RunSession
 from approvals.live import ephemeral
@@ -57,10 +56,8 @@ class LiveText:
 
     def _hiding(self, text: str) -> str:
         """Hide the state's secrets before the text is cut, and leave out the beginning of one at its end."""
-        veil = fields.veil(self.slice.agent.State)
-        words = veil.words(self.slice.snapshot.state) if veil else []
-        shown: str = redact.scrubbed(text, words)
-        return shown[: len(shown) - redact.begun(shown, words)]
+        shown = self.slice.clean(text)
+        return shown[: len(shown) - redact.begun(shown, self.slice.secrets)]
 
     def hush(self) -> None:
         """Delete the text: the step has ended, and what it returned says the rest."""

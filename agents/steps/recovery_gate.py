@@ -26,112 +26,139 @@ from checkpoints.runs.plans import StepSpec, in_words
 
 
 def quarantine(slice: RunSession, spec: StepSpec, error: str) -> None:
-    """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
+    """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced, as all of these do."""
+    name = named(spec)
+    choices = [_choice(RecoveryAnswer.RETRY, f"Try {name} again")]
     if allowing_gate.may_revise(slice, spec):
         choices.append(_choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
-    choices += _without(spec)
-    text = f"{named(spec)} did not succeed after {counted(slice.attempt, 'attempt')}. How should the run go on?"
-    if slice.attempt == 1:
-        text = f"{named(spec)} did not succeed. How should the run go on?"
-    reasons = [f"{named(spec)} failed, so nothing after it has run"]
-    _ask(slice, spec, f"{named(spec)} failed:", error, text, choices, risk="medium", reasons=reasons)
+    after = "" if slice.attempt == 1 else f" after {counted(slice.attempt, 'attempt')}"
+    text = f"{name} did not succeed{after}. How should the run go on?"
+    reasons = [f"{name} failed, so nothing after it has run"]
+    _ask(slice, spec, f"{name} failed:", text, [*choices, *_without(spec)], reasons=reasons, error=error)
 
 
 def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
-    """Ask how to go on after an output that validators refused to the last. Raises Fenced as `quarantine` does.
+    """Ask how to go on after an output that validators refused to the last.
 
-    `shown` is the output, which a person may take as it is; empty where it is too large to be shown.
+    `shown` is the output, which a person may accept; empty where it is too large to be shown.
     """
-    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Try {named(spec)} again")]
-    if shown:
-        choices.append(_choice(RecoveryAnswer.ACCEPT, f"Take what {named(spec)} returned as it is"))
-    choices += _without(spec)
-    text = f"What {named(spec)} returns is refused, and no repair has helped. How should the run go on?"
-    reasons = [f"What {named(spec)} returned did not pass {quoted(map(in_words, spec.validators))}"]
-    title = f"{named(spec)} is refused:"
-    _ask(slice, spec, title, "\n".join(words), text, choices, risk="medium", reasons=reasons, shown=shown)
+    name = named(spec)
+    accept = [_choice(RecoveryAnswer.ACCEPT, f"Accept what {name} returned")] if shown else []
+    choices = [_choice(RecoveryAnswer.RETRY, f"Try {name} again"), *accept, *_without(spec)]
+    text = f"The validators refused what {name} returned, and no repair has helped. How should the run go on?"
+    reasons = [f"What {name} returned did not pass {quoted(map(in_words, spec.validators))}"]
+    title = f"The result of {name} was refused:"
+    _ask(slice, spec, title, text, choices, reasons=reasons, error="\n".join(words), shown=shown)
 
 
 def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
-    """Ask whether a step that ran as often as its loop guard allows may run again. Raises Fenced as above."""
-    choices: list[AnswerChoice] = [_choice(RecoveryAnswer.RETRY, f"Let {named(spec)} run as often again")]
-    choices += _without(spec)
-    text = f"{named(spec)} ran {counted(times, 'time')} on this path, which is the most its loop guard allows. Go on?"
-    reasons = ["The run may be in an endless loop"]
-    _ask(slice, spec, f"{named(spec)} goes round:", "", text, choices, risk="medium", reasons=reasons)
+    """Ask whether a step that ran as often as its loop guard allows may run again."""
+    name = named(spec)
+    choices = [_choice(RecoveryAnswer.RETRY, f"Let {name} run up to {counted(times, 'more time')}"), *_without(spec)]
+    text = (
+        f"{name} has run {counted(times, 'time')} on this path, the most that its loop guard allows. May it run again?"
+    )
+    _ask(slice, spec, f"{name} keeps repeating:", text, choices, reasons=["The run may be in an endless loop"])
 
 
 def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
-    """Ask what became of an effect. Releases the run to waiting. Raises Fenced.
+    """Ask what became of an effect.
 
     `lapsed`: why it may not be done any more as things are; then no answer permits it, and its gate asks afterwards.
     """
-    first = "once it is allowed anew" if lapsed else "now"
-    again = f"Do {named(spec)} again{', once it is allowed anew' if lapsed else ''}, whatever became of it"
-    choices: list[AnswerChoice] = [
+    name = named(spec)
+    when = "after a new approval" if lapsed else "now"
+    choices = [
         _choice(RecoveryAnswer.HAPPENED, "It happened", result_schema(slice, spec)),
-        _choice(RecoveryAnswer.NOT_HAPPENED, f"It did not happen: do {named(spec)} {first}"),
-        _choice(RecoveryAnswer.AGAIN, again),
-        _choice(RecoveryAnswer.STOP, "Stop the run, and leave it open"),
+        _choice(RecoveryAnswer.NOT_HAPPENED, f"It did not happen: do {name} {when}"),
+        _choice(RecoveryAnswer.AGAIN, f"Whether it happened or not, do {name} again {when}"),
+        _choice(RecoveryAnswer.STOP, "Stop the run, and leave this unanswered"),
     ]
     text = (
-        f"Nobody knows whether {named(spec)} happened: the answer never arrived. "
-        f"Look it up at the provider by its key {effect.key}, then say what it was."
+        f"Nobody knows whether {name} happened: the provider's answer never arrived. "
+        f"Look it up there by its key {effect.key}, then answer."
     )
-    reasons = [f"If {named(spec)} happened and is done again, it happens twice"]
-    if spec.idempotent:
-        reasons = [f"{named(spec)} may have happened already"]
-    reasons += [lapsed] if lapsed else []
-    allows = () if lapsed else None
-    title = f"Did {named(spec)} happen?"
-    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=allows, about=effect.key)
+    reasons = [
+        f"{name} may have happened already"
+        if spec.idempotent
+        else f"If {name} happened and is done again, it happens twice",
+        *filter(None, [lapsed]),
+    ]
+    title = f"Did {name} happen?"
+    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=not lapsed)
 
 
 def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
-    """Ask what became of an effect that the run has left behind. Releases the run to waiting. Raises Fenced."""
-    undoing = (
-        f"{named(spec)} happened; it will be undone" if spec.undo else f"{named(spec)} happened; it cannot be undone"
-    )
-    choices: list[AnswerChoice] = [
-        _choice(RecoveryAnswer.WAS_DONE, undoing, result_schema(slice, spec)),
+    """Ask what became of an effect that the run has left behind."""
+    name = named(spec)
+    undoing = "it will be undone" if spec.undo else "it cannot be undone"
+    choices = [
+        _choice(RecoveryAnswer.WAS_DONE, f"{name} happened; {undoing}", result_schema(slice, spec)),
         _choice(RecoveryAnswer.WAS_NOT_DONE, "It did not happen"),
-        _choice(RecoveryAnswer.LEFT_OPEN, "Leave it open, and go on"),
+        _choice(RecoveryAnswer.LEFT_OPEN, "Leave this unanswered, and go on"),
     ]
     text = (
-        f"The run went elsewhere while {named(spec)} was under way, and nobody knows whether it happened. "
-        f"Look it up at the provider by its key {effect.key}, then say what it was."
+        f"The run was moved while {name} was under way, and nobody knows whether it happened. "
+        f"Look it up at the provider by its key {effect.key}, then answer."
     )
-    reasons = [f"{named(spec)} may have happened, and is no longer wanted"]
-    _ask_aside(slice, spec, f"Did {named(spec)} happen?", effect, effect.error, text, choices, reasons=reasons)
+    reasons = [f"{name} may have happened, although the run no longer needs it"]
+    title, error = f"Did {name} happen?", effect.error
+    with transaction.atomic():
+        _step_aside(slice, spec)
+        _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 def not_readable(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
-    """Ask what an effect of another version gave. Releases the run to waiting. Raises Fenced."""
-    gave: AnswerChoice = _choice(RecoveryAnswer.GAVE, "It gave this", result_schema(slice, spec))
-    choices: list[AnswerChoice] = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
+    """Ask for the result of an effect of another version, where that cannot be upgraded to this one."""
+    name = named(spec)
+    gave = _choice(RecoveryAnswer.GAVE, "This was its result", result_schema(slice, spec))
+    choices = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
     text = (
-        f"{named(spec)} was done by another version of the agent, and what it gave cannot be brought to this one. "
-        f"Look it up at the provider by its key {effect.key}, then say what it was; nothing is done again."
+        f"{name} was done under another version of the agent, and its result does not fit this version. "
+        f"Look it up at the provider by its key {effect.key}, then enter it here. {name} is not done again."
     )
-    reasons = [f"{named(spec)} stands in the outside world"]
-    title = f"What did {named(spec)} give?"
-    _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
+    title, reasons = f"What was the result of {name}?", [f"{name} is done and was not undone"]
+    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
-    """Ask how to go on after an undo that failed. Releases the run to waiting. Raises Fenced."""
-    choices: list[AnswerChoice] = [
-        _choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {named(spec)}"),
-        _choice(RecoveryAnswer.UNDONE, f"It is undone: somebody took {named(spec)} back by hand"),
-        _choice(RecoveryAnswer.KEEP, f"Leave {named(spec)} as it is, done"),
+    """Ask how to go on after an undo that failed."""
+    name = named(spec)
+    choices = [
+        _choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {name}"),
+        _choice(RecoveryAnswer.UNDONE, f"{name} is undone: somebody reversed it by hand"),
+        _choice(RecoveryAnswer.KEEP, f"Leave {name} done"),
     ]
-    text = (
-        f"{named(spec)} is no longer part of this run, and it could not be undone. "
-        f"The provider knows it by its key {effect.key}."
-    )
-    reasons = [f"{named(spec)} still stands in the outside world"]
-    _ask_aside(slice, spec, f"{named(spec)} is not undone:", effect, error, text, choices, reasons=reasons)
+    text = f"The run no longer needs {name}, but it could not be undone. The provider knows it by its key {effect.key}."
+    reasons = [f"{name} is still done"]
+    title = f"{name} is not undone:"
+    with transaction.atomic():
+        _step_aside(slice, spec)
+        _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+
+
+def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
+    """Ask a fork whether it takes over what the run that it came from has done."""
+    name, other = named(spec), f"R-{origin.run_id}"
+    known = origin.there and translate.readable(origin, slice.run.plan)
+    reasons = [f"Done once more, {name} happens twice: once for {other} and once for this run"]
+    if origin.status == Effect.Status.UNDONE:
+        title = f"{other} undid {name}:"
+        text = f"{other} has undone {name}, so there is no result to reuse."
+        reasons = [f"Done now, {name} happens for this run alone"]
+    elif origin.there:
+        title = f"{other} did {name}:"
+        text = f"{other} has done {name} with the same input, under its key {origin.key}."
+        text += "" if known else " Its result does not fit this version of the agent, so it cannot be reused."
+    else:
+        title = f"{other} may have done {name}:"
+        text = (
+            f"{other} began {name} with the same input, under its key {origin.key}. Nobody knows whether it happened."
+        )
+    take = [_choice(RecoveryAnswer.TAKE, "Reuse its result; nothing is done")] if known else []
+    again = _choice(RecoveryAnswer.DO_AGAIN, f"Do {name} once more, for this run")
+    choices = [*take, again, _choice(RecoveryAnswer.STOP, "Stop the run")]
+    _ask(slice, spec, title, text, choices, reasons=reasons, effect=origin)
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
@@ -146,32 +173,6 @@ def about(gate: Gate) -> str:
     """Return the key of the effect that a recovery gate asks about; empty where it asks about none."""
     question = gate.asked.question
     return question.get("effect", "") if question else ""
-
-
-def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
-    """Ask a fork whether it takes over what the run that it came from has done. Raises Fenced."""
-    known = origin.there and translate.readable(origin, slice.run.plan)
-    take: list[AnswerChoice] = [_choice(RecoveryAnswer.TAKE, "Take over its result; nothing is done")]
-    choices: list[AnswerChoice] = [
-        *(take if known else []),
-        _choice(RecoveryAnswer.DO_AGAIN, f"Do {named(spec)} once more, for this run"),
-        _choice(RecoveryAnswer.STOP, "Stop the run"),
-    ]
-    title = (
-        f"R-{origin.run_id} did {named(spec)}:" if origin.there else f"R-{origin.run_id} may have done {named(spec)}:"
-    )
-    text = f"R-{origin.run_id} has done {named(spec)} with the same input, under its key {origin.key}."
-    if not origin.there:
-        text = f"R-{origin.run_id} began {named(spec)} with the same input, under its key {origin.key}. "
-        text += "Nobody knows whether it stands."
-    reasons = [f"Done once more, {named(spec)} happens twice: once for R-{origin.run_id} and once for this run"]
-    if origin.there and not known:
-        text += " What it gave cannot be brought to this version of the agent, so there is nothing to take over."
-    if origin.status == Effect.Status.UNDONE:
-        title = f"R-{origin.run_id} took {named(spec)} back:"
-        text = f"R-{origin.run_id} has taken {named(spec)} back since, so there is nothing to take over."
-        reasons = [f"Done now, {named(spec)} happens for this run alone"]
-    _ask(slice, spec, title, "", text, choices, risk="high", reasons=reasons, about=origin.key)
 
 
 def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
@@ -192,64 +193,51 @@ def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 
 def _without(spec: StepSpec) -> list[AnswerChoice]:
-    """Offer to go on without a step, which what follows may bear, or not at all."""
-    label = f"Go on without {named(spec)}; what it writes stays as it is"
-    skip: AnswerChoice = _choice(RecoveryAnswer.SKIP, label)
+    """Offer to skip a plain step, since what follows may do without it, or to stop."""
+    skip = _choice(RecoveryAnswer.SKIP, f"Skip {named(spec)}; the fields that it writes stay as they are")
     return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
 
 
-def _ask_aside(
-    slice: RunSession,
-    spec: StepSpec,
-    title: str,
-    effect: Effect,
-    error: str,
-    text: str,
-    choices: list[AnswerChoice],
-    *,
-    reasons: list[str],
-) -> None:
-    """Ask at a checkpoint of its own: the head may have another gate, which is asked again afterwards."""
-    with transaction.atomic():
-        asking = Gate.objects.open().filter(run=slice.run)
-        gates = list(asking.select_for_update().order_by("pk"))
-        slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
-        for gate in gates:
-            closing.withdraw(
-                gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."
-            )
-        _ask(slice, spec, title, error, text, choices, risk="high", reasons=reasons, allows=(), about=effect.key)
+def _step_aside(slice: RunSession, spec: StepSpec) -> None:
+    """Make a checkpoint to ask at, in the caller's transaction: the head may have another gate."""
+    asking = Gate.objects.open().filter(run=slice.run)
+    gates = list(asking.select_for_update().order_by("pk"))
+    slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
+    for gate in gates:
+        closing.withdraw(
+            gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."
+        )
 
 
 def _ask(
     slice: RunSession,
     spec: StepSpec,
     title: str,
-    error: str,
     text: str,
     choices: list[AnswerChoice],
     *,
-    risk: str,
     reasons: list[str],
-    allows: Sequence[str] | None = None,
+    error: str = "",
+    effect: Effect | None = None,
+    permits: bool = True,
     shown: Sequence[Action] = (),
-    about: str = "",
 ) -> None:
-    permits = allows is None and spec.guarded
+    """Open the gate. `effect`: the one it asks about; `permits`: whether an answer may let the step run."""
+    grants = permits and spec.guarded
     run_title = "" if slice.run.title == slice.plan.agent else slice.run.title  # a run without one has its agent's name
     question: Question = {"text": text, "choices": choices}
-    if about:
-        question["effect"] = about
+    if effect is not None:
+        question["effect"] = effect.key
     card = Card(
         title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
         resource=f"run {slice.run.pk}",
-        risk=risk,
+        risk="medium" if effect is None else "high",
         reasons=reasons + ([f"{named(spec)} cannot be undone"] if spec.irreversible else []),
         # An answer may let the effect run, so whoever gives it sees the arguments.
-        actions=shown or (shown_for(slice, spec) if allows is None else []),
-        preconditions=carried(slice, spec) if permits else [],
-        allows=[spec.name] if permits else [],
+        actions=shown or (shown_for(slice, spec) if permits else []),
+        preconditions=carried(slice, spec) if grants else [],
+        allows=[spec.name] if grants else [],
         question=question,
     )
     crash_points.point("before_gate", spec.name)
@@ -258,7 +246,7 @@ def _ask(
         run=slice.run,
         snapshot=slice.snapshot,
         step=spec,
-        policy=policy_of(slice, spec),
+        policy=_policy_of(slice, spec),
         card=card,
         kind="recovery",
         by=slice.by,
@@ -272,7 +260,7 @@ def named(spec: StepSpec) -> str:
     return quoted([spec.title])
 
 
-def policy_of(slice: RunSession, spec: StepSpec) -> str:
+def _policy_of(slice: RunSession, spec: StepSpec) -> str:
     """Return the policy for asking: for an effect that of those who may allow it, else the team's default."""
     if spec.kind == "gate":
         return spec.policy
@@ -281,6 +269,5 @@ def policy_of(slice: RunSession, spec: StepSpec) -> str:
 
 def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:
     """Return one answer to offer; with a `schema` it takes a value."""
-    if schema is None:
-        return {"id": answer, "label": label, "needs_value": False}
-    return {"id": answer, "label": label, "needs_value": True, "schema": schema}
+    choice: AnswerChoice = {"id": answer, "label": label, "needs_value": schema is not None}
+    return choice if schema is None else {**choice, "schema": schema}

@@ -63,7 +63,7 @@ def tried(slice: RunSession, step: str) -> int:
     return _of(slice.run.pk, step).filter(seq__gte=since).values("seq").distinct().count()
 
 
-def standing(run_id: int, step: str) -> list[Failure]:
+def unaccepted(run_id: int, step: str) -> list[Failure]:
     """List the step's refusals since an output was accepted, or a person sent the run elsewhere; oldest first."""
     return list(_of(run_id, step).filter(seq__gte=_accepted(run_id, step)).order_by("pk"))
 
@@ -81,7 +81,7 @@ def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
 def words_for(slice: RunSession, spec: StepSpec) -> list[str]:
     """List the words against the output of this step, or of the repair that it is run again for; oldest first."""
     steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
-    rows = [row for step in steps for row in standing(slice.run.pk, step)]
+    rows = [row for step in steps for row in unaccepted(slice.run.pk, step)]
     return [words_of(row)["text"] for row in sorted(rows, key=lambda row: row.pk)]
 
 

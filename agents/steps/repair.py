@@ -83,7 +83,7 @@ def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[
             _ask(slice, spec, output, refused)
         elif back is None:
             said = [refusals.words_of(row) for row in rows]
-            writes = feedback.told(slice.agent, spec.feedback, said)
+            writes = feedback.appended(slice.agent, spec.feedback, said)
             going = slice.save("repair", spec, writes, spec.name, counts=False)
         else:
             _move(slice, spec, back)
@@ -119,7 +119,7 @@ def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None
 def said_at_head(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the write that tells the step what was refused when it last started from the head; else nothing."""
     rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
-    return feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
+    return feedback.appended(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
 
 def accept(slice: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
@@ -170,9 +170,9 @@ def _move(slice: RunSession, spec: StepSpec, back: RepairTarget) -> None:
     """Move the head to before a producer, with every refusal of the output that its feedback does not hold yet."""
     target = store.load_checkpoint(back.checkpoint)
     there = target.state.get(spec.feedback) or []
-    rows = refusals.standing(slice.run.pk, spec.name)
+    rows = refusals.unaccepted(slice.run.pk, spec.name)
     unsaid = [row for row in rows if row.base == slice.snapshot.id or _item(slice, spec, row) not in there]
-    writes = feedback.told(slice.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
+    writes = feedback.appended(slice.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
     slice.move("repair", target, spec, writes, next_step=back.step, by=slice.by)
 
 

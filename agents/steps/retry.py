@@ -9,7 +9,7 @@ import random
 
 import structlog
 
-from agents.definition.feedback import appended
+from agents.definition.feedback import Words, appended
 from agents.session.run_session import RunSession
 from approvals.engine_rules import steps
 from approvals.models import Gate
@@ -31,8 +31,8 @@ def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
 def catch(slice: RunSession, spec: StepSpec, error: str) -> bool:
     """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
-    writes = appended(slice.agent, spec.feedback, text=error, by=spec.name, at=slice.claim.clock())
-    return slice.save("recovery", spec, writes, spec.catch, counts=False)
+    said = Words(text=error, by=spec.name, at=slice.claim.clock())
+    return slice.save("recovery", spec, appended(slice.agent, spec.feedback, [said]), spec.catch, counts=False)
 
 
 def looping(slice: RunSession, spec: StepSpec) -> bool:

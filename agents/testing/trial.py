@@ -22,7 +22,6 @@ from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from checkpoints.runs.plans import PlanSpec
 
 from .people import make_team, person
 
@@ -65,10 +64,8 @@ class Trial:
         `quorum`: how many people have to approve at each of its gates. `team`: what the team is called.
         Raises AgentError where the class cannot be used, InputRefused where the input does not fit.
         """
-        self.known = registry.of_classes([agent])
-        if self.known.faults:
-            raise AgentError(" ".join(self.known.faults))
-        self.team = make_team(team or agent.team, self._plan(agent), quorum=quorum)
+        self._know(agent)
+        self.team = make_team(team or agent.team, self.known.agents[agent.name, agent.version].spec, quorum=quorum)
         with self._world():
             self.row = start_run(
                 agent.name,
@@ -187,9 +184,7 @@ class Trial:
 
     def upgrade(self, agent: type[Agent]) -> Self:
         """Deploy another version of the agent in the place of this one: its upcasters take the run over."""
-        self.known = registry.of_classes([agent])
-        if self.known.faults:
-            raise AgentError(" ".join(self.known.faults))
+        self._know(agent)
         with self._world():
             if not version_upgrade.wake(self._fresh()):
                 raise TrialStuck(f"Version {agent.version} does not take the run over. {self._stands()}")
@@ -235,11 +230,13 @@ class Trial:
         words = [f"It is {run.status}" + (f" at {at}" if at else ""), *filter(None, [run.reason]), *self.failures[-1:]]
         return "; ".join(words) + "."
 
+    def _know(self, agent: type[Agent]) -> None:
+        self.known = registry.of_classes([agent])
+        if self.known.faults:
+            raise AgentError(" ".join(self.known.faults))
+
     def _fresh(self) -> Run:
         return Run.objects.select_related("plan").get(pk=self.row.pk)
-
-    def _plan(self, agent: type[Agent]) -> PlanSpec:
-        return self.known.agents[agent.name, agent.version].spec
 
     @contextmanager
     def _world(self) -> Iterator[None]:

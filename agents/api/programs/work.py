@@ -184,7 +184,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
             )
         if run.token != order.token or run.status != Run.Status.RUNNING:
             results.late(row, order.status, written, order.error)
-            return answer(turns.standing(run.id, order.token), status=201)
+            return answer(turns.without_work(run.id, order.token), status=201)
         with session_cache.at_work(run, order.token) as slice:
             row.refresh_from_db()  # somebody may have reported it while this waited for its turn
             turn = _reported(slice, row, order, written)

@@ -123,7 +123,7 @@ def test_what_was_done_and_cannot_be_read_any_more_is_asked_for_and_not_done_aga
     deploy_shop("two_bare")
     decide(run)
     advance_to_rest(run)
-    assert (asked(run), open_gate(run).title) == (["gave", "stop"], "What did “Buy” give?")
+    assert (asked(run), open_gate(run).title) == (["gave", "stop"], "What was the result of “Buy”?")
     answer(run, "gave", {"slip": "R-9", "papers": ["tea"]})
     advance_to_rest(run)
     assert (state(run)["slip"], open_gate(run).title, SENT) == ("R-9", "All well in 2?", ["buy tea"])

@@ -138,10 +138,10 @@ def test_what_nobody_wrote_stays_out_of_the_state() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"up": upcast("1")(lambda cls, state: state)}, "up is an upcaster and no class method"),
+        ({"up": upcast("1")(lambda cls, state: state)}, "up is an upcaster but not a class method"),
         ({"up": moving("2", "2")}, "from 2 to itself"),
         ({"up": moving("1", "2"), "over": moving("1", "2")}, "the second upcaster from 1 to 2"),
-        ({"up": moving("1", "2", ask="speak")}, "now called speak, which is no step of the agent"),
+        ({"up": moving("1", "2", ask="speak")}, "now called speak, which is not a step of the agent"),
     ],
 )
 def test_an_upcaster_that_could_not_work_is_refused_when_its_agent_is_registered(body: Body, words: str) -> None:

@@ -102,7 +102,7 @@ def test_a_catch_names_a_step() -> None:
         def fall(self) -> None:
             pass
 
-    with pytest.raises(AgentError, match="catches with nowhere, which is no step"):
+    with pytest.raises(AgentError, match="catches with nowhere, which is not a step"):
         plan_of(Lost)
 
 

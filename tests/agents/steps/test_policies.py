@@ -88,7 +88,7 @@ def test_a_step_that_ran_as_often_as_its_guard_allows_asks_a_person(ledger: Path
     assert (run.status, state(run)["times"]) == ("waiting", 3)
     gate = open_gate(run)
     assert (gate.kind, gate.step) == ("recovery", "hop")
-    assert gate.standing().card.question["text"].startswith("“Hop” ran 3 times on this path")  # type: ignore[index]
+    assert gate.standing().card.question["text"].startswith("“Hop” has run 3 times on this path")  # type: ignore[index]
 
 
 def test_a_person_lets_it_run_as_often_anew(ledger: Path) -> None:

@@ -147,7 +147,7 @@ def test_past_the_last_ring_a_person_is_asked_and_told_who_refused_and_why(ledge
     run = advance(make_run("builder", ledger=str(ledger), floor=1000))
     assert (run.status, refused(run)) == ("waiting", [("fits", "build", ring) for ring in (0, 1, 2, 3)])
     card = open_gate(run).standing().card
-    assert card.title.startswith("“Build” is refused")
+    assert card.title.startswith("The result of “Build” was refused")
     assert card.summary == "fits: 3 is less than 1000"
     assert card.reasons == ("What “Build” returned did not pass “Fits”",)
     assert [choice["id"] for choice in card.question["choices"]] == ["retry", "accept", "skip", "stop"]  # type: ignore[index]
@@ -232,7 +232,7 @@ def test_the_gates_page_shows_what_was_refused_and_takes_it_by_its_form(ledger: 
     page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
     for words in (
         "fits: 3 is less than 1000",
-        "Take what “Build” returned as it is",
+        "Accept what “Build” returned",
         "What “Build” returned",
         ">product<",
     ):

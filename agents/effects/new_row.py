@@ -1,0 +1,30 @@
+"""A new row of the effect ledger: its idempotency key, and the execution that it is of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.session.run_session import RunSession
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values import digests
+
+
+def columns(slice: RunSession, spec: StepSpec, generation: int) -> dict[str, Any]:
+    """Return the columns of the row for performing `spec` at the head, whether it is performed or taken over.
+
+    Its key is H(run, step, input digest, occurrence, generation), hex.
+    """
+    digest = slice.input_digest(spec)
+    occurrence = slice.path.occurrences(spec.name, digest)
+    key = digests.of_value(["effect", slice.run.pk, spec.name, digest.hex(), occurrence, generation]).hex()
+    return {
+        "run": slice.run,
+        "step": spec.name,
+        "key": key,
+        "base": slice.snapshot.id,
+        "input_digest": digest,
+        "occurrence": occurrence,
+        "generation": generation,
+        "token": slice.claim.token,
+        "irreversible": spec.irreversible,
+    }
