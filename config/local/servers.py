@@ -21,15 +21,19 @@ APPLICATION = "holdpoint_app"
 
 
 def embedded_urls(postgres: Postgres) -> dict[str, str]:
-    """Make the two roles and the database of an embedded server; return the URLs."""
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
-        roles.create(connection, OWNER)
-        roles.create(connection, APPLICATION)
-        roles.create_database(connection, DATABASE, OWNER)
+    """Return the URLs of an embedded server's database, for the application and for its owner."""
     return {
         "DATABASE_URL": postgres.url(DATABASE, APPLICATION),
         "DATABASE_OWNER_URL": postgres.url(DATABASE, OWNER),
     }
+
+
+def make_database(postgres: Postgres) -> None:
+    """Make the two roles and the database of an embedded server."""
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        roles.create(connection, OWNER)
+        roles.create(connection, APPLICATION)
+        roles.create_database(connection, DATABASE, OWNER)
 
 
 def external_urls(home: Home) -> dict[str, str]:

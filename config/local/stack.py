@@ -91,6 +91,7 @@ class Stack:
             self.servers.append(("postgres", postgres))
             with self.console.wait("Starting PostgreSQL"):
                 self.serve("postgres", postgres)
+            servers.make_database(postgres)
             urls |= servers.embedded_urls(postgres)
         if redis is not None:
             self.servers.append(("redis", redis))

@@ -17,17 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from config import roles
+from config.local import servers
 from config.local.postgres import Postgres
 
 if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint"
 # Durability off: the data does not outlive the tests.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 _servers: list[Servers] = []
@@ -43,8 +41,7 @@ class Servers:
     def environment(self) -> dict[str, str]:
         """Return what the settings are read from. Nothing listens at Redis's address: doorbells are for workers."""
         return {
-            "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
-            "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
+            **servers.embedded_urls(self.postgres),
             "REDIS_URL": f"unix://{self.folder}/redis.sock",
             "HOLDPOINT_HOME": str(self.folder / "home"),
             "HOLDPOINT_SECRET_KEY": secrets.token_hex(32),
@@ -58,10 +55,7 @@ class Servers:
             self.folder.chmod(0o711)  # the server's account passes through, and lists nothing
         with (self.folder / "postgres.log").open("wb") as log:
             self.postgres.start(log)
-        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
-            roles.create(connection, OWNER)
-            roles.create(connection, APPLICATION)
-            roles.create_database(connection, DATABASE, OWNER)
+        servers.make_database(self.postgres)
         command = [sys.executable, "-m", "config.migrate"]
         done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
         if done.returncode:

@@ -26,8 +26,9 @@ from approvals.live import page_frame
 from checkpoints.access.permissions import Person
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.store import save_statements
+from config.local.servers import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
-from tests.harness.session import DATABASE, Session
+from tests.harness.session import Session
 
 # How many rows each table has that grows with what is done; in proportion to each other as in a real deployment.
 ROWS = {

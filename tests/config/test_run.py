@@ -17,9 +17,10 @@ import psycopg
 import pytest
 
 from config.local.reviving import SETTLED, Revival
+from config.local.servers import DATABASE
 from tests.config.started_stack import COMMAND, Stack, environment
 from tests.harness.services import free_port, run
-from tests.harness.session import DATABASE, ROOT, Session
+from tests.harness.session import ROOT, Session
 from tests.harness.waiting import PATIENCE, until
 
 Start = Callable[..., Stack]

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from config.local.postgres import Postgres
 from config.local.process import spawn, stop, tied, unprivileged
+from config.local.servers import APPLICATION, DATABASE
 from tests.harness.chromium import tool
-from tests.harness.session import APPLICATION, DATABASE, Session
+from tests.harness.session import Session
 
 PORT = 6432  # of its socket
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 
-from config import roles
 from config.local.postgres import Postgres, binaries
-from tests.harness.session import APPLICATION, DATABASE, FAST, OWNER, Session, urls
+from config.local.servers import DATABASE, OWNER, make_database
+from tests.harness.session import FAST, Session
 
 TRANSACTIONS = "DO $$ BEGIN FOR n IN 1..{} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
 
@@ -47,16 +47,8 @@ def run_ahead(server: Postgres, transactions: int) -> None:
 
 def dumped_and_restored(old: Postgres, new: Postgres, folder: Path) -> None:
     """Take a dump of one server's database and restore it into a new server."""
-    with psycopg.connect(new.url("postgres"), autocommit=True) as connection:
-        roles.create(connection, OWNER)
-        roles.create(connection, APPLICATION)
-        roles.create_database(connection, DATABASE, OWNER)
+    make_database(new)
     file = folder / "holdpoint.dump"
     tools = binaries()
     subprocess.run([tools / "pg_dump", "-Fc", "-f", file, old.url(DATABASE)], check=True)
     subprocess.run([tools / "pg_restore", "--exit-on-error", "-d", new.url(DATABASE), file], check=True)
-
-
-def environment(server: Postgres) -> dict[str, str]:
-    """Return what Holdpoint's processes need to work on a server."""
-    return urls(server)

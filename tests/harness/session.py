@@ -18,17 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-import psycopg
-
-from config import roles
 from config.local.postgres import Postgres
 from config.local.redis_server import Redis
+from config.local.servers import embedded_urls, make_database
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OWNER = "holdpoint_owner"
-APPLICATION = "holdpoint_app"
 BYTECODE = ROOT / ".pytest_cache" / "bytecode"
-DATABASE = "holdpoint"
 # Durability off: a session's data does not outlive the session.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "autovacuum_naptime": "10s"}
 
@@ -52,7 +47,7 @@ class Session:
         """Return what this process's Django and its children need."""
         return {
             "HPTEST_HOME": str(self.home),
-            **urls(self.postgres),
+            **embedded_urls(self.postgres),
             "REDIS_URL": self.redis.url,
             "HOLDPOINT_HOME": str(self.folder / "home"),
             "HOLDPOINT_SECRET_KEY": "for tests, and longer than the fifty characters that Django asks for",
@@ -79,11 +74,8 @@ class Session:
     def migrate(self) -> None:
         """Make the data folder of which each worker's server gets a copy."""
         self.migrated.start(self.log("migrated"))
-        with psycopg.connect(self.migrated.url("postgres"), autocommit=True) as connection:
-            roles.create(connection, OWNER)
-            roles.create(connection, APPLICATION)
-            roles.create_database(connection, DATABASE, OWNER)
-        self.manage("-m", "config.migrate", **urls(self.migrated))
+        make_database(self.migrated)
+        self.manage("-m", "config.migrate", **embedded_urls(self.migrated))
         self.migrated.stop()
 
     def manage(self, *arguments: str, **variables: str) -> None:
@@ -122,8 +114,3 @@ class Session:
         """Close what `log` opened."""
         while self.logs:
             self.logs.pop().close()
-
-
-def urls(server: Postgres) -> dict[str, str]:
-    """Return where the database of a server is, for the application and for its owner."""
-    return {"DATABASE_URL": server.url(DATABASE, APPLICATION), "DATABASE_OWNER_URL": server.url(DATABASE, OWNER)}

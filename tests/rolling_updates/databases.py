@@ -15,8 +15,9 @@ from django.db import connections
 from psycopg import sql
 
 from config import roles
+from config.local.servers import APPLICATION, OWNER
 from tests.harness.services import run
-from tests.harness.session import APPLICATION, OWNER, Session
+from tests.harness.session import Session
 
 from .released import RELEASED
 

@@ -12,8 +12,9 @@ from django.db import connections
 
 from checkpoints.models import Run
 from checkpoints.postgresql import privileges
+from config.local.servers import APPLICATION, DATABASE
 from tests.harness.services import Service, run
-from tests.harness.session import APPLICATION, DATABASE, Session
+from tests.harness.session import Session
 from tests.harness.waiting import until
 
 from .databases import Database, released

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from config.local.postgres import Postgres
+from config.local.servers import embedded_urls
 from tests.harness.services import Service
-from tests.harness.session import Session, urls
+from tests.harness.session import Session
 
 
 def test_a_worker_that_is_started_while_postgresql_is_away_waits_for_it(
@@ -14,7 +15,7 @@ def test_a_worker_that_is_started_while_postgresql_is_away_waits_for_it(
 ) -> None:
     """It ended with a traceback, where a sweeper waited."""
     server.stop()
-    worker = celery_worker("-c", "1", env=urls(server), ready=False)
+    worker = celery_worker("-c", "1", env=embedded_urls(server), ready=False)
     worker.says("The worker waits until it can read its plans from PostgreSQL: ")
     server.start(servers.log("apart"))
     worker.says("PostgreSQL is back: the worker begins")

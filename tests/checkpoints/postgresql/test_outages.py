@@ -17,9 +17,10 @@ from django.db.utils import ConnectionHandler
 
 from checkpoints.postgresql.base import DatabaseWrapper
 from config.local.postgres import Postgres
+from config.local.servers import DATABASE, embedded_urls
 from config.readiness.bounded import BoundedChecks
 from tests.harness.services import Service
-from tests.harness.session import DATABASE, Session, urls
+from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
@@ -54,7 +55,7 @@ def test_work_goes_on_soon_after_an_absence_in_which_attempts_had_become_rare(
     start_web: StartWeb, servers: Session, server: Postgres
 ) -> None:
     """The pauses between the pool's attempts doubled up to minutes: 50 s after the server was back nothing worked."""
-    web, base = start_web(urls(server))
+    web, base = start_web(embedded_urls(server))
     server.stop()
     web.says("reconnection attempt in pool .* failed", within=30)
     server.start(servers.log("apart"))
@@ -107,7 +108,7 @@ def test_readiness_says_no_in_time_while_the_server_hangs_and_while_it_is_away(
 
     So did whoever sent a cookie, be it made up.
     """
-    _, base = start_web(urls(server) | {"FORWARDED_ALLOW_IPS": "127.0.0.1"})
+    _, base = start_web(embedded_urls(server) | {"FORWARDED_ALLOW_IPS": "127.0.0.1"})
     stranger = {"X-Forwarded-For": "203.0.113.9", "Cookie": f"sessionid={'a' * 32}"}
     assert readiness(base)[1] == "ok"
     with hanging(server):

@@ -17,17 +17,17 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from checkpoints.events.cursor import Cursor
+from config.local.servers import DATABASE, embedded_urls
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (
     copied,
     dumped_and_restored,
-    environment,
     migrated_copy,
     run_ahead,
     serving,
 )
 from tests.harness.services import Service, manage, run
-from tests.harness.session import DATABASE, Session
+from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
 StartWeb = Callable[..., tuple[Service, str]]
@@ -81,12 +81,12 @@ def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
     folder = {"HOLDPOINT_HOME": str(short / "home")}
     old = stack.enter_context(serving(migrated_copy(servers, short / "old"), short / "o"))
     run_ahead(old, 20_000)
-    before = environment(old) | folder
+    before = embedded_urls(old) | folder
     asked = does(before, "ask")
     read = Cursor.parse(does(before, "newest")["cursor"])
     new = stack.enter_context(serving(short / "new", short / "n"))
     dumped_and_restored(old, new, short)
-    after = environment(new) | folder
+    after = embedded_urls(new) | folder
 
     refused = run(*manage("sweeper", "--once"), env=after)
     assert refused.returncode != 0
@@ -113,7 +113,7 @@ def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, shor
     folder = {"HOLDPOINT_HOME": str(short / "home")}
     data = migrated_copy(servers, short / "data")
     with serving(data, short / "o") as server:
-        env = environment(server) | folder
+        env = embedded_urls(server) | folder
         does(env, "ask")
     snapshots = [copied(data, short / name) for name in ("first", "second")]
     with serving(data, short / "o") as server:
@@ -121,7 +121,7 @@ def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, shor
         read = Cursor.parse(does(env, "newest")["cursor"])
     for snapshot, lost_ids in zip(snapshots, ("10000", "30000"), strict=True):  # the same backup, tried twice
         with serving(snapshot, short / "s") as server:
-            env = environment(server) | folder
+            env = embedded_urls(server) | folder
             managed(env, "restored", "--lost-ids", lost_ids)
             made = does(env, "ask")
             assert made["gate"] > lost["gate"]
@@ -153,7 +153,7 @@ def test_the_application_writes_no_event_of_another_transaction_or_time(xid: str
 def test_a_number_that_no_server_gave_is_named_and_nothing_is_raised(servers: Session, short: Path) -> None:
     """The offset overflowed, and nothing that needs it worked any more."""
     with serving(migrated_copy(servers, short / "data"), short / "s") as server:
-        env = environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        env = embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
         with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
             owner.execute(FORGED.format(xid=2**63 - 1, at="now()"))
         done = run(*manage("restored"), env=env, within=PATIENCE * 2)
@@ -165,7 +165,7 @@ def test_a_number_that_no_server_gave_is_named_and_nothing_is_raised(servers: Se
 
 def test_an_owners_url_of_another_database_is_refused(servers: Session, short: Path) -> None:
     with serving(migrated_copy(servers, short / "data"), short / "s") as server:
-        env = {"DATABASE_OWNER_URL": environment(server)["DATABASE_OWNER_URL"]}
+        env = {"DATABASE_OWNER_URL": embedded_urls(server)["DATABASE_OWNER_URL"]}
         done = run(*manage("restored"), env=env, within=PATIENCE * 2)
         assert done.returncode != 0
         assert "lead to two databases" in done.stderr
@@ -176,7 +176,7 @@ def test_a_sweeper_that_started_while_postgresql_was_away_ends_on_a_restored_one
 ) -> None:
     data = migrated_copy(servers, short / "data")
     with serving(data, short / "s") as server:
-        env = environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        env = embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
         with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
             owner.execute(FORGED.format(xid=2**40, at="now()"))
     sweeper = start_service("sweeper", manage("sweeper"), env)
@@ -194,7 +194,7 @@ def test_a_web_process_that_has_read_further_than_its_server_counts_says_so_and_
     standby = copied(data, short / "standby")
     with serving(data, short / "s") as server:
         run_ahead(server, 5_000)
-        env = environment(server) | {"HOLDPOINT_HOME": str(short / "home")}
+        env = embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
         web, base = start_web(env)
         does(env, "ask")
         until(
