@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from tests.clients.test_approving import wires
 from tests.clients.world import WIRE, World, ended
 from tests.conftest import Starter
 from tests.factories import ann
-from tests.harness.services import Service
+from tests.harness.services import Service, run
 from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE, until
@@ -32,11 +30,14 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a new virtual environment that has the client and nothing of the server."""
     folder = tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(CLIENT, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
-    venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
-    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-q", str(folder / "source")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10 * PATIENCE)
-    assert done.returncode == 0, done.stdout + done.stderr
+    uv = str(Path(sys.executable).parent / "uv")
+    for words in (
+        ["venv", "--python", sys.executable, folder / "venv"],
+        ["pip", "install", "--python", python, folder / "source"],
+    ):
+        done = run(uv, *map(str, words), within=10 * PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
     return python
 
 

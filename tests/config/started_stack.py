@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ from pathlib import Path
 import httpx
 import psutil
 
+from config.local.static_files import fingerprint
+from tests.harness.postgresql_clusters import migrated_copy
 from tests.harness.services import Service, free_port, wait_for_http
+from tests.harness.session import ROOT, Session
 from tests.harness.waiting import PATIENCE
 
 START = 4 * PATIENCE  # eight processes, one after the other
@@ -29,6 +33,16 @@ CLEARED += ("HOLDPOINT_STATIC_ROOT", "HOLDPOINT_LOG_FORMAT", "SANDBOX_URL")
 def environment(home: Path, port: int, **more: str) -> dict[str, str]:
     """Return what the stack is started with."""
     return dict.fromkeys(CLEARED, "") | {"HOLDPOINT_HOME": str(home), "PORT": str(port)} | more
+
+
+def started_before(home: Path, session: Session, *, database: bool = True) -> Path:
+    """Make a home as an earlier start leaves it, with its tables and static files: making them takes the longest."""
+    home.mkdir(parents=True)
+    if database:
+        migrated_copy(session, home / "postgres")
+    shutil.copytree(session.home / "static", home / "static")
+    (home / "static-stamp").write_text(fingerprint(ROOT / "static"))
+    return home
 
 
 class Stack:

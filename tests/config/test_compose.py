@@ -110,6 +110,9 @@ def image(app: Path, requirements: str) -> Path:
         path = ROOT / source
         if path.is_dir():
             shutil.copytree(path, app / target, ignore=shutil.ignore_patterns("__pycache__"))
+            compiled = BYTECODE / path.relative_to("/")
+            if compiled.exists():  # the same files of the same time: a dozen processes need not compile them
+                shutil.copytree(compiled, BYTECODE / (app / target).relative_to("/"))
         else:
             shutil.copy(path, app / target)
     blocked = app.parent / "blocked"
@@ -339,8 +342,8 @@ def test_the_image_has_what_each_command_needs(folder: Path, servers: Session) -
     assert [command for command in COMMANDS if f"usage: manage.py {command} " not in helped.stdout] == []
 
 
-def test_an_example_that_is_named_without_its_library_is_one_sentence(tmp_path: Path, servers: Session) -> None:
-    composed = Composed(image(tmp_path / "image" / "app", "requirements"), servers, tmp_path)
+def test_an_example_that_is_named_without_its_library_is_one_sentence(folder: Path, servers: Session) -> None:
+    composed = Composed(image(folder / "image" / "app", "requirements"), servers, folder)
     needed = {name: library for name, library in examples.LIBRARIES.items() if library}
     composed.here["HOLDPOINT_AGENTS"] = ",".join(f"agents.examples.{name}" for name in examples.LIBRARIES)
     told = composed.run("worker", ["python", "manage.py", "agents"])

@@ -75,7 +75,7 @@ def test_a_worker_that_has_lost_redis_is_not_healthy_until_it_is_back(
     try:
         service.says("Trying again in 2.00 seconds")
         at = aged(path)
-        service.says("Trying again in 8.00 seconds")  # longer than a beat after the one above
+        service.says("Trying again in 6.00 seconds")  # six seconds after the one above, which is longer than a beat
         assert path.stat().st_mtime == at
     finally:
         servers.redis.start(servers.log("redis"))

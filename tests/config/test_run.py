@@ -18,7 +18,7 @@ import pytest
 
 from config.local.reviving import SETTLED, Revival
 from config.local.servers import DATABASE
-from tests.config.started_stack import COMMAND, Stack, environment
+from tests.config.started_stack import COMMAND, Stack, environment, started_before
 from tests.harness.services import free_port, run
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import PATIENCE, until
@@ -160,9 +160,9 @@ def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minut
     assert revival.ended(now + SETTLED) == 1
 
 
-def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path) -> None:
+def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path: Path, servers: Session) -> None:
     """The reason stood in the process's own log alone, above what the other processes said since."""
-    home = tmp_path / "home"
+    home = started_before(tmp_path / "home", servers)
     (home / "sandbox").mkdir(parents=True)
     (home / "sandbox" / "ledger.jsonl").write_text("no ledger\n")
     stack = Stack(tmp_path / "one", home=home)
@@ -173,11 +173,14 @@ def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path:
     assert stack.processes() == []
 
 
-def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(start: Start, servers: Session) -> None:
+def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(
+    start: Start, servers: Session, tmp_path: Path
+) -> None:
     with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE outside")
     url = servers.postgres.url("outside")
-    stack = start(DATABASE_URL=url, REDIS_URL=servers.redis.url)
+    home = started_before(tmp_path / "home", servers, database=False)
+    stack = start(home=home, DATABASE_URL=url, REDIS_URL=servers.redis.url)
     assert not (stack.home / "postgres").exists()
     with psycopg.connect(url) as connection:
         owner = connection.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'checkpoints_run'").fetchone()

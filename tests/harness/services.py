@@ -17,9 +17,10 @@ import httpx
 from config.local.process import kill_group, spawn, stop, tied
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
-from tests.harness.warm_python import WarmPython
+from tests.harness.warm_python import Forked, WarmPython
 
 WARM = WarmPython()
+Process = subprocess.Popen[bytes] | Forked
 
 
 class Service:
@@ -33,10 +34,12 @@ class Service:
         environment = {name: value for name, value in (os.environ | env).items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
         environment |= {"PYTHONUNBUFFERED": "1"}
         with self.path.open("wb") as out:
-            if WARM.can(command, environment):
-                self.process = WARM.start(command, env=environment, out=out, err=out)
-            else:
-                self.process = spawn(tied(command), env=environment, out=out, cwd=ROOT)
+            warm = WARM.can(command, environment)
+            self.process: Process = (
+                WARM.start(command, env=environment, out=out, err=out)
+                if warm
+                else spawn(tied(command), env=environment, out=out, cwd=ROOT)
+            )
 
     @property
     def pid(self) -> int:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from checkpoints.models import Run
-from tests.harness.session import ROOT
+from tests.harness.services import Process, Service
 from tests.harness.waiting import until
 
 WORK = "import django; django.setup(); from agents.runner import engine; engine.advance({})"
 
 
 @contextmanager
-def working(run: Run, ledger: str) -> Iterator[subprocess.Popen[bytes]]:
+def working(run: Run, ledger: str) -> Iterator[Process]:
     """A worker of its own, from when its effect is under way; ended afterwards."""
     known = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_AGENTS": "tests.agents.moves.moved_agents"}
     command = [sys.executable, "-c", WORK.format(run.pk)]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | known) as process:
-        try:
-            until(lambda: Path(ledger).exists(), what="the effect is under way")
-            yield process
-        finally:
-            process.kill()
+    worker = Service("worker", command, Path(ledger).parent, known)
+    try:
+        until(lambda: Path(ledger).exists(), what="the effect is under way")
+        yield worker.process
+    finally:
+        worker.kill()

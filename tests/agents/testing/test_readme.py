@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from tests.agents.testing.documents import block, blocks, commands
-from tests.config.started_stack import START, Stack, environment
+from tests.config.started_stack import START, Stack, environment, started_before
 from tests.harness.services import manage, run
+from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
 GREETER = block("README.md", "class Greeter")
@@ -24,10 +25,10 @@ ITS_OWN = {"greeter"}  # commands about the agent that is written here
 class Author:
     """A newcomer with a file of their own beside a stack that runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path) -> None:
         self.file = folder / "my_agent.py"
         self.file.write_text("class Greeter(:\n")
-        self.stack = Stack(folder, "my_agent", seeded=True, PYTHONPATH=str(folder))
+        self.stack = Stack(folder, "my_agent", home=home, seeded=True, PYTHONPATH=str(folder))
         self.taken = 0
 
     def manage(self, *arguments: str, within: float = 2 * PATIENCE) -> tuple[int, str]:
@@ -55,9 +56,10 @@ class Author:
 
 
 @pytest.fixture(scope="module")
-def author(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Author]:
+def author(tmp_path_factory: pytest.TempPathFactory, servers: Session) -> Iterator[Author]:
     """One stack for this module, seeded, with a file in which nothing works yet."""
-    author = Author(tmp_path_factory.mktemp("author"))
+    folder = tmp_path_factory.mktemp("author")
+    author = Author(folder, started_before(folder / "home", servers))
     author.stack.wait()
     yield author
     if author.stack.service.alive:

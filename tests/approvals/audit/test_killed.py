@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.models import Event, Verification
-from tests.harness.session import ROOT
+from tests.harness.services import run
 
 from .evidence import forged, three
 
@@ -40,12 +39,12 @@ def alone() -> Iterator[None]:
     Verification.objects.underway().delete()
 
 
-def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[bytes]:
+def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[str]:
     """What a process says that is killed after so many steps of a verification."""
     wish = {"HOLDPOINT_CRASH": f"{crash_points.OF_AUDITS}:kill:{hit}", "DJANGO_SETTINGS_MODULE": "config.settings"}
     command = [sys.executable, "-c", STEPS + script]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | wish, capture_output=True, check=False)
-    assert done.returncode == -9, done.stderr.decode()[-2000:]
+    done = run(*command, env=wish)
+    assert done.returncode == -9, done.stderr
     return done
 
 
@@ -71,7 +70,7 @@ def test_a_worker_that_is_killed_in_a_slice_loses_that_slice_and_no_finding(with
 def test_a_command_that_is_killed_says_of_nothing_that_it_is_as_it_was_written() -> None:
     three()
     done = killed(COMMAND, hit=2)
-    assert b"as they were written" not in done.stdout + done.stderr
+    assert "as they were written" not in done.stdout + done.stderr
     call_command("audit", "verify")
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -25,11 +21,10 @@ from checkpoints.runs import holds
 from checkpoints.store import Header
 from checkpoints.store.gaps import RemovalReason
 from tests.factories.stored_runs import REWIND
+from tests.harness import services
 from tests.harness.waiting import until
 
 from .pruned_runs import at, elsewhere, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
-
-ROOT = Path(__file__).parents[3]
 
 
 def while_removing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> list[Any]:
@@ -153,16 +148,13 @@ def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
     for run in runs:
         keep(run, keep_last=10)
     states = {run.pk: store.load(run).state for run in runs}
-    command = [sys.executable, "manage.py", "prune", "--json"]
-    killed = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"HOLDPOINT_CRASH": f"{point}:kill:{hit}"}, capture_output=True, check=False
-    )
-    assert killed.returncode == -9, killed.stderr.decode()[-2000:]
+    killed = services.run(*services.manage("prune", "--json"), env={"HOLDPOINT_CRASH": f"{point}:kill:{hit}"})
+    assert killed.returncode == -9, killed.stderr
     for run in runs:
         assert verify_run(run) == []
         assert store.load(run).state == states[run.pk]
-    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    done = services.run(*services.manage("prune", "--json"))
+    assert done.returncode == 0, done.stderr
     assert not Prune.objects.under_way().exists()
     for run in runs:
         assert seqs(run) == list(range(142, 152))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
-import subprocess
 import sys
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +20,7 @@ from checkpoints.store import Header, Snapshot, executions
 from checkpoints.values.canonical_json import decode
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.stored_runs import STEP, begin, make_plan, make_run, make_team, take
+from tests.harness import services
 from tests.harness.racing_threads import meet_lock
 
 from .test_claims import at_once
@@ -194,11 +193,8 @@ store.fork(UUID(sys.argv[1]), by=SYSTEM, writes={"n": 9}, key=sys.argv[2])
 
 def test_a_process_killed_in_the_middle_of_a_fork_leaves_nothing_and_the_key_is_free() -> None:
     start, key = origin(), secrets.token_hex(8)
-    killed = subprocess.run(
-        [sys.executable, "-c", FORKER, str(start.id), key],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"},
-        check=False,
-    )
+    command = [sys.executable, "-c", FORKER, str(start.id), key]
+    killed = services.run(*command, env={"DJANGO_SETTINGS_MODULE": "config.settings"})
     assert killed.returncode == -signal.SIGKILL
     assert_no_fork(start)
     forked = store.fork(start.id, by=SYSTEM, writes={"n": 9}, key=key)

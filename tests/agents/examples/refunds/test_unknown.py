@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,9 +18,9 @@ from agents.runs.start import start_run
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Run
+from tests.conftest import Starter
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance, advance_to_rest, answer, effects, open_gate
-from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
 from .conftest import World
@@ -102,7 +99,7 @@ def test_done_again_whatever_became_of_it(world: World) -> None:
     assert [row.status for row in effects(gate.run, "pay")] == ["abandoned", "done"]
 
 
-def test_the_worker_that_everybody_thought_dead_answers_first(world: World) -> None:
+def test_the_worker_that_everybody_thought_dead_answers_first(world: World, start_service: Starter) -> None:
     run = approved()
     world.fault("refunds", "slow", seconds=2)
     known = {
@@ -110,19 +107,16 @@ def test_the_worker_that_everybody_thought_dead_answers_first(world: World) -> N
         "HOLDPOINT_AGENTS": "agents.examples.refunds",
         "SANDBOX_URL": world.url,
     }
-    with subprocess.Popen([sys.executable, "-c", WORK.format(run.pk)], cwd=ROOT, env=os.environ | known) as worker:
-        try:
-            until(lambda: not world.http.get("/faults").json()["faults"], what="the provider is at it")
-            worker.send_signal(signal.SIGSTOP)
-            Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
-            world.fault("refunds", "cut_before", times=100)
-            world.fault("reads", "cut_before", times=100)
-            gate = open_gate(advance_to_rest(run))
-            assert (gate.kind, gate.step) == ("recovery", "pay")
-            worker.send_signal(signal.SIGCONT)
-            assert worker.wait(30) == 0
-        finally:
-            worker.kill()
+    worker = start_service("worker", [sys.executable, "-c", WORK.format(run.pk)], known)
+    until(lambda: not world.http.get("/faults").json()["faults"], what="the provider is at it")
+    worker.pause()
+    Run.objects.filter(pk=run.pk).update(lease_until=Now() - dt.timedelta(seconds=1))
+    world.fault("refunds", "cut_before", times=100)
+    world.fault("reads", "cut_before", times=100)
+    gate = open_gate(advance_to_rest(run))
+    assert (gate.kind, gate.step) == ("recovery", "pay")
+    worker.resume()
+    assert worker.process.wait(30) == 0
     gate.refresh_from_db()
     assert (gate.status, [row.status for row in effects(run, "pay")]) == ("withdrawn", ["done"])
     assert advance_to_rest(run).status == "completed"

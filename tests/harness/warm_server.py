@@ -1,0 +1,144 @@
+"""A process that has read the libraries and forks others: reading them takes a processor longer than most tests do.
+
+A process that starts so reads all of the project and its settings itself, under its own variables, in a session of its
+own. Only the libraries are there already: those that read no settings, and start no thread, as they are imported. So
+this module imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+
+LIBRARIES = (
+    "anyio",
+    "asyncio",
+    "bs4",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.worker.consumer",
+    "django.contrib.postgres.fields",
+    "django.core.handlers.asgi",
+    "django.core.management",
+    "django.db.backends.postgresql.base",
+    "django.forms",
+    "django.template",
+    "django.test",
+    "httpx",
+    "jsonschema",
+    "kombu.transport.redis",
+    "limits.aio.storage",
+    "num2words",
+    "psycopg_pool",
+    "pydantic",
+    "redis.asyncio",
+    "structlog",
+    "uvicorn",
+    "uvicorn.protocols.http.h11_impl",
+    "websockets",
+)
+MESSAGE = 1 << 18  # bytes of a request at most
+PR_SET_PDEATHSIG = 1
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork a process for each request, and tell its number and then its exit code; return in that process.
+
+    Ends when nobody is left who could ask.
+    """
+    waiting = selectors.PollSelector()  # epoll would be shared with those that are forked
+    waiting.register(requests, selectors.EVENT_READ)
+    while True:
+        for key, _ in waiting.select():
+            if key.fileobj is requests:
+                message, fds, _, _ = socket.recv_fds(requests, MESSAGE, 3)
+                if not message:
+                    sys.exit()
+                told = socket.socket(fileno=fds.pop())
+                pid = os.fork()
+                if pid == 0:
+                    told.close()
+                    leave(waiting)
+                    become(json.loads(message), *fds)
+                    return
+                for fd in fds:
+                    os.close(fd)
+                told.sendall(str(pid).encode())
+                waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+            else:
+                tell(key, waiting)
+
+
+def tell(key: selectors.SelectorKey, waiting: selectors.BaseSelector) -> None:
+    """Tell the exit code of a process that has ended."""
+    pid, told = key.data
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    waiting.unregister(key.fileobj)
+    os.close(key.fd)
+    with told:
+        try:
+            told.sendall(str(code).encode())
+        except BrokenPipeError:
+            return  # nobody wants to know
+
+
+def leave(waiting: selectors.BaseSelector) -> None:
+    """Close, in a process that was forked, what is the first one's."""
+    for key in list(waiting.get_map().values()):
+        waiting.unregister(key.fileobj)
+        if key.data:
+            os.close(key.fd)
+            key.data[1].close()
+        else:
+            key.fileobj.close()  # type: ignore[union-attr]
+    waiting.close()
+
+
+def become(request: dict[str, object], out: int, err: int) -> None:
+    """Become, in all but its command line, a process that was started by itself."""
+    words, env = request["words"], request["env"]
+    assert isinstance(words, list)
+    assert isinstance(env, dict)
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.close(out)
+    os.close(err)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = words
+    sys.path[:1] = [os.getcwd(), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.pycache_prefix = env.get("PYTHONPYCACHEPREFIX") or None
+    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=bool(env.get("PYTHONUNBUFFERED")), line_buffering=stream is sys.stderr)  # type: ignore[union-attr]
+
+
+def main() -> None:
+    """Read the libraries, then serve; go on as what was asked for."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a process that was forked would copy every page
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif sys.argv[0] == "-c":
+        exec(compile(sys.argv.pop(1), "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - as Python does
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
