@@ -23,6 +23,7 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
 from approvals.impact.words import words_in
+from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
@@ -164,8 +165,9 @@ class ImpactReader:
 
     def _returns(self, head: RunPath) -> list[UUID]:
         """Return the states to which an open gate of the run may send it back."""
-        asking = [gate for gate in self.lineage.gates if gate.open and gate.run == self.run.pk and not gate.recovery]
-        steps = {step for gate in asking for step in (*gate.card.back_to, gate.card.on_reject)}
+        mine = [gate for gate in self.lineage.gates if gate.run_id == self.run.pk and gate.kind == Gate.Kind.REVIEW]
+        asked = [gate.asked for gate in mine if gate.status == Gate.Status.OPEN]
+        steps = {step for card in asked for step in (*card.back_to, card.on_reject)}
         return [at for step in sorted(steps) if (at := head.before_last(step)) is not None]
 
     def _on(self, path: RunPath) -> list[CheckpointHeader]:
@@ -192,9 +194,10 @@ class ImpactReader:
 
     def _own(self, path: RunPath) -> frozenset[str]:
         """Return the effects of which a person said, since they last ran, that this fork does them itself."""
-        mine = [gate for gate in self.lineage.gates if gate.run == self.run.pk and gate.recovery]
-        said = {(gate.checkpoint, gate.step) for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
-        return takeover.done_by_fork(path, said)
+        mine = [gate for gate in self.lineage.gate_facts if gate.run == self.run.pk and gate.recovery]
+        said = {gate.id for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
+        asked = {(gate.checkpoint, gate.step) for gate in self.lineage.gates if gate.id in said}
+        return takeover.done_by_fork(path, asked)
 
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
         """Tell whether a gate's method has something to ask of these values; None where it cannot be called here."""

@@ -16,11 +16,12 @@ from agents.models import Effect
 from agents.session import translate
 from agents.session.path import RunPath
 from approvals.cards import binding
+from approvals.cards.card import Card
 from approvals.consequences import past_gates
-from approvals.consequences.past_gates import PastGate
 from approvals.engine_rules import effects
 from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, Writes
 from approvals.impact.words import refusals
+from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
@@ -28,7 +29,7 @@ from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import canonical, decode
 
 
 class Lineage:
@@ -100,7 +101,8 @@ class Lineage:
         }
 
     @cached_property
-    def gates(self) -> list[PastGate]:
+    def gates(self) -> list[Any]:
+        """Return the gates, each as past_gates has it."""
         return past_gates.of_lineage(self.run.lineage)
 
     @cached_property
@@ -114,9 +116,9 @@ class Lineage:
         return {row.grant_id: row.pk for row in self.rows if row.grant_id}
 
     @cached_property
-    def given(self) -> dict[int, tuple[PastGate, str]]:
+    def given(self) -> dict[int, tuple[Gate, str]]:
         """Map each grant to the gate that gave it, and the action that it is for."""
-        return {grant.id: (gate, grant.action) for gate in self.gates for grant in gate.grants}
+        return {grant["id"]: (gate, grant["action"]) for gate in self.gates for grant in gate.granted}
 
     def _effect(self, row: Effect) -> EffectFact:
         spec = self.steps.get(row.step)
@@ -135,7 +137,8 @@ class Lineage:
 
         def arguments() -> bytes | None:
             gate, action = self.given.get(row.grant_id or 0, (None, ""))
-            return None if gate is None or action not in gate.arguments else canonical(gate.arguments[action])
+            final = decode(bytes(gate.outcome.arguments)) if gate else {}
+            return canonical(final[action]) if action in final else None
 
         landed = self.saved.get(row.landings[0]) if row.landings else None
         return EffectFact(
@@ -161,36 +164,38 @@ class Lineage:
             reads=read,
         )
 
-    def _gate(self, gate: PastGate) -> GateFact:
+    def _gate(self, gate: Any) -> GateFact:
         saved, at = self.outcomes.get(gate.checkpoint), self.saved.get(gate.checkpoint)
+        outcome, recovery = getattr(gate, "outcome", None), gate.kind == Gate.Kind.RECOVERY
+        decided = Card.from_json(decode(bytes(gate.decided))).actions if gate.decided else ()
         return GateFact(
             id=gate.id,
-            run=gate.run,
+            run=gate.run_id,
             seq=at.seq if at else 0,
             step=gate.step,
             input_digest=self._asked_over(gate, saved),
             code_hash=saved.code_hash or b"" if saved else b"",
-            kind=gate.outcome or "open",
+            kind=outcome.kind if outcome else "open",
             grants=self._grants(gate, saved),
             execution=saved.id if saved else None,
-            recovery=gate.recovery,
-            current=gate.plan == self.run.plan_id,
+            recovery=recovery,
+            current=gate.run.plan_id == self.run.plan_id,
             fields=partial(self._shown, gate),
             reads=partial(self._read, gate),
-            choice=gate.choice,
-            permits=not gate.recovery or gate.step in gate.card.allows,
+            choice=str(((outcome and outcome.answered) or {}).get("choice", "")),
+            permits=not recovery or gate.step in gate.asked.allows,
             about=self._about(gate),
-            refused=refusals(self.plan, gate.settled.actions) if gate.settled else (),
-            actions=frozenset(action.id for action in gate.card.actions) if gate.recovery else frozenset(),
+            refused=refusals(self.plan, decided),
+            actions=frozenset(action.id for action in gate.asked.actions) if recovery else frozenset(),
         )
 
-    def _about(self, gate: PastGate) -> int:
+    def _about(self, gate: Gate) -> int:
         """Return the effect that was left behind and that the gate asks about."""
-        question = gate.card.question if gate.recovery else None
+        question = gate.asked.question if gate.kind == Gate.Kind.RECOVERY else None
         key = question.get("effect") if question else None
         return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
 
-    def _read(self, gate: PastGate) -> Fields | None:
+    def _read(self, gate: Gate) -> Fields | None:
         """Return the digests of what the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
         spec = self.steps.get(gate.step)
@@ -198,15 +203,15 @@ class Lineage:
             return None
         return {name: saved[name] for name in spec.reads if name in saved}
 
-    def _shown(self, gate: PastGate) -> Fields | None:
+    def _shown(self, gate: Gate) -> Fields | None:
         """Return the digests of the fields into which the gate's actions point, as they were when it asked."""
         saved = self._stood(gate)
         if saved is None:
             return None
-        names = {json_pointer.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        names = {json_pointer.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         return {name: saved.get(name, ABSENT) for name in names}
 
-    def _stood(self, gate: PastGate) -> Fields | None:
+    def _stood(self, gate: Gate) -> Fields | None:
         """Return the field digests of the state at which a gate was opened; None where it does not verify any more."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
@@ -214,34 +219,34 @@ class Lineage:
                 self._loaded[gate.checkpoint] = store.fields_of(gate.checkpoint)
         return self._loaded[gate.checkpoint]
 
-    def _asked_over(self, gate: PastGate, saved: CheckpointHeader | None) -> bytes | None:
+    def _asked_over(self, gate: Gate, saved: CheckpointHeader | None) -> bytes | None:
         """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
         if saved is not None:
             return saved.input_digest
         spec = self.steps.get(gate.step)
-        if spec is None or spec.kind != "gate" or not gate.open:
+        if spec is None or spec.kind != "gate" or gate.status != Gate.Status.OPEN:
             return None
         stood = self._stood(gate)
         return None if stood is None else input_digest(spec, stood, self.config)
 
-    def _grants(self, gate: PastGate, saved: CheckpointHeader | None) -> list[GrantFact]:
+    def _grants(self, gate: Any, saved: CheckpointHeader | None) -> list[GrantFact]:
         found = []
-        for grant in gate.grants:
-            covered = cache(partial(self._covered, gate, grant.effect, saved))
-            used_by = self.used.get(grant.id, 0)
-            found.append(GrantFact(effect=grant.effect, action=grant.action, used_by=used_by, fields=covered))
+        for grant in gate.granted:
+            covered = cache(partial(self._covered, gate, grant["effect"], saved))
+            used_by = self.used.get(grant["id"], 0)
+            found.append(GrantFact(effect=grant["effect"], action=grant["action"], used_by=used_by, fields=covered))
         return found
 
-    def _covered(self, gate: PastGate, effect: str, saved: CheckpointHeader | None) -> Fields | None:
+    def _covered(self, gate: Gate, effect: str, saved: CheckpointHeader | None) -> Fields | None:
         """Return the digests of the fields that the approval covers for an effect, as they were when it was given."""
         bound = {
             name: ABSENT if each == binding.GONE else bytes.fromhex(each)
-            for name, each in gate.bound.get(effect, {}).items()
+            for name, each in decode(bytes(gate.outcome.bound)).get(effect, {}).items()
         }
         if saved is None:
             return None
         # An edit changes what a card's arguments say, never where they are.
-        shown = {json_pointer.tokens(action.pointer)[0] for action in gate.card.actions if action.pointer}
+        shown = {json_pointer.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         try:
             after = store.fields_of(saved.id)
         except NoSuchCheckpoint:  # removed by retention

@@ -162,7 +162,7 @@ class Gate(models.Model):
         """Return the name by which events and holds refer to it."""
         return f"gate:{self.pk}"
 
-    @property
+    @cached_property
     def asked(self) -> Card:
         """Return the card as the agent's step returned it, before any edit."""
         return Card.from_json(canonical_json.decode(bytes(self.card)))
