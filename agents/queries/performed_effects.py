@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import DateTimeField, IntegerField, OuterRef, Q, Subquery, Value
+from django.db.models import DateTimeField, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, NullIf
 
@@ -18,7 +19,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec
 
 
-def execution_of(step: str, input_digest: bytes | None, occurrence: int) -> str:
+def execution_of(step: str, input_digest: bytes | memoryview | None, occurrence: int) -> str:
     """Say what was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
     return "" if input_digest is None else f"{step}/{bytes(input_digest).hex()}/{occurrence}"
 
@@ -42,7 +43,7 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     """Return the ledger's rows of some runs, undos among them, in the order in which they were intended."""
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(run__in=runs).order_by("pk")
-    rows = found.annotate(
+    rows: QuerySet[Any] = found.annotate(
         performs=Coalesce(NullIf("action", Value("")), "grant__action", Value("")), empty=Q(result=b"null"),
         of=Coalesce("taken_from__run", 0), carried=LANDED_IN,
         place=Coalesce(Subquery(base), 0),

@@ -17,7 +17,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from config.local.errors import Refused
 
@@ -29,6 +29,16 @@ class Account:
     name: str
     uid: int
     gid: int
+
+
+class Child(Protocol):
+    """As much of a `subprocess.Popen` as ending a process takes."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
 
 
 @functools.cache
@@ -105,7 +115,7 @@ def spawn(
     )
 
 
-def stop(process: subprocess.Popen[bytes], *, by: signal.Signals, within: float) -> bool:
+def stop(process: Child, *, by: signal.Signals, within: float) -> bool:
     """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it went by itself."""
     if process.poll() is None:
         process.send_signal(by)
@@ -119,7 +129,7 @@ def stop(process: subprocess.Popen[bytes], *, by: signal.Signals, within: float)
     return gentle
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: Child) -> None:
     """Kill whatever is left of the session that `spawn` gave to `process`."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

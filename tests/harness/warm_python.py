@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 from config.local.process import tied
 from tests.harness.session import ROOT
@@ -40,10 +40,10 @@ class Forked:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return code
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, sig: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, sig)
 
     def kill(self) -> None:
         """Kill it, and none of its children."""
@@ -77,7 +77,7 @@ class WarmPython:
             return False
         return command[1] in ("manage.py", "-c") or (command[1] == "-m" and command[2].startswith(OURS))
 
-    def start(self, command: Sequence[str], *, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]) -> Forked:
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], out: IO[Any], err: IO[Any]) -> Forked:
         """Start a command of Python in this folder."""
         if self.process is None:
             self.open()

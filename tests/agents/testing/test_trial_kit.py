@@ -94,7 +94,8 @@ def test_fields_called_as_an_option_and_a_configuration_are_given() -> None:
 
 
 def test_what_cannot_be_tried_is_said() -> None:
-    with pytest.raises(AgentError, match=r"Wrong cannot be used: The effect wrong\.act has no undo and is not declared irreversible"):
+    refused = r"Wrong cannot be used: The effect wrong\.act has no undo and is not declared irreversible"
+    with pytest.raises(AgentError, match=refused):
         Trial(Wrong)
     with pytest.raises(InputRefused, match="/to: This is needed"):
         Trial(Letters)
