@@ -276,8 +276,14 @@ def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
-    kind = "run.rewound" if move.kind == "rewind" else "run.edited"
-    event_log.record(kind, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
+    event_log.record(
+        "run.rewound" if move.kind == "rewind" else "run.edited",
+        subject=f"run:{run.pk}",
+        run=run,
+        by=actor,
+        data=data,
+        text=move.words or None,
+    )
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:

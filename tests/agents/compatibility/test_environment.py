@@ -157,7 +157,7 @@ class Required(BaseModel):
     [
         ({"Config": Required}, "the field word of its Config has no default"),
         ({"Config": Keyed}, "a secret in its Config"),
-        ({"Config": dict}, "no pydantic BaseModel"),
+        ({"Config": dict}, "a Config that is not a pydantic BaseModel"),
         ({"libraries": "numpy"}, "`libraries` is a tuple"),
     ],
 )

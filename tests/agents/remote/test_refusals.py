@@ -69,10 +69,14 @@ class TestStarting:
         [
             ({"steps": []}, "/steps", "at least 1"),
             ({"steps": [STEPS[0], STEPS[0]]}, "/steps/1/name", "twice"),
-            ({"steps": [{"name": "a", "reads": ["nothing"]}]}, "/steps/0/reads", "no field"),
-            ({"steps": [{"name": "a", "responds": "nothing"}]}, "/steps/0/responds", "no field"),
+            ({"steps": [{"name": "a", "reads": ["nothing"]}]}, "/steps/0/reads", "which is not a field"),
+            ({"steps": [{"name": "a", "responds": "nothing"}]}, "/steps/0/responds", "which is not a field"),
             ({"steps": [{"name": "a", "action": "payment"}]}, "/steps/0/action", "let it read that field"),
-            ({"steps": [{"name": "a", "kind": "gate", "feedback": "nothing"}]}, "/steps/0/feedback", "no property"),
+            (
+                {"steps": [{"name": "a", "kind": "gate", "feedback": "nothing"}]},
+                "/steps/0/feedback",
+                "is not in the state's schema",
+            ),
             ({"steps": [{"name": "a", "kind": "effect", "writes": ["receipt"]}]}, "/steps/0", "undo"),
             ({"steps": STEPS[:1] + STEPS[2:]}, "/steps", "No gate allows"),
             ({"state_schema": {"type": "array"}}, "/state_schema", "an object"),

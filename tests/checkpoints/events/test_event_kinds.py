@@ -18,7 +18,7 @@ from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "events.md"
-WRITERS = ("record", "entry", "say", "_say", "Entry")
+WRITERS = ("record", "_record", "entry", "say", "_say", "Entry")
 FAMILIES = (
     "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret "
     "webhook tool database"
@@ -61,6 +61,9 @@ def kinds_in(tree: ast.AST) -> Iterator[str]:
 
 
 def kinds_of(argument: ast.expr) -> Iterator[str]:
+    if isinstance(argument, ast.IfExp):
+        yield from kinds_of(argument.body)
+        yield from kinds_of(argument.orelse)
     if isinstance(argument, ast.Constant) and re.fullmatch(KIND, str(argument.value)):
         yield str(argument.value)
     if isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
