@@ -171,7 +171,7 @@ def rotate(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpRespons
     "/{int:webhook_id}/disablings", response=WebhookAnswer, operation_id="disable_webhook", summary="Disable a webhook"
 )
 def disable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
-    """Tell it of nothing more; what waits for it waits on. One that is disabled stays as it is."""
+    """Send nothing more; queued messages are kept. A disabled webhook stays as it is."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.disable(Webhook.Reason.BY_HAND, by=by))
 
 
@@ -179,7 +179,7 @@ def disable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpRespon
     "/{int:webhook_id}/enablings", response=WebhookAnswer, operation_id="enable_webhook", summary="Enable a webhook"
 )
 def enable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
-    """Tell it again, of what waits for it too. One that is enabled stays as it is."""
+    """Send again, queued messages too. An enabled webhook stays as it is."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.enable(by=by))
 
 
@@ -187,7 +187,7 @@ def enable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpRespons
     "/{int:webhook_id}/removals", response=WebhookAnswer, operation_id="remove_webhook", summary="Remove a webhook"
 )
 def remove(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
-    """Tell it of nothing ever again; what waits for it fails."""
+    """Send nothing ever again; queued messages fail."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.remove(by=by))
 
 

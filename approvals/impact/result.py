@@ -29,7 +29,7 @@ WHY = {
     "new": "it never ran",
     "input": "what it reads is different",
     "forced": "a person sends the run there",
-    "world": "it looks outside the state",
+    "world": "it calls an external system",
     "novel": "it reads a person's words",
     "reads": "what it reads is not known yet",
     "flow": "whether the run comes there is not known yet",

@@ -152,7 +152,7 @@ class Webhook(models.Model):
         return secret
 
     def disable(self, reason: Webhook.Reason, *, by: Actor = actors.SYSTEM) -> bool:
-        """Tell it of nothing more; what waits for it waits on. False where it is not enabled."""
+        """Send nothing more, keep queued messages. False where it is not enabled."""
         with transaction.atomic():
             if not self._move(Q(status=Webhook.Status.ENABLED), status=Webhook.Status.DISABLED, reason=reason):
                 return False
@@ -160,7 +160,7 @@ class Webhook(models.Model):
         return True
 
     def enable(self, *, by: Actor) -> bool:
-        """Tell it again, of what waits for it too; False where it is not disabled."""
+        """Send again, queued messages too. False where it is not disabled."""
         with transaction.atomic():
             left = Q(status=Webhook.Status.DISABLED)
             if not self._move(left, status=Webhook.Status.ENABLED, reason="", failing_since=None):
@@ -169,7 +169,7 @@ class Webhook(models.Model):
         return True
 
     def remove(self, *, by: Actor) -> bool:
-        """Tell it of nothing ever again; what waits for it fails. False where it was removed before."""
+        """Send nothing ever again; queued messages fail. False where it was removed before."""
         with transaction.atomic():
             self.deliveries.all().give_up("removed")  # first: as who records an attempt locks them
             if not self._move(Q(), status=Webhook.Status.REMOVED, reason=""):

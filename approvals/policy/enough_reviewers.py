@@ -56,8 +56,8 @@ def lacking(gate: Gate, there: Set[int]) -> str:
     )
     if apart:
         said = _(
-            "%(people)s may decide in %(teams)s now besides whoever started the run or has it asked, and %(quorum)s "
-            "must agree: nothing here can be approved until an administrator lets more people decide."
+            "%(people)s may decide in %(teams)s now, not counting the requester, and %(quorum)s must agree: "
+            "nothing here can be approved until an administrator lets more people decide."
         )
     return _short(said, gate.policy, there - apart)
 

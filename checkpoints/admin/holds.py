@@ -44,7 +44,7 @@ class LegalHoldForm(HoldModelForm):
         label=gettext_lazy("Checkpoint"),
         min_value=1,
         required=False,
-        help_text=gettext_lazy("Its number. Empty: the whole run is held."),
+        help_text=gettext_lazy("The checkpoint's number. Leave empty to hold the whole run."),
     )
     reason = forms.CharField(max_length=holds.LONGEST_REASON, widget=forms.Textarea(attrs={"rows": 3}))
 

@@ -161,7 +161,7 @@ def test_whoever_started_the_run_does_not_count_for_its_gates() -> None:
     gate = make_gate(policy=make_policy(team, quorum=2), run=run)
     said = signed_in(second).get(f"/gates/{gate.pk}/").content.decode()
     assert "1 person may decide in" in said
-    assert "besides whoever started the run" in said
+    assert "not counting the requester" in said
 
 
 def test_the_list_of_policies_says_in_a_word_when_a_gate_ends_and_how() -> None:
