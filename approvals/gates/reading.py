@@ -11,7 +11,6 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
@@ -63,7 +62,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     )  # fmt: skip
 
 
-_GATE = batch_query.ParameterPlace(1)
+_GATE, _READER = batch_query.ParameterPlace(1), batch_query.ParameterPlace(2)
 _REVIEWERS = """
 SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
 JOIN approvals_reviewingteam may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.team_id
@@ -120,7 +119,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
     if standing is None:
         return None
     gate = standing.gate
-    beside = _beside(person(to)).run(Int8(gate_id))
+    beside = _beside(person(to)._replace(pk=_READER)).run(Int8(gate_id), Int8(to.pk))
     if not beside["seen"]:
         return None
     if outcome := getattr(gate, "outcome", None):
@@ -146,13 +145,13 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
 
 @lru_cache(1024)
 def _beside(reader: Person) -> batch_query.BatchStatement:
-    """Build the statement for what one person's page of a gate needs beside the gate."""
-    seen, this = Gate.objects.visible_to(reader), RawSQL("%s", [_GATE])
+    """Build the statement for what a page of a gate needs beside the gate, for all who have the same reach."""
+    seen = Gate.objects.visible_to(reader)
     return batch_query.columns(
-        seen=seen.filter(pk=this).values("pk"),
-        sees_run=Gate.objects.filter(pk=this, team__in=teams_where(reader, SEE)).values("pk"),
-        decides=Policy.objects.decided_by(reader).filter(gates=this).values("pk"),
-        replaced=seen.filter(replacements=this).order_by("-pk").values("pk"),
+        seen=seen.filter(pk=_GATE).values("pk"),
+        sees_run=Gate.objects.filter(pk=_GATE, team__in=teams_where(reader, SEE)).values("pk"),
+        decides=Policy.objects.decided_by(reader).filter(gates=_GATE).values("pk"),
+        replaced=seen.filter(replacements=_GATE).order_by("-pk").values("pk"),
         reviewers=(_REVIEWERS, [_GATE]),
         draft=(_DRAFT, [_GATE, reader.pk]),
         looking=(_LOOKING, [_GATE, reader.pk]),

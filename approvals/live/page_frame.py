@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
+from psycopg.types.numeric import Int8
 
 from approvals.audit import readers
 from approvals.gates import queues
@@ -56,7 +57,7 @@ def reach_of(request: HttpRequest) -> ReaderReach:
 
 def read(user: User) -> PageFrame:
     """Read a person's frame as it is now."""
-    found = _statement(person(user)).run()
+    found = _statement(person(user)._replace(pk=_READER)).run(Int8(user.pk))
     policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
     return PageFrame(
         cursor=Cursor(*found["xid"], *found["id"]),
@@ -70,9 +71,12 @@ def read(user: User) -> PageFrame:
     )
 
 
+_READER = batch_query.ParameterPlace(1)
+
+
 @lru_cache(1024)
 def _statement(user: Person) -> batch_query.BatchStatement:
-    """Build the statement for what every page asks for one person."""
+    """Build the statement for what every page asks, for all who have the same reach."""
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")
     return batch_query.columns(

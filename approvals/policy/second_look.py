@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Expression, QuerySet
 
 from approvals.models import Decision
 
@@ -45,7 +45,7 @@ def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Stre
     return Streak(most, round((moments[0] - moments[most - 1]).total_seconds()))
 
 
-def recent(user_id: int | None) -> QuerySet[Decision]:
+def recent(user_id: int | Expression | None) -> QuerySet[Decision]:
     """Return this person's last approvals, the newest first: as many as make a streak."""
     said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
     return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, models
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists, Expression, QuerySet
 
 from . import token_scope
 
@@ -58,9 +58,12 @@ class Right(models.Model):
 
 
 class Person(NamedTuple):
-    """All of a person that the rules read: a statement is put together once for each, and kept."""
+    """All of a person that the rules read: a statement is put together once for each, and kept.
 
-    pk: int
+    In `pk` may stand the place of a person's id, so that the statement is one for many.
+    """
+
+    pk: int | Expression
     is_active: bool
     is_superuser: bool
     bounds: token_scope.TokenBounds

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, Expression, QuerySet
 from psycopg.sql import Literal
 
 from .sql import run_sql
@@ -20,8 +20,16 @@ from .sql import run_sql
 Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
 
 
-class ParameterPlace(int):
-    """In the parameters of a question: the place of a value that is given when it is asked, the first being 1."""
+class ParameterPlace(Expression):
+    """Stands in a question for a whole number that is given when it is asked: the first, the second, ..."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(output_field=BigIntegerField())
+        self.number = number
+
+    def as_sql(self, compiler: object, connection: object) -> Any:
+        """Return itself as the parameter, which `columns` writes out."""
+        return "%s", [self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +69,4 @@ def _filled(sql: str, parameters: Sequence[Any]) -> str:
 
 
 def _written(parameter: Any) -> str:
-    return f"${int(parameter)}" if isinstance(parameter, ParameterPlace) else Literal(parameter).as_string()
+    return f"${parameter.number}" if isinstance(parameter, ParameterPlace) else Literal(parameter).as_string()
