@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field, field_validator
 
 from agents.api.protocol.auth import needs
-from agents.api.protocol.enumerations import optional
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import one_of, optional
+from agents.api.protocol.paging import Page, Paging
 from agents.api.protocol.problems import problem
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -39,11 +40,9 @@ class DeliverySummary(Schema):
         description="The event: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test.",
         examples=["gate.closed"],
     )
-    gate: int | None = Field(description="The gate; null for a test.", examples=[42])
-    status: str = Field(
-        description="Whether it was delivered.",
-        examples=["delivered"],
-        json_schema_extra={"enum": list(Delivery.Status.values)},
+    gate: int | None = Field(validation_alias="gate_id", description="The gate; null for a test.", examples=[42])
+    status: Annotated[str, one_of(Delivery.Status)] = Field(
+        description="Whether it was delivered.", examples=["delivered"]
     )
     result: str = Field(
         description="The result of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet.",
@@ -57,12 +56,6 @@ class DeliverySummary(Schema):
     finished_at: datetime | None = Field(
         description="When it was delivered or given up.", examples=["2026-03-02T09:15:05.004211Z"]
     )
-
-    @classmethod
-    def of(cls, delivery: Delivery, **more: Any) -> Self:
-        same = ("message", "kind", "status", "result", "attempts", "next_attempt_at", "created_at", "finished_at")
-        told = {name: getattr(delivery, name) for name in same}
-        return cls(id=delivery.pk, gate=delivery.gate_id, **told, **more)
 
 
 class AttemptAnswer(Schema):
@@ -78,16 +71,19 @@ class AttemptAnswer(Schema):
     status: int | None = Field(description="The status of the answer; null: none came.", examples=[503])
     seconds: float | None = Field(description="How long it took.", examples=[0.21])
 
-    @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        took = attempt.duration.total_seconds() if attempt.duration is not None else None
-        return cls(number=attempt.number, at=attempt.at, result=attempt.result, status=attempt.status, seconds=took)
+    @staticmethod
+    def resolve_seconds(attempt: Attempt) -> float | None:
+        return attempt.duration.total_seconds() if attempt.duration is not None else None
 
 
 class DeliveryHead(DeliverySummary):
     """One message to a webhook, with each attempt."""
 
     log: list[AttemptAnswer] = Field(description="Each attempt, the newest first.")
+
+    @staticmethod
+    def resolve_log(delivery: Delivery) -> QuerySet[Attempt]:
+        return delivery.log.order_by("-number")
 
 
 class DeliveryAnswer(DeliveryHead):
@@ -99,11 +95,10 @@ class DeliveryAnswer(DeliveryHead):
     )
 
 
-class DeliveryPage(Schema):
+class DeliveryPage(Page):
     """Some deliveries, newest first."""
 
     items: list[DeliverySummary] = Field(description="The deliveries.")
-    next: str | None = NEXT
 
 
 class DeliveryFilter(Paging):
@@ -135,9 +130,7 @@ def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFi
         found = found.filter(status=asked.status)
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
-    rows = list(found[: asked.limit + 1])
-    items = [DeliverySummary.of(each) for each in rows[: asked.limit]]
-    return answer(DeliveryPage(items=items, next=next_of([each.pk for each in rows], asked.limit)))
+    return DeliveryPage.of(found, asked)
 
 
 @router.get(
@@ -208,5 +201,4 @@ def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Deliver
 
 
 def _told(delivery: Delivery) -> HttpResponse:
-    log = [AttemptAnswer.of(each) for each in delivery.log.order_by("-number")]
-    return answer(DeliveryHead.of(delivery, log=log), body=bytes(delivery.body))
+    return answer(DeliveryHead.from_orm(delivery), body=bytes(delivery.body))

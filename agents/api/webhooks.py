@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal
 
 from django.contrib.auth.models import Group
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,7 +14,8 @@ from pydantic import Field
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import one_of
+from agents.api.protocol.paging import Page, Paging
 from agents.api.protocol.problems import Fault, problem
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
@@ -56,14 +57,12 @@ class WebhookAnswer(Schema):
 
     id: int = Field(description="The webhook's number.", examples=[3])
     url: str = Field(description="Where messages are sent.", examples=["https://hooks.example.com/holdpoint"])
-    team: str = Field(description="The team whose gates it reports.", examples=["Support"])
+    team: str = Field(
+        validation_alias="team.name", description="The team whose gates it reports.", examples=["Support"]
+    )
     agent: str = Field(description="The agent whose gates it reports; empty: all.", examples=["refunds"])
     purpose: str = Field(description="What it is for.", examples=["The shop's chat"])
-    status: str = Field(
-        description="Whether it is enabled.",
-        examples=["enabled"],
-        json_schema_extra={"enum": list(Webhook.Status.values)},
-    )
+    status: Annotated[str, one_of(Webhook.Status)] = Field(description="Whether it is enabled.", examples=["enabled"])
     reason: Literal["by_hand", "gone", "failing", "secret_lost"] | None = Field(
         description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate "
         "it). Null while it is enabled.",
@@ -78,12 +77,13 @@ class WebhookAnswer(Schema):
     created_by: str = Field(description="Who made it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was made.", examples=["2026-03-02T09:15:04.120931Z"])
 
-    @classmethod
-    def of(cls, webhook: Webhook) -> Self:
-        """Needs its team."""
-        same = ("url", "agent", "purpose", "status", "failing_since", "former_until", "created_at")
-        told = {name: getattr(webhook, name) for name in same} | {"reason": webhook.reason or None}
-        return cls(id=webhook.pk, team=webhook.team.name, created_by=webhook.by_name or webhook.by, **told)
+    @staticmethod
+    def resolve_reason(webhook: Webhook) -> str | None:
+        return webhook.reason or None
+
+    @staticmethod
+    def resolve_created_by(webhook: Webhook) -> str:
+        return webhook.by_name or webhook.by
 
 
 class WebhookWithSecret(WebhookAnswer):
@@ -95,21 +95,22 @@ class WebhookWithSecret(WebhookAnswer):
         examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
     )
 
+    @staticmethod
+    def resolve_secret(webhook: Webhook, context: dict[str, str]) -> str:
+        return context["secret"]
 
-class WebhookPage(Schema):
+
+class WebhookPage(Page):
     """Some webhooks, in the order in which they were made."""
 
     items: list[WebhookAnswer] = Field(description="The webhooks.")
-    next: str | None = NEXT
 
 
 @router.get("", response=WebhookPage, operation_id="list_webhooks", summary="List webhooks")
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """The webhooks of the teams in which you manage them, but the removed ones."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
-    rows = list(found.select_related("team")[: asked.limit + 1])
-    items = [WebhookAnswer.of(each) for each in rows[: asked.limit]]
-    return answer(WebhookPage(items=items, next=next_of([each.pk for each in rows], asked.limit)))
+    return WebhookPage.of(found.select_related("team"), asked)
 
 
 @router.post("", response={201: WebhookWithSecret}, operation_id="create_webhook", summary="Make a webhook")
@@ -146,7 +147,7 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
 @router.get("/{int:webhook_id}", response=WebhookAnswer, operation_id="get_webhook", summary="Read a webhook")
 def one(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
     """One webhook of a team in which you manage them."""
-    return answer(WebhookAnswer.of(webhook_or_404(request, webhook_id)))
+    return answer(WebhookAnswer.from_orm(webhook_or_404(request, webhook_id)))
 
 
 @router.post(
@@ -210,7 +211,7 @@ def _ordered(request: HttpRequest, number: int, key: str, order: Callable[[Webho
     def do() -> HttpResponse:
         order(webhook, actors.of_user(reader_of(request)))
         webhook.refresh_from_db()
-        return answer(WebhookAnswer.of(webhook))
+        return answer(WebhookAnswer.from_orm(webhook))
 
     return once(request, key, do)
 
@@ -232,8 +233,7 @@ def _secret(
 
 
 def _told(webhook: Webhook, secret: str, status: int) -> HttpResponse:
-    plain = WebhookAnswer.of(webhook)
-    response = answer(WebhookWithSecret(**plain.model_dump(), secret=secret))
+    response = answer(WebhookWithSecret.from_orm(webhook, context={"secret": secret}))
     response.status_code = status
     if status == 201:
         response["Location"] = f"/api/webhooks/{webhook.pk}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import Q
@@ -11,10 +11,12 @@ from django.http import Http404
 from agents.presentation import differences
 from approvals.schema import redact
 from approvals.schema.redact import Redaction
+from checkpoints import store
 from checkpoints.errors import CheckpointRemoved
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import gaps
+from checkpoints.values import patch
 
 from .access import Gone
 
@@ -43,8 +45,23 @@ def veil_of(checkpoint: Checkpoint) -> Redaction:
     return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
-def hidden_rows(changed: list[dict[str, Any]], *hidden: Redaction) -> list[Mapping[str, Any]]:
-    """Return the rows of a difference as they are drawn; what either side hides is hidden."""
+def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
+    """Return the JSON Patch from the one state to the other, without their secrets. Raises NotVerified."""
+    before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
+    names = before.differing(after)
+    return veil_of(b).patch(veil_of(a).patch(patch.diff(_only(before.state, names), _only(after.state, names))))
+
+
+def difference(
+    before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str], *hidden: Redaction
+) -> dict[str, Any]:
+    """Return, for a page, how two states differ in these fields; what one of `hidden` hides is hidden."""
+    changed = patch.changes(_only(before, names), _only(after, names))
     for veil in hidden:
         changed = veil.rows(changed)
-    return list(differences.told(changed))
+    rows = list(differences.told(changed))
+    return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0)}
+
+
+def _only(state: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in state.items() if name in names}

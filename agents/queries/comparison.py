@@ -23,10 +23,9 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.store import run_history
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import CheckpointComparison
-from checkpoints.values import patch
 
 from .access import run_or_404
-from .checkpoint import ROWS, hidden_rows, veil_of
+from .checkpoint import difference, veil_of
 from .performed_effects import done_of, off_course, rows_of
 from .run_row import course
 
@@ -124,14 +123,9 @@ def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[str, str]:
 def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """Say how the two states differ, as rows. Raises NotVerified."""
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
-    either = before.fields.keys() | after.fields.keys()
-    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
-    changed = patch.changes(
-        {name: value for name, value in before.state.items() if name in names},
-        {name: value for name, value in after.state.items() if name in names},
-    )
-    rows = hidden_rows(changed, veil_of(a), veil_of(b))
-    return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(either) - len(names)}
+    names = before.differing(after)
+    found = difference(before.state, after.state, names, veil_of(a), veil_of(b))
+    return found | {"same": len(after.fields.keys() - names)}
 
 
 def lapse(a: datetime, b: datetime) -> str:

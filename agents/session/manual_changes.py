@@ -43,6 +43,5 @@ def _written(place: CheckpointHeader, parent: UUID, plan: PlanSpec) -> ManualCha
         before, now = store.load_checkpoint(parent), store.load_checkpoint(place.id)
     except (NoSuchCheckpoint, NotVerified):  # what it changed cannot be known any more, so it may be anything
         return ManualChange(place, frozenset(name for step in plan.steps for name in step.reads), {})
-    names = now.fields.keys() | before.fields.keys()
-    changed = frozenset(name for name in names if now.fields.get(name) != before.fields.get(name))
+    changed = now.differing(before)
     return ManualChange(place, changed, {name: before.state[name] for name in changed if name in before.state})

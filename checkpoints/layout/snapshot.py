@@ -47,6 +47,10 @@ class Snapshot:
     parts: dict[str, Part] = field(repr=False)
     size: int = field(repr=False)  # bytes of canonical JSON
 
+    def differing(self, other: Snapshot) -> frozenset[str]:
+        """Return the names of the fields whose digests differ."""
+        return frozenset(name for name, _ in self.fields.items() ^ other.fields.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Header:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Annotated
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from pydantic import Field
 from agents.api.protocol.addresses import GateId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
+from agents.api.protocol.members import one_of
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -28,6 +30,14 @@ from checkpoints import store
 from .decisions import MARK, Decide, said_in
 
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+SHOWN = Field(
+    description="A digest of this preview. Send it with the decision, which is refused if it would by then do more.",
+    examples=[MARK],
+)
+LEFT = Field(
+    description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
+    examples=[0],
+)
 
 
 class ChoiceImpact(Schema):
@@ -36,15 +46,8 @@ class ChoiceImpact(Schema):
     choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
     of: str = Field(description="For back the step, for answer its id; otherwise empty.", examples=["propose"])
     impact: ImpactAnswer = Field(description="What it would do.")
-    shown: str = Field(
-        description="A digest of this preview. Send it with the decision, which is refused if it would by then do "
-        "more.",
-        examples=[MARK],
-    )
-    left: int = Field(
-        description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
-        examples=[0],
-    )
+    shown: str = SHOWN
+    left: int = LEFT
 
 
 class ChoiceImpacts(Schema):
@@ -56,10 +59,8 @@ class ChoiceImpacts(Schema):
 class WordImpact(Schema):
     """What one word would do if it were sent as a decision now, and enough people agreed to it."""
 
-    verdict: str = Field(
-        description="The verdict that it counts as; mixed: different verdicts for the actions.",
-        examples=["mixed"],
-        json_schema_extra={"enum": list(Decision.Verdict.values)},
+    verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
+        description="The verdict that it counts as; mixed: different verdicts for the actions.", examples=["mixed"]
     )
     stands: bool = Field(
         description="Whether it is about the current proposal. If not, it makes a new proposal, which the others have "
@@ -70,15 +71,8 @@ class WordImpact(Schema):
         description="The actions whose proposal it would change, by id.", examples=[["order", "price"]]
     )
     impact: ImpactAnswer | None = Field(description="What it would do; null for an answer whose effect is unknown.")
-    shown: str = Field(
-        description="A digest of this preview. Send it with the decision, which is refused if it would by then do "
-        "more.",
-        examples=[MARK],
-    )
-    left: int = Field(
-        description="How many more people must approve after it; 0: it closes the gate and takes effect at once.",
-        examples=[0],
-    )
+    shown: str = SHOWN
+    left: int = LEFT
 
 
 @router.get(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Annotated, Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -13,9 +13,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agents.api.protocol.addresses import GateId
 from agents.api.protocol.auth import needs
-from agents.api.protocol.enumerations import optional
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, kept, own
+from agents.api.protocol.members import one_of, optional
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -27,7 +27,7 @@ from approvals.policy import step_up
 from approvals.views.access import gate_or_404
 from checkpoints import store
 
-from .gates import DIGEST, GateHead, head_of
+from .gates import DIGEST, GateHead
 
 router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 LINES = {"lines": [{"sku": "COF-250", "quantity": 24, "price": "6.40"}]}
@@ -43,10 +43,8 @@ MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
 class OnAction(Order):
     """What becomes of one action."""
 
-    verdict: str = Field(
-        description="One of the action's `verdicts` in the card.",
-        examples=["reject"],
-        json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
+        description="One of the action's `verdicts` in the card.", examples=["reject"]
     )
     arguments: Any = Field(None, description="For an edit: all of its new arguments.", examples=[LINES])
     reason: str = Field(
@@ -168,10 +166,8 @@ class Decided(Schema):
     """A word that was taken, and the gate as it is by it."""
 
     id: int = Field(description="The decision's number.", examples=[311])
-    verdict: str = Field(
-        description="The verdict; mixed: different verdicts for the actions.",
-        examples=["mixed"],
-        json_schema_extra={"enum": list(Decision.Verdict.values)},
+    verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
+        description="The verdict; mixed: different verdicts for the actions.", examples=["mixed"]
     )
     actions: dict[str, str] = Field(
         description="The verdicts by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
@@ -195,9 +191,8 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
         named = own(request, key) or secrets.token_hex(16)
         made = deciding.decide(gate, Submission(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request))
         now = gate_or_404(request, gate_id)
-        response = answer(
-            Decided(id=made.pk, verdict=made.verdict, actions=made.by_action, gate=head_of(now, reader=reader))
-        )
+        told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
+        response = answer(Decided.model_validate(told, context={"standing": now.standing(), "reader": reader}))
         response.status_code = 201
         return response
 

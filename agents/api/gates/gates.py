@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
@@ -14,7 +13,8 @@ from pydantic import Field
 from agents.api.protocol.addresses import GateId, gate_page
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer, spliced
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import Hex, Text, one_of
+from agents.api.protocol.paging import Page, Paging
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
@@ -41,23 +41,20 @@ class GateSummary(Schema):
     url: str = Field(
         description="The page on which people decide it.", examples=["https://holdpoint.example.com/gates/42/"]
     )
-    run: int = Field(description="The run that waits at it.", examples=[7])
-    agent: str = Field(description="The agent that asks.", examples=["refunds"])
-    team: str = Field(description="The team that owns the run.", examples=["Support"])
+    run: int = Field(validation_alias="run_id", description="The run that waits at it.", examples=[7])
+    agent: str = Field(validation_alias="run.plan.agent", description="The agent that asks.", examples=["refunds"])
+    team: str = Field(validation_alias="team.name", description="The team that owns the run.", examples=["Support"])
     step: str = Field(description="The gate's step.", examples=["review"])
-    kind: str = Field(
-        description="A review asks for a decision; a recovery asks how to go on after a fault.",
-        examples=["review"],
-        json_schema_extra={"enum": list(Gate.Kind.values)},
+    kind: Annotated[str, one_of(Gate.Kind)] = Field(
+        description="A review asks for a decision; a recovery asks how to go on after a fault.", examples=["review"]
     )
-    status: str = Field(
-        description="Whether it is still open.", examples=["open"], json_schema_extra={"enum": list(Gate.Status.values)}
-    )
+    status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["open"])
     version: int = Field(description="Rises with each change of the gate.", examples=[1])
     proposal: int = Field(description="The version of the current proposal; an edit makes the next.", examples=[1])
     title: str = Field(description="Its title. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
-    risk: str = Field(description="The risk.", examples=["medium"], json_schema_extra={"enum": list(Gate.Risk.values)})
+    risk: Annotated[str, one_of(Gate.Risk)] = Field(description="The risk.", examples=["medium"])
     outside: bool = Field(
+        validation_alias="run.plan.external",
         description="Whether an external program asks: then titles, labels and, unless its tool is registered, the "
         "risk are its own statements.",
         examples=[False],
@@ -66,17 +63,15 @@ class GateSummary(Schema):
     opened_at: datetime = Field(description="When it was opened.", examples=["2026-03-02T09:15:05.104112Z"])
     closed_at: datetime | None = Field(description="When it closed; null while it is open.", examples=[None])
 
-    @classmethod
-    def of(cls, gate: Gate) -> Self:
-        """Needs the gate's run with its plan, and its team."""
-        return cls(**_summed_up(gate))
+    @staticmethod
+    def resolve_url(gate: Gate) -> str:
+        return gate_page(gate.pk)
 
 
-class GatePage(Schema):
+class GatePage(Page):
     """Some open gates, the longest open first."""
 
     items: list[GateSummary] = Field(description="The gates.")
-    next: str | None = NEXT
 
 
 class Voice(Schema):
@@ -85,6 +80,7 @@ class Voice(Schema):
     name: str = Field(description="Who decided.", examples=["Ann Okafor"])
     verdict: str = Field(description="Their verdict; mixed: see `actions`.", examples=["approve"])
     actions: dict[str, str] = Field(
+        validation_alias="by_action",
         description="Their verdict for each action, by its id: approve, edit, reject or respond.",
         examples=[{"order": "edit", "price": "reject"}],
     )
@@ -93,6 +89,10 @@ class Voice(Schema):
     proposal: int = Field(description="The version of the proposal that they decided on.", examples=[1])
     counts: bool = Field(description="Whether it counts for the current proposal.", examples=[True])
     you: bool = Field(description="Whether it is your own.", examples=[False])
+
+    @staticmethod
+    def resolve_counts(voice: agreements.VoteLine) -> bool:
+        return not voice.lapsed
 
 
 class Agreement(Schema):
@@ -103,59 +103,39 @@ class Agreement(Schema):
     who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
     voices: list[Voice] = Field(description="The decisions, oldest first.")
 
-    @classmethod
-    def of(cls, gate: Gate, *, reader: User) -> Self:
-        """As the gate's page tells it, without the places that are still empty."""
-        found = agreements.agreement(gate, user=reader)
-        voices = [
-            Voice(
-                name=each.name,
-                verdict=each.verdict,
-                actions=dict(each.by_action),
-                comment=each.comment,
-                at=each.at,
-                proposal=each.proposal,
-                counts=not each.lapsed,
-                you=each.you,
-            )
-            for each in found.voices
-            if each.name
-        ]
-        return cls(quorum=found.quorum, agreed=found.agreed, who=found.who, voices=voices)
+    @staticmethod
+    def resolve_voices(found: agreements.Agreement) -> list[agreements.VoteLine]:
+        """As the gate's page tells them, without the places that are still empty."""
+        return [each for each in found.voices if each.name]
 
 
 class OfAction(Schema):
     """What became of one action."""
 
-    verdict: str = Field(
-        description="approve and edit: the action may run. reject and respond: it does not.",
-        examples=["reject"],
-        json_schema_extra={"enum": ["approve", "edit", "reject", "respond"]},
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
+        description="approve and edit: the action may run. reject and respond: it does not.", examples=["reject"]
     )
     by: str = Field(description="Who rejected it or answered instead; otherwise empty.", examples=["Ann Okafor"])
     reason: str = Field(description="Why it was rejected: data, never markup.", examples=["Too dear."])
     response: Any = Field(description="What the agent got instead; otherwise null.", examples=[None])
 
-    @classmethod
-    def of(cls, found: ActionOutcome) -> Self:
-        return cls(verdict=found.verdict, by=found.by, reason=found.reason, response=found.response)
-
 
 class EndingHead(Schema):
     """How a gate ended, without what was decided."""
 
-    kind: str = Field(
-        description="Expired and withdrawn gates do not count as rejected.",
-        examples=["approved"],
-        json_schema_extra={"enum": list(Outcome.Kind.values)},
+    kind: Annotated[str, one_of(Outcome.Kind)] = Field(
+        description="Expired and withdrawn gates do not count as rejected.", examples=["approved"]
     )
     by: str = Field(description="The people whose decisions counted; empty if nobody decided.", examples=["Ann Okafor"])
-    at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
+    at: datetime = Field(validation_alias="created_at", description="When.", examples=["2026-03-02T09:21:40.555012Z"])
     then: str = Field(description="After a rejection: stop, or back to a step.", examples=[""])
     back_to: str = Field(description="The step that the run was sent back to.", examples=[""])
-    feedback: str = Field(description="What the agent reads after a rejection.", examples=[""])
+    feedback: str = Field(
+        validation_alias="words", description="What the agent reads after a rejection.", examples=[""]
+    )
     effects: list[str] = Field(description="The effects that may run, once each.", examples=[["pay"]])
     preconditions: list[str] = Field(
+        validation_alias="counted",
         description="The card's preconditions that must still hold when an effect is performed, by id.",
         examples=[["nothing-else-refunded"]],
     )
@@ -164,24 +144,20 @@ class EndingHead(Schema):
         "answered.",
         examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}}],
     )
-    seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
-    to_run: str | None = Field(description="The digest of what may run; null if nothing may.", examples=[DIGEST])
+    seen: Hex = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
+    to_run: Hex | None = Field(description="The digest of what may run; null if nothing may.", examples=[DIGEST])
 
-    @classmethod
-    def of(cls, outcome: Outcome) -> Self:
-        return cls(
-            kind=outcome.kind,
-            by=deciders(outcome),
-            at=outcome.created_at,
-            then=outcome.then,
-            back_to=outcome.back_to,
-            feedback=outcome.words,
-            effects=[grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)],
-            preconditions=outcome.counted,
-            actions={each.id: OfAction.of(each) for each in judged(outcome)},
-            seen=bytes(outcome.seen).hex(),
-            to_run=None if outcome.to_run is None else bytes(outcome.to_run).hex(),
-        )
+    @staticmethod
+    def resolve_by(outcome: Outcome) -> str:
+        return deciders(outcome)
+
+    @staticmethod
+    def resolve_effects(outcome: Outcome) -> list[str]:
+        return [grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)]
+
+    @staticmethod
+    def resolve_actions(outcome: Outcome) -> dict[str, ActionOutcome]:
+        return {each.id: each for each in judged(outcome)}
 
 
 class Ending(EndingHead):
@@ -197,24 +173,41 @@ class Ending(EndingHead):
 class GateHead(GateSummary):
     """A gate, with who must agree."""
 
-    digest: str = Field(
+    digest: Hex = Field(
         description="SHA-256 over the current proposal, in hex. A decision binds it.", examples=[DIGEST]
     )
-    checkpoint: str = Field(
+    checkpoint: Text = Field(
         description="The UUID of the saved state that it shows.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"]
     )
     whole_state: bool = Field(
         description="Whether an edit may send the run's whole `state`: the gate's policy allows it.", examples=[False]
     )
     reason_required: bool = Field(
-        description="Whether a rejection needs a `comment` that says why, by the gate's policy.", examples=[True]
+        validation_alias="policy.reason_required",
+        description="Whether a rejection needs a `comment` that says why, by the gate's policy.",
+        examples=[True],
     )
     step_up: bool = Field(
+        validation_alias="policy.step_up",
         description="Whether a decision counts only in a session in which the password was confirmed recently: on the "
         "gate's page, never by a token.",
         examples=[False],
     )
     agreement: Agreement = Field(description="Who must approve, and who has.")
+
+    # The context of these is the gate's `standing` proposal, and its `reader`.
+
+    @staticmethod
+    def resolve_digest(gate: Gate, context: dict[str, Any]) -> bytes:
+        return context["standing"].digest
+
+    @staticmethod
+    def resolve_whole_state(gate: Gate, context: dict[str, Any]) -> bool:
+        return whole_state.allowed(gate, context["standing"].card)
+
+    @staticmethod
+    def resolve_agreement(gate: Gate, context: dict[str, Any]) -> agreements.Agreement:
+        return agreements.agreement(gate, user=context["reader"])
 
 
 class GateDetail(GateHead):
@@ -247,9 +240,7 @@ class GateDetail(GateHead):
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """The open gates that you may see, the longest open first: those of your teams and those that you review."""
     found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
-    rows = list(found.select_related("run__plan", "team")[: asked.limit + 1])
-    items = [GateSummary.of(gate) for gate in rows[: asked.limit]]
-    return answer(GatePage(items=items, next=next_of([gate.pk for gate in rows], asked.limit)))
+    return GatePage.of(found.select_related("run__plan", "team"), asked)
 
 
 @router.get("/{int:gate_id}", response=GateDetail, operation_id="get_gate", summary="Read a gate")
@@ -258,7 +249,7 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     gate = gate_or_404(request, gate_id)
     proposal = gate.standing()
     _verify(gate, proposal)
-    head = head_of(gate, reader=reader_of(request))
+    head = GateHead.from_orm(gate, context={"standing": proposal, "reader": reader_of(request)})
     card, masked = card_of(gate, proposal)
     later = gate.replacement()
     unsupported = canonical(Provenance.of(gate).unsupported(proposal.card))
@@ -266,20 +257,6 @@ def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
         head, unsupported=unsupported, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
         replaces=canonical(gate.replaced(to=reader_of(request))), card=card, outcome=ended(gate),
     )  # fmt: skip
-
-
-def head_of(gate: Gate, *, reader: User) -> GateHead:
-    """The gate as it stands. Needs its run with its plan, and its team."""
-    standing = gate.standing()
-    return GateHead(
-        **_summed_up(gate),
-        digest=bytes(standing.digest).hex(),
-        checkpoint=str(gate.checkpoint),
-        whole_state=whole_state.allowed(gate, standing.card),
-        reason_required=gate.policy.reason_required,
-        step_up=gate.policy.step_up,
-        agreement=Agreement.of(gate, reader=reader),
-    )
 
 
 def _verify(gate: Gate, proposal: Proposal) -> None:
@@ -294,17 +271,4 @@ def ended(gate: Gate) -> bytes:
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return b"null"
-    return spliced(EndingHead.of(outcome), **outcome_of(gate, outcome))
-
-
-def _summed_up(gate: Gate) -> dict[str, Any]:
-    own = ("step", "kind", "status", "version", "proposal", "title", "risk", "deadline", "opened_at", "closed_at")
-    about = {
-        "id": gate.pk,
-        "url": gate_page(gate.pk),
-        "run": gate.run_id,
-        "agent": gate.run.plan.agent,
-        "team": gate.team.name,
-        "outside": gate.run.plan.external,
-    }
-    return about | {name: getattr(gate, name) for name in own}
+    return spliced(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +12,7 @@ from pydantic import Field
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import GateId, gate_page
 from agents.api.protocol.auth import needs, token_of
+from agents.api.protocol.members import one_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import lost_programs
@@ -41,11 +42,7 @@ class OutcomeHead(Schema):
     gate: int = Field(description="The gate.", examples=[42])
     url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
     run: int = Field(description="Its run.", examples=[7])
-    status: str = Field(
-        description="Whether it is still open.",
-        examples=["decided"],
-        json_schema_extra={"enum": list(Gate.Status.values)},
-    )
+    status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["decided"])
     version: int = Field(description="Rises with each change of the gate.", examples=[2])
     grants: list[Granted] = Field(description="What was approved: a grant for each effect.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -11,25 +11,25 @@ from pydantic import Field
 from agents.api.protocol.addresses import GateId, RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
+from agents.api.protocol.members import one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from approvals.gates import preflight_facts
-from approvals.preflight.checks import ORDER, Preflight
+from approvals.preflight.checks import ORDER
 from approvals.views.access import gate_or_404
 
 runs = Router(tags=["runs"], auth=needs(TokenScope.READ))
 gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
-COLOURS: dict[str, Any] = {"enum": list(ORDER)}
+Colour = Annotated[str, one_of(ORDER)]
 
 
 class Finding(Schema):
     """What one check found."""
 
     check: str = Field(description="What was checked.", examples=["version"])
-    colour: str = Field(
+    colour: Colour = Field(
         description="Green: in order. Amber: it can resume, with a warning. Red: it cannot resume.",
         examples=["green"],
-        json_schema_extra=COLOURS,
     )
     words: str = Field(
         description="What was found, and what to do about it. It may quote an agent's code: data, never markup.",
@@ -40,24 +40,17 @@ class Finding(Schema):
 class PreflightAnswer(Schema):
     """Whether a run can go on."""
 
-    colour: str = Field(
-        description="The worst level of the findings. While it is red, decisions are refused.",
-        examples=["green"],
-        json_schema_extra=COLOURS,
+    colour: Colour = Field(
+        description="The worst level of the findings. While it is red, decisions are refused.", examples=["green"]
     )
     title: str = Field(description="The level in words.", examples=["This can resume: 6 checks"])
     findings: list[Finding] = Field(description="Every check, in order.")
-
-    @classmethod
-    def of(cls, found: Preflight) -> Self:
-        findings = [Finding(check=each.check, colour=each.colour, words=each.words) for each in found.findings]
-        return cls(colour=found.colour, title=found.title, findings=findings)
 
 
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, operation_id="get_run_preflight", summary="Check a run")
 def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
-    return answer(PreflightAnswer.of(preflight_facts.of_run(run_or_404(request, run_id))))
+    return answer(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
 
 
 @gates.get(
@@ -65,4 +58,4 @@ def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Whether the run can go on from what the gate shows, whatever is decided."""
-    return answer(PreflightAnswer.of(preflight_facts.of_gate(gate_or_404(request, gate_id))))
+    return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate_or_404(request, gate_id))))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
 from ninja import Schema
 from pydantic import Field
+
+from .exact_json import answer
 
 MOST = 200
 
@@ -26,9 +32,18 @@ class Paging(Schema):
         return int(self.cursor or "0")
 
 
-def next_of(ids: list[int], limit: int) -> str | None:
-    """The cursor after the page, from the ids found, one more of which were asked for than it holds."""
-    return str(ids[limit - 1]) if len(ids) > limit else None
+class Page(Schema):
+    """Some rows, which `items` has in the shape of the noun."""
 
+    items: list[Any]
+    next: str | None = Field(description="The `cursor` of the next page; null at the end.", examples=["41"])
 
-NEXT = Field(description="The `cursor` of the next page; null at the end.", examples=["41"])
+    @classmethod
+    def of(cls, found: QuerySet[Any] | list[Any], asked: Paging, *, place: str = "pk", **context: Any) -> HttpResponse:
+        """Answer a page of what was found, of which one row more than the page holds is read.
+
+        `place` names what the cursor goes by; `context` is what the rows' resolvers need beside the row.
+        """
+        rows = list(found[: asked.limit + 1])
+        more = str(getattr(rows[asked.limit - 1], place)) if len(rows) > asked.limit else None
+        return answer(cls.model_validate({"items": rows[: asked.limit], "next": more}, context=context))

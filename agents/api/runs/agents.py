@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -11,9 +11,10 @@ from pydantic import Field
 from agents.api.protocol.addresses import AgentName
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
+from agents.api.protocol.members import one_of
 from agents.models import TokenScope
 from agents.queries.known_agents import KnownAgent, known_to
-from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.values.canonical_json import canonical
 
 router = Router(tags=["agents"], auth=needs(TokenScope.READ))
@@ -51,9 +52,7 @@ class AgentStep(Schema):
 
     name: str = Field(description="Its name.", examples=["pay"])
     title: str = Field(description="Its title for people.", examples=["Pay the refund"])
-    kind: str = Field(
-        description="Its kind.", examples=["effect"], json_schema_extra={"enum": ["step", "effect", "gate"]}
-    )
+    kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field(description="Its kind.", examples=["effect"])
     doc: str = Field(description="Its author's description: data, never markup.", examples=["Pay the money back."])
     reads: list[str] = Field(description="The fields of the state that it reads.", examples=[["proposal"]])
     writes: list[str] = Field(description="The fields that it writes, if known.", examples=[["payment"]])
@@ -67,10 +66,6 @@ class AgentStep(Schema):
     allows: list[str] = Field(description="For a gate: the effects that an approval allows.", examples=[[]])
     edits: list[str] = Field(description="For a gate: the fields that people may edit.", examples=[[]])
     on_reject: str = Field(description="For a gate: the step that a rejection goes back to.", examples=[""])
-
-    @classmethod
-    def of(cls, step: StepSpec) -> Self:
-        return cls(**{name: getattr(step, name) for name in cls.model_fields})
 
 
 class AgentHead(AgentSummary):
@@ -113,8 +108,7 @@ def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> H
     spec = (specs.get(asked.version) if asked.version else found[0].spec) if found else None
     if spec is None:
         raise Http404("No such agent")
-    steps = [AgentStep.of(step) for step in spec.steps]
-    head = AgentHead(**AgentSummary.of(found[0], spec).model_dump(), steps=steps)
+    head = AgentHead.model_validate({**AgentSummary.of(found[0], spec).model_dump(), "steps": spec.steps})
     return answer(head, state_schema=canonical(spec.state_schema))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -12,13 +12,13 @@ from pydantic import Field
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import RunId, Seq
 from agents.api.protocol.auth import needs
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import Hex, Text, one_of
+from agents.api.protocol.paging import Page, Paging
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
-from agents.queries.checkpoint import checkpoint_or_404, veil_of
+from agents.queries.checkpoint import checkpoint_or_404, patch_between, veil_of
 from checkpoints import store
 from checkpoints.models import Checkpoint
-from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
 
 router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
@@ -29,46 +29,23 @@ DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 class CheckpointHeader(Schema):
     """A checkpoint's position and how it came to be."""
 
-    id: str = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
+    id: Text = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
     seq: int = Field(description="Its number in the run, from 1, across all branches.", examples=[3])
-    parent: str | None = Field(description="The UUID of the one that it follows; null for the first.", examples=[None])
-    kind: str = Field(
-        description="What made it.", examples=["step"], json_schema_extra={"enum": list(Checkpoint.Kind.values)}
-    )
+    parent: Text | None = Field(description="The UUID of the one that it follows; null for the first.", examples=[None])
+    kind: Annotated[str, one_of(Checkpoint.Kind)] = Field(description="What made it.", examples=["step"])
     step: str = Field(description="The step that was saved; empty for the input.", examples=["propose"])
     next_step: str = Field(description="The next step; empty: the run is done.", examples=["review"])
     occurrence: int = Field(description="How often the step had run on this input before.", examples=[0])
     attempt: int = Field(description="The attempt that succeeded, from 1.", examples=[1])
     at: datetime = Field(description="When it was saved.", examples=["2026-03-02T09:15:05.004112Z"])
     took_us: int = Field(description="How long the step took, in microseconds.", examples=[48211])
-    digest: str = Field(description="SHA-256 over header, parent and state, in hex.", examples=[DIGEST])
-    parent_digest: str | None = Field(description="The parent's digest; null for the first.", examples=[None])
-    state_digest: str = Field(description="SHA-256 over the state, in hex.", examples=[DIGEST])
-    input_digest: str | None = Field(
+    digest: Hex = Field(description="SHA-256 over header, parent and state, in hex.", examples=[DIGEST])
+    parent_digest: Hex | None = Field(description="The parent's digest; null for the first.", examples=[None])
+    state_digest: Hex = Field(description="SHA-256 over the state, in hex.", examples=[DIGEST])
+    input_digest: Hex | None = Field(
         description="SHA-256 over the fields that the step read; null if none.", examples=[DIGEST]
     )
-    code_hash: str | None = Field(description="SHA-256 over the step's source; null if no step ran.", examples=[DIGEST])
-
-    @classmethod
-    def of(cls, row: Checkpoint) -> Self:
-        """The header of a row, whose payload is not read."""
-        return cls(
-            id=str(row.id),
-            seq=row.seq,
-            parent=str(row.parent) if row.parent else None,
-            kind=row.kind,
-            step=row.step,
-            next_step=row.next_step,
-            occurrence=row.occurrence,
-            attempt=row.attempt,
-            at=row.at,
-            took_us=row.took_us,
-            digest=bytes(row.digest).hex(),
-            parent_digest=_hex(row.parent_digest),
-            state_digest=bytes(row.state_digest).hex(),
-            input_digest=_hex(row.input_digest),
-            code_hash=_hex(row.code_hash),
-        )
+    code_hash: Hex | None = Field(description="SHA-256 over the step's source; null if no step ran.", examples=[DIGEST])
 
 
 class CheckpointWithState(CheckpointHeader):
@@ -82,11 +59,10 @@ class CheckpointWithState(CheckpointHeader):
     masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
 
 
-class CheckpointPage(Schema):
+class CheckpointPage(Page):
     """Some checkpoints, newest first."""
 
     items: list[CheckpointHeader] = Field(description="The checkpoints, without their states.")
-    next: str | None = NEXT
 
 
 class Comparison(Schema):
@@ -105,8 +81,7 @@ def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpRe
     """The run's checkpoints on all branches, newest first; `parent` says which follows which."""
     run = run_or_404(request, run_id)
     found = store.history(run, before_seq=asked.place if asked.cursor else None, limit=asked.limit + 1)
-    items = [CheckpointHeader.of(row) for row in found[: asked.limit]]
-    return exact_json.answer(CheckpointPage(items=items, next=next_of([row.seq for row in found], asked.limit)))
+    return CheckpointPage.of(found, asked, place="seq")
 
 
 @router.get(
@@ -121,7 +96,7 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
     return exact_json.answer(
-        CheckpointHeader.of(row), masked=masked, state=exact_json.of_state(veil.masked(state, named=True))
+        CheckpointHeader.from_orm(row), masked=masked, state=exact_json.of_state(veil.masked(state, named=True))
     )
 
 
@@ -159,18 +134,5 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
 def diff(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
     """The JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
     run = run_or_404(request, run_id)
-    rows = [checkpoint_or_404(run, number) for number in (seq, asked.to)]
-    before, after = (store.load_checkpoint(row.id) for row in rows)
-    either = before.fields.keys() | after.fields.keys()
-    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
-    found = patch.diff(
-        {name: value for name, value in before.state.items() if name in names},
-        {name: value for name, value in after.state.items() if name in names},
-    )
-    for row in rows:
-        found = veil_of(row).patch(found)
+    found = patch_between(*(checkpoint_or_404(run, number) for number in (seq, asked.to)))
     return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)
-
-
-def _hex(digest: bytes | memoryview | None) -> str | None:
-    return None if digest is None else bytes(digest).hex()

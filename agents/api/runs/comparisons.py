@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -11,13 +11,11 @@ from pydantic import Field
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
+from agents.api.protocol.members import Text
 from agents.models import TokenScope
 from agents.queries import comparison
 from agents.queries.access import run_or_404
-from agents.queries.checkpoint import veil_of
-from checkpoints import store
-from checkpoints.models import Checkpoint
-from checkpoints.values import patch
+from agents.queries.checkpoint import patch_between
 
 router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
@@ -35,7 +33,7 @@ class Pair(Schema):
 class Way(Schema):
     """One checkpoint on the way from where they parted."""
 
-    run: int = Field(description="The run that saved it.", examples=[7])
+    run: int = Field(validation_alias="run_id", description="The run that saved it.", examples=[7])
     seq: int = Field(description="Its number there.", examples=[4])
     kind: str = Field(description="What made it.", examples=["step"])
     step: str = Field(description="The step that was saved.", examples=["pay"])
@@ -45,38 +43,26 @@ class Way(Schema):
 class EffectFate(Schema):
     """One effect on the way."""
 
-    id: int = Field(description="The effect's number.", examples=[12])
-    step: str = Field(description="Its step.", examples=["pay"])
-    key: str = Field(description="Its idempotency key, in hex.", examples=["dc1460a3"])
-    status: str = Field(description="Its status.", examples=["undone"])
-    fate: str = Field(description="Its status in words, and whether the run still uses it.", examples=["undone"])
+    id: int = Field(validation_alias="effect.id", description="The effect's number.", examples=[12])
+    step: str = Field(validation_alias="effect.step", description="Its step.", examples=["pay"])
+    key: str = Field(validation_alias="effect.key", description="Its idempotency key, in hex.", examples=["dc1460a3"])
+    status: str = Field(validation_alias="effect.status", description="Its status.", examples=["undone"])
+    fate: Text = Field(
+        validation_alias="mark.word",
+        description="Its status in words, and whether the run still uses it.",
+        examples=["undone"],
+    )
 
 
 class Side(Schema):
     """One of the two checkpoints."""
 
-    run: int = Field(description="Its run.", examples=[7])
-    seq: int = Field(description="Its number there.", examples=[9])
-    way: list[Way] = Field(description="The checkpoints from the common one up to it, oldest first.")
+    run: int = Field(validation_alias="run.pk", description="Its run.", examples=[7])
+    seq: int = Field(validation_alias="checkpoint.seq", description="Its number there.", examples=[9])
+    way: list[Way] = Field(
+        validation_alias="steps", description="The checkpoints from the common one up to it, oldest first."
+    )
     effects: list[EffectFate] = Field(description="The effects among them.")
-
-    @classmethod
-    def of(cls, found: comparison.ComparedCheckpoint) -> Self:
-        way = [
-            Way(run=each.run_id, seq=each.seq, kind=each.kind, step=each.step, took_us=each.took_us)
-            for each in found.steps
-        ]
-        effects = [
-            EffectFate(
-                id=fate.effect.id,
-                step=fate.effect.step,
-                key=fate.effect.key,
-                status=fate.effect.status,
-                fate=str(fate.mark.word),
-            )
-            for fate in found.effects
-        ]
-        return cls(run=found.run.pk, seq=found.checkpoint.seq, way=way, effects=effects)
 
 
 class Parting(Schema):
@@ -108,22 +94,12 @@ def compare(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResp
     run = run_or_404(request, run_id)
     a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))
     parting = comparison.parting(a, b)
-    found = Parting(
-        ancestor_run=parting.ancestor.run_id,
-        ancestor_seq=parting.ancestor.seq,
-        a=Side.of(comparison.side("A", a, parting.to_a)),
-        b=Side.of(comparison.side("B", b, parting.to_b)),
+    found = Parting.model_validate(
+        {
+            "ancestor_run": parting.ancestor.run_id,
+            "ancestor_seq": parting.ancestor.seq,
+            "a": comparison.side("A", a, parting.to_a),
+            "b": comparison.side("B", b, parting.to_b),
+        }
     )
-    return exact_json.answer(found, patch=exact_json.of_patch(between(a, b)))
-
-
-def between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
-    """The patch between two states: only fields whose digests differ are compared. Raises NotVerified."""
-    before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
-    either = before.fields.keys() | after.fields.keys()
-    names = {name for name in either if before.fields.get(name) != after.fields.get(name)}
-    found = patch.diff(
-        {name: value for name, value in before.state.items() if name in names},
-        {name: value for name, value in after.state.items() if name in names},
-    )
-    return veil_of(b).patch(veil_of(a).patch(found))
+    return exact_json.answer(found, patch=exact_json.of_patch(patch_between(a, b)))

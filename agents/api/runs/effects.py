@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -12,8 +11,8 @@ from pydantic import Field
 
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import one_of
+from agents.api.protocol.paging import Page, Paging
 from agents.models import Effect, TokenScope
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404
@@ -30,11 +29,10 @@ class EffectSummary(Schema):
 
     id: int = Field(description="The effect's number.", examples=[12])
     step: str = Field(description="The step that performs it.", examples=["wire"])
-    status: str = Field(
+    status: Annotated[str, one_of(Effect.Status)] = Field(
         description="Its status. kept: it is not undone although the run went another way; abandoned: its result is "
         "unknown, and a person ordered it again.",
         examples=["done"],
-        json_schema_extra={"enum": list(Effect.Status.values)},
     )
     unsettled: bool = Field(
         description="Whether the run has left it behind, so that it will be undone or kept.", examples=[False]
@@ -48,31 +46,32 @@ class EffectSummary(Schema):
     )
     irreversible: bool = Field(description="Whether it cannot be undone.", examples=[False])
     attempts: int = Field(description="How often it was begun under its key.", examples=[1])
-    checkpoints: list[int] = Field(description="The numbers of the checkpoints that hold its result.", examples=[[4]])
+    checkpoints: list[int] = Field(
+        validation_alias="landed", description="The numbers of the checkpoints that hold its result.", examples=[[4]]
+    )
     error: str = Field(description="What went wrong, if anything did.", examples=[""])
     intended_at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.120931Z"])
     settled_at: datetime | None = Field(
         description="When its result was known; null until then.", examples=["2026-03-02T09:15:05.004211Z"]
     )
 
-    @classmethod
-    def of(cls, row: TimelineEffect, unsettled: Collection[int]) -> Self:
-        """Of a row of the ledger; those of `unsettled` were left behind."""
-        same = ("id", "step", "status", "key", "grant", "action", "irreversible", "attempts", "error")
-        return cls(
-            **{name: getattr(row, name) for name in (*same, "intended_at", "settled_at")},
-            unsettled=row.id in unsettled,
-            undoes=row.undoes or None,
-            taken_from=row.taken_from or None,
-            checkpoints=list(row.landed),
-        )
+    @staticmethod
+    def resolve_unsettled(row: TimelineEffect, context: dict[str, Any]) -> bool:
+        return row.id in context["left"]
+
+    @staticmethod
+    def resolve_undoes(row: TimelineEffect) -> int | None:
+        return row.undoes or None
+
+    @staticmethod
+    def resolve_taken_from(row: TimelineEffect) -> int | None:
+        return row.taken_from or None
 
 
-class EffectPage(Schema):
+class EffectPage(Page):
     """Some effects, in the order in which they were begun."""
 
     items: list[EffectSummary] = Field(description="The effects, including undos.")
-    next: str | None = NEXT
 
 
 @router.get("/{int:run_id}/effects", response=EffectPage, operation_id="list_effects", summary="List a run's effects")
@@ -81,6 +80,4 @@ def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpRe
     run = run_or_404(request, run_id)
     rows = rows_of([run.pk])
     left = off_course(rows, course(run.pk))
-    found = [row for row in rows if row.id > asked.place][: asked.limit + 1]
-    items = [EffectSummary.of(row, left) for row in found[: asked.limit]]
-    return answer(EffectPage(items=items, next=next_of([row.id for row in found], asked.limit)))
+    return EffectPage.of([row for row in rows if row.id > asked.place], asked, place="id", left=left)

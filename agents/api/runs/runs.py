@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated
 
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
-from agents.api.protocol.enumerations import optional
 from agents.api.protocol.exact_json import answer
-from agents.api.protocol.paging import NEXT, Paging, next_of
+from agents.api.protocol.members import one_of, optional
+from agents.api.protocol.paging import Page, Paging
 from agents.models import TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.queries.run_story import starter
@@ -31,18 +31,17 @@ class RunSummary(Schema):
 
     id: int = Field(description="The run's number.", examples=[7])
     title: str = Field(description="What it is about. The agent wrote it: data, never markup.", examples=["Refund A-1"])
-    agent: str = Field(description="The agent's name.", examples=["refunds"])
-    agent_version: str = Field(description="The agent's version that the run uses.", examples=["1"])
-    team: str = Field(description="The team that owns it.", examples=["Support"])
-    status: str = Field(
-        description="Its status.", examples=["waiting"], json_schema_extra={"enum": list(Run.Status.values)}
+    agent: str = Field(validation_alias="plan.agent", description="The agent's name.", examples=["refunds"])
+    agent_version: str = Field(
+        validation_alias="plan.version", description="The agent's version that the run uses.", examples=["1"]
     )
+    team: str = Field(validation_alias="team.name", description="The team that owns it.", examples=["Support"])
+    status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["waiting"])
     reason: str = Field(description="Why it ended or waits; empty while it runs.", examples=[""])
-    ending: str | None = Field(
+    ending: Annotated[str | None, one_of(("now", "completed", "failed", "cancelled", None))] = Field(
         description="How it ends once the effects that it left behind are settled; now: it then goes on; null: "
         "nothing has to be settled.",
         examples=[None],
-        json_schema_extra={"enum": ["now", "completed", "failed", "cancelled", None]},
     )
     next_step: str = Field(description="The next step; empty once it is done.", examples=["review"])
     seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
@@ -55,34 +54,24 @@ class RunSummary(Schema):
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
     gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
 
-    @classmethod
-    def of(cls, run: Run) -> Self:
-        """Needs the run's plan, team, starter and open gates."""
+    @staticmethod
+    def resolve_ending(run: Run) -> str | None:
+        return run.ending or None
+
+    @staticmethod
+    def resolve_started_by(run: Run) -> str:
+        return starter(run)
+
+    @staticmethod
+    def resolve_gates(run: Run) -> list[int]:
         gates: list[Gate] = run.open_gates  # type: ignore[attr-defined]
-        return cls(
-            id=run.pk,
-            title=run.title,
-            agent=run.plan.agent,
-            agent_version=run.plan.version,
-            team=run.team.name,
-            status=run.status,
-            reason=run.reason,
-            ending=run.ending or None,
-            next_step=run.next_step,
-            seq=run.seq,
-            thread=run.thread,
-            started_by=starter(run),
-            created_at=run.created_at,
-            finished_at=run.finished_at,
-            gates=[gate.pk for gate in gates],
-        )
+        return [gate.pk for gate in gates]
 
 
-class RunPage(Schema):
+class RunPage(Page):
     """Some runs, newest first."""
 
     items: list[RunSummary] = Field(description="The runs.")
-    next: str | None = NEXT
 
 
 class RunFilter(Paging):
@@ -118,9 +107,7 @@ def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
         runs = runs.filter(thread=one_line(asked.thread, 200))
     if asked.cursor:
         runs = runs.filter(pk__lt=asked.place)
-    found = list(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)[: asked.limit + 1])
-    items = [RunSummary.of(run) for run in found[: asked.limit]]
-    return answer(RunPage(items=items, next=next_of([run.pk for run in found], asked.limit)))
+    return RunPage.of(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES), asked)
 
 
 @router.get("/{int:run_id}", response=RunSummary, operation_id="get_run", summary="Read a run")
@@ -132,4 +119,4 @@ def one(request: HttpRequest, run_id: RunId) -> HttpResponse:
 def summed_up(run: Run) -> RunSummary:
     """The run with the gates that hold it now."""
     run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
-    return RunSummary.of(run)
+    return RunSummary.from_orm(run)

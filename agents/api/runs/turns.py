@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from django.http import HttpResponse
 from ninja import Schema
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from agents.api.protocol import exact_json
 from agents.api.protocol.addresses import gate_page
+from agents.api.protocol.members import one_of
 from agents.models import Effect
 from agents.remote.turns import RemoteTurn
 from checkpoints.models import Run
@@ -45,11 +46,10 @@ class Undone(Schema):
 class Next(Schema):
     """What comes next."""
 
-    kind: str = Field(
+    kind: Annotated[str, one_of(("step", "gate", "effect", "undo"))] = Field(
         description="step: run it and save what it wrote. gate: open it. effect: begin it, perform it, report it. "
         "undo: the same for undoing an effect.",
         examples=["effect"],
-        json_schema_extra={"enum": ["step", "gate", "effect", "undo"]},
     )
     step: str = Field(description="The step of the plan.", examples=["wire"])
     effect: Begun | None = Field(description="The effect, once it has begun.", examples=[None])
@@ -60,9 +60,7 @@ class TurnAnswer(Schema):
     """Where the run stands, and what its program has to do."""
 
     run: int = Field(description="The run.", examples=[7])
-    status: str = Field(
-        description="Its status.", examples=["running"], json_schema_extra={"enum": list(Run.Status.values)}
-    )
+    status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["running"])
     reason: str = Field(description="Why it ended or waits.", examples=[""])
     token: int = Field(description="The claim token: send it with every request.", examples=[3])
     seq: int = Field(description="The number of its newest checkpoint.", examples=[4])

@@ -35,5 +35,5 @@ class Verification(Schema):
 )
 def verification(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Read every checkpoint of the run and say whether the chain holds. It costs the whole run: ask when in doubt."""
-    found = [Finding(subject=each.subject, reason=each.reason) for each in verify_run(run_or_404(request, run_id))]
-    return answer(Verification(ok=not found, findings=found))
+    found = verify_run(run_or_404(request, run_id))
+    return answer(Verification.model_validate({"ok": not found, "findings": found}))

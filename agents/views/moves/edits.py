@@ -17,7 +17,7 @@ from agents.errors import FieldError, RewindRefused
 from agents.moves import impact, rewind
 from agents.presentation import editors
 from agents.queries.access import private
-from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of
+from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
@@ -25,7 +25,6 @@ from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values import patch
 
 
 @require_safe
@@ -98,17 +97,9 @@ def state_context(
     """Return the form with its editors, and the difference that was typed, as rows."""
     plan = offered_moves.plan_at(checkpoint)
     form = editors.drawn(plan, state, order.texts, faults)
-    names = typed.changed
-    changed = patch.changes(
-        {name: value for name, value in state.items() if name in names},
-        {name: value for name, value in typed.state.items() if name in names},
-    )
-    rows = hidden_rows(changed, veil_of(checkpoint))
-    return {
+    return difference(state, typed.state, typed.changed, veil_of(checkpoint)) | {
         "form": form,
         "editors": editors.editors(plan, form, state, checkpoint.next_step),
-        "rows": rows[:ROWS],
-        "more_rows": max(len(rows) - ROWS, 0),
         "faults": list(of_form(form)) or [FormFault(message=each["message"]) for each in faults],
     }
 

@@ -14,13 +14,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.words import size
-from agents.queries.checkpoint import ROWS, checkpoint_or_404, hidden_rows, veil_of, with_parent_or_404
+from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of, with_parent_or_404
 from approvals.gates import reveal_secret
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs import notes
-from checkpoints.values import patch
 from checkpoints.values.digests import brief
 
 from . import offered_moves
@@ -126,16 +125,11 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
         said |= {"state": veil.masked(shown.state), "notes": marked}
         return said | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id, lineage=lineage)
-    either = shown.fields.keys() | before.fields.keys()
-    names = {name for name in either if shown.fields.get(name) != before.fields.get(name)}
-    changed = patch.changes(
-        {name: value for name, value in before.state.items() if name in names},
-        {name: value for name, value in shown.state.items() if name in names},
-    )
-    rows = hidden_rows(changed, veil, veil_of(against))
+    names = shown.differing(before)
+    said |= difference(before.state, shown.state, names, veil, veil_of(against))
     said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
     said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
-    return said | {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0), "same": len(shown.fields.keys() - names)}
+    return said | {"same": len(shown.fields.keys() - names)}
 
 
 def _choices(

@@ -1,0 +1,36 @@
+"""Members of answers that a row holds as something else, and how the description lists the values of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+from django.db.models import Choices
+from pydantic import BeforeValidator, Field
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _hex(digest: bytes | memoryview | None) -> str | None:
+    return None if digest is None else bytes(digest).hex()
+
+
+Text = Annotated[str, BeforeValidator(_text)]  # a UUID, or words that are translated when they are read
+Hex = Annotated[str, BeforeValidator(_hex)]  # a digest
+
+
+def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
+    """List the values that a member has: `Annotated[str, one_of(Run.Status)]`."""
+    return Field(json_schema_extra={"enum": [each and str(each) for each in values]})
+
+
+def optional(*values: str) -> Callable[[dict[str, Any]], None]:
+    """List the values for `json_schema_extra`. The default, which is empty, is none of them: it is to leave it out."""
+
+    def tell(schema: dict[str, Any]) -> None:
+        schema["enum"] = list(values)
+        schema.pop("default", None)
+
+    return tell
