@@ -184,10 +184,8 @@ def test(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
             return problem(
                 request, 409, "The webhook has been disabled: enable it by POST to its enablings, then test it."
             )
-        response = _told(Delivery.objects.get(pk=made.pk))
-        response.status_code = 201
-        response["Location"] = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
-        return response
+        location = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
+        return _told(Delivery.objects.get(pk=made.pk), http_status=201, location=location)
 
     return once(request, key, do)
 
@@ -200,5 +198,5 @@ def _delivery_or_404(request: HttpRequest, webhook: int, number: int) -> Deliver
     return delivery
 
 
-def _told(delivery: Delivery) -> HttpResponse:
-    return answer(DeliveryHead.from_orm(delivery), body=bytes(delivery.body))
+def _told(delivery: Delivery, **how: Any) -> HttpResponse:
+    return answer(DeliveryHead.from_orm(delivery), body=bytes(delivery.body), **how)

@@ -233,8 +233,5 @@ def _secret(
 
 
 def _told(webhook: Webhook, secret: str, status: int) -> HttpResponse:
-    response = answer(WebhookWithSecret.from_orm(webhook, context={"secret": secret}))
-    response.status_code = status
-    if status == 201:
-        response["Location"] = f"/api/webhooks/{webhook.pk}"
-    return response
+    told = WebhookWithSecret.from_orm(webhook, context={"secret": secret})
+    return answer(told, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else "")

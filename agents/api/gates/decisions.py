@@ -192,9 +192,8 @@ def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> Htt
         made = deciding.decide(gate, Submission(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request))
         now = gate_or_404(request, gate_id)
         told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
-        response = answer(Decided.model_validate(told, context={"standing": now.standing(), "reader": reader}))
-        response.status_code = 201
-        return response
+        decided = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
+        return answer(decided, http_status=201)
 
     return kept(request, key, say)
 

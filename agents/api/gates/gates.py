@@ -199,7 +199,7 @@ class GateHead(GateSummary):
 
     @staticmethod
     def resolve_digest(gate: Gate, context: dict[str, Any]) -> bytes:
-        return context["standing"].digest
+        return bytes(context["standing"].digest)
 
     @staticmethod
     def resolve_whole_state(gate: Gate, context: dict[str, Any]) -> bool:

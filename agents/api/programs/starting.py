@@ -38,6 +38,15 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
 POLICY = "^[A-Za-z0-9_-]{0,60}$"
 MAY = "checkpoints.start_run"
+AGENT = Field(
+    "",
+    description="The agent's name; empty with a token for one agent.",
+    pattern=NAME[:-1] + "$|^$",
+    examples=["payouts"],
+)
+TEAM = Field(
+    "", description="The team that the run belongs to; empty if there is only one.", max_length=150, examples=[""]
+)
 THREAD = Field(
     "",
     description="Your own name for what this belongs to, such as one conversation: its runs are listed together.",
@@ -49,12 +58,7 @@ THREAD = Field(
 class Start(Order):
     """Start a run."""
 
-    agent: str = Field(
-        "",
-        description="The agent's name; empty with a token for one agent.",
-        pattern=NAME[:-1] + "$|^$",
-        examples=["payouts"],
-    )
+    agent: str = AGENT
     version: str = Field(
         "",
         description="For an external agent: its registered version; empty: the team's newest.",
@@ -65,12 +69,7 @@ class Start(Order):
     config: dict[str, Any] | None = Field(
         None, description="For an agent on this server: what differs from its default configuration.", examples=[None]
     )
-    team: str = Field(
-        "",
-        description="The team that the run belongs to; empty if there is only one.",
-        max_length=150,
-        examples=[""],
-    )
+    team: str = TEAM
     title: str = Field("", description="Its title in lists.", max_length=200, examples=["Invoice 7"])
     thread: str = THREAD
 
@@ -86,12 +85,7 @@ class PostedAction(AskedAction):
 class PostGate(Words):
     """Ask people about actions, over whatever the program wants to show beside them."""
 
-    agent: str = Field(
-        "",
-        description="The agent's name; empty with a token for one agent.",
-        pattern=NAME[:-1] + "$|^$",
-        examples=["payouts"],
-    )
+    agent: str = AGENT
     actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
     state: dict[str, Any] = Field({}, description="Further values, shown with the actions.", examples=[{"invoice": 7}])
     quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
@@ -101,12 +95,7 @@ class PostGate(Words):
         pattern=POLICY,
         examples=[""],
     )
-    team: str = Field(
-        "",
-        description="The team that the run belongs to; empty if there is only one.",
-        max_length=150,
-        examples=[""],
-    )
+    team: str = TEAM
     worker: str = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
     deferred: bool = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
     thread: str = THREAD
@@ -140,9 +129,8 @@ def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
 
     def do() -> HttpResponse:
         run = _started(request, order, agent, team)
-        response = plain(summed_up(Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)))
-        response.status_code, response["Location"] = 201, f"/api/runs/{run.pk}"
-        return response
+        whole = Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)
+        return plain(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
 
     return once(request, key, do)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -13,6 +13,7 @@ from agents.api.protocol.addresses import AgentName
 from agents.api.protocol.auth import needs, token_of
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol.members import Hex, one_of
 from agents.api.runs.moves import Order
 from agents.definition.options import Declaration, EffectOptions
 from agents.errors import WorkNotAllowed
@@ -33,10 +34,9 @@ class StepBody(Order):
     """One step of a plan."""
 
     name: str = Field(description="Its name.", min_length=1, max_length=100, examples=["wire"])
-    kind: str = Field(
-        "step", description="Its kind.", pattern="^(step|effect|gate)$", examples=["effect"],
-        json_schema_extra={"enum": ["step", "effect", "gate"]},
-    )  # fmt: skip
+    kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field(
+        "step", description="Its kind.", pattern="^(step|effect|gate)$", examples=["effect"]
+    )
     title: str = Field(
         "", description="Its title for people; empty: made from its name.", max_length=100, examples=["Wire it"]
     )
@@ -143,7 +143,7 @@ class Registered(Schema):
 
     agent: str = Field(description="The agent's name.", examples=["payouts"])
     version: str = Field(description="The version.", examples=["1"])
-    digest: str = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
+    digest: Hex = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
 
 
 @router.post(
@@ -164,8 +164,6 @@ def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -
 
     def do() -> HttpResponse:
         plan = outside.register(spec, teams=teams, by=actor_of(request))
-        response = answer(Registered(agent=plan.agent, version=plan.version, digest=bytes(plan.digest).hex()))
-        response.status_code = 201
-        return response
+        return answer(Registered.from_orm(plan), http_status=201)
 
     return once(request, key, do)

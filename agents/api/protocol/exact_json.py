@@ -12,9 +12,10 @@ from pydantic import BaseModel
 from checkpoints.values.canonical_json import canonical
 
 
-def answer(plain: BaseModel, **saved: bytes) -> HttpResponse:
+def answer(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
     """The members of `plain`, then those of `saved`, which are JSON already and are not read again."""
-    return HttpResponse(spliced(plain, **saved), content_type="application/json")
+    headers = {"Location": location} if location else {}
+    return HttpResponse(spliced(plain, **saved), status=http_status, headers=headers, content_type="application/json")
 
 
 def spliced(plain: BaseModel, **saved: bytes) -> bytes:

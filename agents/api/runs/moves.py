@@ -8,7 +8,7 @@ so that a rewind or an edit that is sent twice is done once; or bring a key, as 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -18,6 +18,7 @@ from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, kept, once, own
+from agents.api.protocol.members import one_of
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
@@ -110,11 +111,8 @@ class Fork(Order):
 class Wish(Order):
     """An order that is only asked about: the members of the order of that kind, without `seen` and `confirm`."""
 
-    kind: str = Field(
-        description="The order to preview.",
-        pattern="^(rewind|edit|fork)$",
-        examples=["rewind"],
-        json_schema_extra={"enum": ["rewind", "edit", "fork"]},
+    kind: Annotated[str, one_of(("rewind", "edit", "fork"))] = Field(
+        description="The order to preview.", pattern="^(rewind|edit|fork)$", examples=["rewind"]
     )
     at: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
     patch: list[dict[str, Any]] = Field(
@@ -194,9 +192,7 @@ def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResp
             run, at=order.at, by=reader, patch=order.patch, config=order.config, version=order.version,
             title=order.title, seen=order.seen, key=mine,
         )  # fmt: skip
-        response = done(made, status=201)
-        response["Location"] = f"/api/runs/{made.pk}"
-        return response
+        return done(made, http_status=201, location=f"/api/runs/{made.pk}")
 
     return kept(request, key, make)
 
@@ -234,8 +230,6 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
     return run
 
 
-def done(run: Run, *, status: int = 200) -> HttpResponse:
+def done(run: Run, **how: Any) -> HttpResponse:
     """The run as it is after the order."""
-    response = answer(summed_up(run))
-    response.status_code = status
-    return response
+    return answer(summed_up(run), **how)

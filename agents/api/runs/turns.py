@@ -103,10 +103,10 @@ class TurnWithState(TurnAnswer):
 
 def answer(turn: RemoteTurn, *, status: int = 200, state: bool = False) -> HttpResponse:
     """The turn as an answer; with the state where the program may not have it."""
-    more = {} if not state else {"state": b"null" if turn.state is None else exact_json.of_state(turn.state)}
-    response = exact_json.answer(TurnAnswer.of(turn), **more)
-    response.status_code = status
-    return response
+    more: dict[str, Any] = {}
+    if state:
+        more["state"] = b"null" if turn.state is None else exact_json.of_state(turn.state)
+    return exact_json.answer(TurnAnswer.of(turn), http_status=status, **more)
 
 
 def _next(turn: RemoteTurn) -> Next | None:

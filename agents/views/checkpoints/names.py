@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from agents.queries import run_row
-from agents.queries.access import Gone, private, reader_of, run_or_404
+from agents.queries.access import Gone, private, reader_of
 from agents.queries.checkpoint import checkpoint_or_404
-from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import PickedCheckpoint
+from agents.views.run_page import offered_moves
+from agents.views.run_page.run import again
 from checkpoints import actors
-from checkpoints.access.permissions import may
 from checkpoints.errors import CheckpointRemoved, ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs import holds
@@ -31,13 +28,11 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
-        reader = reader_of(request)
-        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=seq))
         said = {
             "name_typed": request.POST.get("name", ""),
             "name_refused": _("The name %(reason)s.") % {"reason": refused.reason},
         }
-        return render(request, "runs/run.html", context | said, status=422)
+        return again(request, run, reader_of(request), said, status=422, at=seq)
     return _back(run, seq)
 
 
@@ -51,10 +46,8 @@ def remove(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 
 
 def _run_to_name(request: HttpRequest, run_id: int, seq: int) -> tuple[Run, actors.Actor]:
-    run, reader = run_or_404(request, run_id), reader_of(request)
+    run, reader = offered_moves.run_to_order(request, run_id)
     checkpoint_or_404(run, seq)
-    if not may(reader, run.team_id, "checkpoints.rewind_run"):
-        raise PermissionDenied
     return run, actors.of_user(reader)
 
 

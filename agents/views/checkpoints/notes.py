@@ -10,12 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from agents.queries import run_row
 from agents.queries.access import Gone, is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page.inspector import notes_context
-from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import PickedCheckpoint
+from agents.views.run_page.run import again
 from checkpoints import actors
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
 from checkpoints.models import Run
@@ -65,6 +63,5 @@ def _answer(
         context = {"run": run, "checkpoint": checkpoint} | notes_context(checkpoint, reader)
         return render(request, "runs/_notes_list.html", context | (said or {}), status=status)
     if said:
-        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=seq))
-        return render(request, "runs/run.html", context | said, status=status)
+        return again(request, run, reader, said, status=status, at=seq)
     return HttpResponseRedirect(f"{reverse('run', args=[run.pk])}?at={seq}#notes", status=303)

@@ -43,22 +43,20 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     order = order_of(request, "edit")
     typed = typed_of(run, order)
     if typed.faults:
-        return refused(request, run, order)
+        return refused(request, edit_context(run, order))
     try:
         rewind.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once)
     except RewindRefused as refusal:
-        return refused(request, run, order, refusal)
+        run.refresh_from_db()
+        return refused(request, edit_context(run, order), refusal)
     return redirect("run", run.pk)
 
 
-def refused(request: HttpRequest, run: Run, order: TypedOrder, refusal: RewindRefused | None = None) -> HttpResponse:
-    """Show the page with what was typed, and why nothing was done."""
-    run.refresh_from_db()
-    status = status_of(refusal) if refusal else 422
-    context = edit_context(run, order) | offered_moves.notice(
-        refusal or RewindRefused("", [{"pointer": "", "message": ""}])
-    )
-    return render(request, "runs/edit.html", context, status=status)
+def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefused | None = None) -> HttpResponse:
+    """Show the page of an edit or a fork with what was typed, and why nothing was done."""
+    refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
+    said = context | offered_moves.notice(refusal)
+    return render(request, f"runs/{context['kind']}.html", said, status=status_of(refusal))
 
 
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:

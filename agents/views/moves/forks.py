@@ -18,7 +18,6 @@ from agents.moves import fork, impact
 from agents.presentation import editors
 from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404
-from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.forms.texts import as_json
@@ -27,7 +26,7 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
 from checkpoints.values.canonical_json import parse
 
-from .edits import state_context, typed_of
+from .edits import refused, state_context, typed_of
 
 
 @require_safe
@@ -46,7 +45,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     order = order_of(request, "fork")
     typed, (config, wrong) = typed_of(run, order), config_of(run, order)
     if typed.faults or wrong:
-        return refused(request, run, order)
+        return refused(request, fork_context(run, order))
     key = fork.key_of(reader, order.once)
     try:
         made = fork.made_before(run, key) or fork.fork(
@@ -54,17 +53,8 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
             seen=order.seen, key=key,
         )  # fmt: skip
     except RewindRefused as refusal:
-        return refused(request, run, order, refusal)
+        return refused(request, fork_context(run, order), refusal)
     return redirect("run", made.pk)
-
-
-def refused(request: HttpRequest, run: Run, order: TypedOrder, refusal: RewindRefused | None = None) -> HttpResponse:
-    """Show the page with what was typed, and why nothing was done."""
-    status = status_of(refusal) if refusal else 422
-    context = fork_context(run, order) | offered_moves.notice(
-        refusal or RewindRefused("", [{"pointer": "", "message": ""}])
-    )
-    return render(request, "runs/fork.html", context, status=status)
 
 
 def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:

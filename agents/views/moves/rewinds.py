@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from agents.errors import RewindRefused
 from agents.moves import rewind
-from agents.queries import run_row
 from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
-from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import PickedCheckpoint
+from agents.views.run_page.run import again
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from checkpoints.models import Run
 
@@ -40,6 +38,5 @@ def refused(
     request: HttpRequest, run: Run, reader: User, order: TypedOrder, refusal: RewindRefused | None = None
 ) -> HttpResponse:
     """Show the run's page with what was typed, and why nothing was done."""
-    context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=order.at), order=order)
     status = status_of(refusal) if refusal else 200
-    return render(request, "runs/run.html", context | offered_moves.notice(refusal), status=status)
+    return again(request, run, reader, offered_moves.notice(refusal), status=status, at=order.at, order=order)

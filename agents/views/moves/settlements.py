@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from agents.errors import RewindRefused
 from agents.moves import rewind
-from agents.queries import run_row
 from agents.queries.access import private
 from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
-from agents.views.run_page.run import context_of
-from agents.views.run_page.sheets import PickedCheckpoint
+from agents.views.run_page.run import again
 
 
 @require_POST
@@ -24,6 +22,5 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         rewind.settle_now(run, by=reader)
     except RewindRefused as refusal:
-        context = context_of(run_row.read(run, reader), reader, PickedCheckpoint())
-        return render(request, "runs/run.html", context | offered_moves.notice(refusal), status=status_of(refusal))
+        return again(request, run, reader, offered_moves.notice(refusal), status=status_of(refusal))
     return redirect("run", run.pk)

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents.models import Spoken
-from agents.queries import agent_words
+from agents.queries import agent_words, run_row
 from agents.queries.access import is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.run_row import RunRow, run_read_or_404
@@ -55,6 +55,14 @@ def context_of(
     if scene.story.run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
+
+
+def again(
+    request: HttpRequest, run: Run, reader: User, said: dict[str, Any], *, status: int, at: int = 0, **how: Any
+) -> HttpResponse:
+    """Answer with the run's page as it is now, at a checkpoint, with what is `said` of what was sent."""
+    context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=at), **how)
+    return render(request, "runs/run.html", context | said, status=status)
 
 
 @require_safe
