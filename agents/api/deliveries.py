@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.members import one_of, optional
+from agents.api.protocol.members import known, one_of, optional
 from agents.api.protocol.paging import Page, Paging
 from agents.api.protocol.problems import problem
 from agents.models import TokenScope
@@ -104,20 +104,13 @@ class DeliveryPage(Page):
 class DeliveryFilter(Paging):
     """Which deliveries."""
 
-    status: str = Field(
+    status: Annotated[str, known(Delivery.Status)] = Field(
         "",
         title="Status",
         description="Only those with this status.",
         examples=["failed"],
         json_schema_extra=optional(*Delivery.Status.values),
     )
-
-    @field_validator("status")
-    @classmethod
-    def known(cls, status: str) -> str:
-        if status and status not in Delivery.Status.values:
-            raise ValueError(f"is none of {', '.join(Delivery.Status.values)}")
-        return status
 
 
 @router.get(

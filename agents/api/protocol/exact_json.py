@@ -40,10 +40,4 @@ def _of_field(value: Any) -> bytes:
 
 def of_patch(patch: list[dict[str, Any]]) -> bytes:
     """A JSON Patch, its values as canonical JSON."""
-    return b"[%b]" % b",".join(map(_of_operation, patch))
-
-
-def _of_operation(operation: dict[str, Any]) -> bytes:
-    """One operation; a value may be a whole field, so it is as deep as one."""
-    members = [canonical(name) + b":" + _of_field(operation[name]) for name in sorted(operation)]
-    return b"{%b}" % b",".join(members)
+    return b"[%b]" % b",".join(map(of_state, patch))  # a value may be a whole field, so it is as deep as one

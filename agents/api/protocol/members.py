@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from django.db.models import Choices
-from pydantic import BeforeValidator, Field
+from django.db.models import Choices, TextChoices
+from pydantic import AfterValidator, BeforeValidator, Field
 
 
 def _text(value: Any) -> str | None:
@@ -24,6 +24,17 @@ Hex = Annotated[str, BeforeValidator(_hex)]  # a digest
 def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
     """List the values that a member has: `Annotated[str, one_of(Run.Status)]`."""
     return Field(json_schema_extra={"enum": [each and str(each) for each in values]})
+
+
+def known(values: type[TextChoices]) -> AfterValidator:
+    """Refuse what is none of these, and not empty: `Annotated[str, known(Run.Status)]`."""
+
+    def check(value: str) -> str:
+        if value and value not in values.values:
+            raise ValueError(f"is none of {', '.join(values.values)}")
+        return value
+
+    return AfterValidator(check)
 
 
 def optional(*values: str) -> Callable[[dict[str, Any]], None]:

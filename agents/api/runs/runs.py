@@ -8,12 +8,12 @@ from typing import Annotated
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from agents.api.protocol.addresses import RunId
 from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
-from agents.api.protocol.members import one_of, optional
+from agents.api.protocol.members import known, one_of, optional
 from agents.api.protocol.paging import Page, Paging
 from agents.models import TokenScope
 from agents.queries.access import reader_of, run_or_404
@@ -77,7 +77,7 @@ class RunPage(Page):
 class RunFilter(Paging):
     """Which runs."""
 
-    status: str = Field(
+    status: Annotated[str, known(Run.Status)] = Field(
         "",
         title="Status",
         description="Only runs with this status.",
@@ -88,13 +88,6 @@ class RunFilter(Paging):
     thread: str = Field(
         "", title="Thread", description="Only runs of this thread.", max_length=200, examples=["chat-1207"]
     )
-
-    @field_validator("status")
-    @classmethod
-    def known(cls, status: str) -> str:
-        if status and status not in Run.Status.values:
-            raise ValueError(f"is none of {', '.join(Run.Status.values)}")
-        return status
 
 
 @router.get("", response=RunPage, operation_id="list_runs", summary="List runs")
