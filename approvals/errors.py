@@ -26,7 +26,7 @@ class Problem(TypedDict):
 
 
 def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
-    """One fault, with the places that are known."""
+    """Return one fault, with the places that are known."""
     return {"action": action, "pointer": pointer, "at": at, "part": part, "message": str(message)}
 
 
@@ -40,7 +40,7 @@ class DecisionRefused(Exception):
         super().__init__(said or str(self.said))
 
     def facts(self) -> dict[str, Any]:
-        """What the refusal's event keeps: never personal text."""
+        """Return what the refusal's event keeps: never personal text."""
         return {}
 
 

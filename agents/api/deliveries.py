@@ -117,7 +117,7 @@ class DeliveryFilter(Paging):
     "/{int:webhook_id}/deliveries", response=DeliveryPage, operation_id="list_deliveries", summary="List deliveries"
 )
 def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
-    """What a webhook was sent, and is to be sent, newest first."""
+    """Return what a webhook was sent, and is to be sent, newest first."""
     found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook_id)).order_by("-pk")
     if asked.status:
         found = found.filter(status=asked.status)
@@ -133,7 +133,7 @@ def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFi
     summary="Read a delivery",
 )
 def one(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
-    """One message, with each attempt to send it."""
+    """Return one message, with each attempt to send it."""
     return _told(_delivery_or_404(request, webhook_id, delivery_id))
 
 

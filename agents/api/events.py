@@ -104,7 +104,7 @@ class Patient(Since):
 
 @router.get("", response=FactPage, operation_id="list_events", summary="List events")
 def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
-    """What you may hear of, oldest first. A page may be empty while `more` is true."""
+    """Return what you may hear of, oldest first. A page may be empty while `more` is true."""
     return _told(request, asked)
 
 
@@ -116,8 +116,8 @@ def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
 )
 def stream(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
-    """The same as Server-Sent Events (text/event-stream), for as long as you listen. `id` is the cursor: whoever was
-    cut off sends it as Last-Event-ID. `event` is the kind, `data` what `items` holds."""
+    """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen. `id` is the cursor:
+    whoever was cut off sends it as Last-Event-ID. `event` is the kind, `data` what `items` holds."""
     return _told(request, asked)
 
 
@@ -154,13 +154,13 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
 
 
 def access_by(request: HttpRequest) -> Access | None:
-    """What whoever asks may hear; None where their session ended meanwhile."""
+    """Return what whoever asks may hear; None where their session ended meanwhile."""
     token = token_of(request)
     return access_of(request.session.session_key) if token is None else access_as(token.user)
 
 
 def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> Heard:
-    """The facts after a cursor that this person may hear, as the socket would tell them; of a subject, all of it.
+    """Return the facts after a cursor that this person may hear, as the socket tells them; of a subject, all of it.
 
     Raises Gone where the database is not as far as the cursor.
     """

@@ -18,7 +18,7 @@ def add(operation: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
 
 
 def example_of(shape: Shape, shapes: Mapping[str, Shape]) -> Any:
-    """The first example of a shape; of an object without one all that its members say, but what may be left out."""
+    """Return a shape's first example; of an object without one all that its members say, but what may be left out."""
     if "$ref" in shape:
         return example_of(shapes[shape["$ref"].rpartition("/")[2]], shapes)
     if "examples" in shape:

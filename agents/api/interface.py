@@ -78,7 +78,7 @@ class Interface(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """The faults, each with its place; so many that to write them down would take minutes are one."""
+        """Return the faults, each with its place; so many that to write them down would take minutes are one."""
         number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
         if number > problems.COUNTED:
             told = f"has {number:,} faults, too many to list; begin with what the description asks for"

@@ -108,7 +108,7 @@ class WebhookPage(Page):
 
 @router.get("", response=WebhookPage, operation_id="list_webhooks", summary="List webhooks")
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
-    """The webhooks of the teams in which you manage them, but the removed ones."""
+    """Return the webhooks of the teams in which you manage them, but the removed ones."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     return WebhookPage.of(found.select_related("team"), asked)
 
@@ -146,7 +146,7 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
 
 @router.get("/{int:webhook_id}", response=WebhookAnswer, operation_id="get_webhook", summary="Read a webhook")
 def one(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
-    """One webhook of a team in which you manage them."""
+    """Return one webhook of a team in which you manage them."""
     return answer(WebhookAnswer.from_orm(webhook_or_404(request, webhook_id)))
 
 
@@ -193,7 +193,7 @@ def remove(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpRespons
 
 
 def webhook_or_404(request: HttpRequest, number: int) -> Webhook:
-    """The webhook, where the reader manages it."""
+    """Return the webhook, where the reader manages it."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk=min(number, 2**63 - 1))
     webhook = found.select_related("team").first()
     if webhook is None:

@@ -45,7 +45,7 @@ def cents(amount: Decimal) -> Decimal:
 
 
 def shown(amount: Decimal, currency: str) -> str:
-    """An amount as people read it: "€1,284.00", "1,284.00 SEK"."""
+    """Return an amount as people read it: "€1,284.00", "1,284.00 SEK"."""
     figures = f"{amount:,.2f}"
     return f"{SIGNS[currency]}{figures}" if currency in SIGNS else f"{figures} {currency}"
 
@@ -58,7 +58,7 @@ class Named(NamedTuple):
 
 
 def amounts_in(text: str) -> Iterator[Named]:
-    """The amounts named in `text`, in either way of writing ("1,264.10", "1.264,10").
+    """Yield the amounts named in `text`, in either way of writing ("1,264.10", "1.264,10").
 
     Two decimals alone make an amount, without a currency.
     """

@@ -67,7 +67,7 @@ class Order(Noun):
 
     @property
     def left(self) -> Decimal:
-        """What may still be refunded."""
+        """Return what may still be refunded."""
         return max(self.paid - self.refunded - self.elsewhere, Decimal(0))
 
 
@@ -76,13 +76,13 @@ class OrdersRefused(ValueError):
 
 
 def path() -> Path:
-    """The file that `HOLDPOINT_REFUNDS_ORDERS` names, else the one that comes along."""
+    """Return the file that `HOLDPOINT_REFUNDS_ORDERS` names, else the one that comes along."""
     named = os.environ.get("HOLDPOINT_REFUNDS_ORDERS", "")
     return Path(named) if named else BUNDLED
 
 
 def read(file: Path) -> dict[str, Order]:
-    """All orders by their number. Raises OrdersRefused."""
+    """Return all orders by their number. Raises OrdersRefused."""
     orders: dict[str, Order] = {}
     for line, row in _rows(file):
         _take(orders, file, line, row)
@@ -90,7 +90,7 @@ def read(file: Path) -> dict[str, Order]:
 
 
 def find(number: str) -> Order | None:
-    """The order of that number, as the file says at this moment. Raises OrdersRefused.
+    """Return the order of that number, as the file says at this moment. Raises OrdersRefused.
 
     Only that order's lines have to make sense: what is wrong with another one is no matter of this.
     """

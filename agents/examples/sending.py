@@ -20,7 +20,7 @@ NEVER_ACCEPTED = (
 
 
 def message_id_of(key: str) -> str:
-    """The Message-ID of the mail that is sent under this key."""
+    """Return the Message-ID of the mail that is sent under this key."""
     return f"<{key[:32]}@holdpoint.invalid>"  # a longer one would be folded
 
 
@@ -37,7 +37,7 @@ def deliver(message: EmailMessage) -> None:
 
 
 def fixed(noun: type[BaseModel], **values: str) -> dict[str, Any]:
-    """The noun's JSON Schema with some values that cannot be others."""
+    """Return the noun's JSON Schema with some values that cannot be others."""
     schema = noun.model_json_schema(mode="serialization")
     for name, value in values.items():
         schema["properties"][name] |= {"const": value}

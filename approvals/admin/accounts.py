@@ -87,7 +87,7 @@ class AccountAdmin(AuditedAdmin, Accounts):
     readonly_fields = ("last_login", "date_joined")
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """Only a superuser says who somebody is and what they may do; others switch accounts off, and not on again."""
+        """Let only a superuser say who somebody is and what they may do; others only switch accounts off."""
         fixed = super().get_readonly_fields(request, obj)
         if is_superuser(request.user):
             return tuple(fixed)
@@ -95,29 +95,29 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return (*fixed, *RAISING, *(WHO if obj else ()), *off)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Only a superuser changes whoever is staff as well: what they may do, their account's keeper could."""
+        """Let only a superuser change whoever is staff: what they may do, their account's keeper could do."""
         above = isinstance(obj, User) and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
         return (is_superuser(request.user) or not above) and bool(super().has_change_permission(request, obj))
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A group is called a team here as everywhere."""
+        """Call a group a team, as everywhere."""
         if db_field.name == "groups":
             kwargs |= {"label": _("Teams"), "help_text": _("Members inherit the team's permissions.")}
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[User]:
-        """With their teams, read at once."""
+        """Add their teams, read at once."""
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
 
     @admin.display(description=gettext_lazy("May also"))
     def may(self, user: User) -> str:
-        """What somebody may do besides what their teams let them, in words."""
+        """Return what somebody may do besides what their teams let them, in words."""
         return words(held(user.user_permissions), OFFERED)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """With the permissions that were ticked; others that somebody holds stay."""
+        """Save the permissions that were ticked; others that somebody holds stay."""
         if "may" in form.cleaned_data:
             give(form.instance.user_permissions, form.cleaned_data["may"], OFFERED)
         super().save_related(request, form, formsets, change)
@@ -127,14 +127,14 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return ", ".join(group.name for group in user.groups.all()) or "none"
 
     def state(self, obj: User) -> dict[str, Any]:
-        """All columns, the teams and the permissions of one's own."""
+        """Return all columns, the teams and the permissions of one's own."""
         fresh = User.objects.get(pk=obj.pk)
         columns = {f.name: getattr(fresh, f.name) for f in User._meta.concrete_fields if f.name != "last_login"}
         teams = set(fresh.groups.values_list("pk", flat=True))
         return columns | {"teams": teams, "may": held(fresh.user_permissions)}
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Which columns changed, by name alone: what is in them is personal."""
+        """Name the columns that changed, not what is in them, which is personal."""
         was, now = before.get("teams", set()), after["teams"]
         could, can = before.get("may", set()), after["may"]
         fields = sorted(name for name in after if name not in ("teams", "may") and after[name] != before.get(name))

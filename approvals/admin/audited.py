@@ -18,7 +18,7 @@ class AuditedAdmin(Saving):
     """Tells of every change in the audit, in the transaction of the change."""
 
     def state(self, obj: Any) -> dict[str, Any]:
-        """What is told of, as it is now."""
+        """Return what it is about, as it is now."""
         raise NotImplementedError
 
     def tell(self, request: HttpRequest, obj: Any, before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -27,12 +27,12 @@ class OfWebhook(admin.SimpleListFilter):
     parameter_name = "webhook"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The webhooks of one's teams, removed ones too."""
+        """Return the webhooks of one's teams, removed ones too."""
         known = Webhook.objects.filter(team__in=teams_of(request)).order_by("pk")
         return [(str(each.pk), f"{each.pk}, {each.host}") for each in known]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Delivery]) -> models.QuerySet[Delivery]:
-        """Those of the one that was chosen."""
+        """Return those of the one that was chosen."""
         wanted = number_of(self.value() or "")
         return queryset if wanted is None else queryset.filter(webhook=wanted)
 
@@ -52,40 +52,40 @@ class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("To"))
     def to(self, delivery: Delivery) -> str:
-        """The webhook's host."""
+        """Return the webhook's host."""
         return delivery.webhook.host
 
     @admin.display(description=gettext_lazy("Result"))
     def last(self, delivery: Delivery) -> str:
-        """In words."""
+        """Return it in words."""
         return delivery.why or "-"
 
     @admin.display(description=gettext_lazy("The message"))
     def said(self, delivery: Delivery) -> str:
-        """Its body; it is sent without the spaces."""
+        """Return its body; it is sent without the spaces."""
         return json.dumps(json.loads(bytes(delivery.body)), indent=2)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Delivery]:
-        """Those of one's teams."""
+        """Return those of one's teams."""
         found: models.QuerySet[Delivery] = super().get_queryset(request)
         return found.filter(webhook__team__in=teams_of(request))
 
     def get_search_results(
         self, request: HttpRequest, queryset: models.QuerySet[Delivery], term: str
     ) -> tuple[models.QuerySet[Delivery], bool]:
-        """By the message's id, or the gate."""
+        """Find by the message's id, or the gate."""
         if not term:
             return queryset, False
         gate = number_of(term, "gate:")
         return queryset.filter(**({"gate": gate} if gate else {"message": term})), False
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """What there is to know of one."""
+        """Return what there is to know of one."""
         told = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
         return [*told, "created_at", "finished_at", "said"]
 
     def get_urls(self) -> list[URLPattern]:
-        """With the address to which the order to send again is sent."""
+        """Add the address to which the order to send again is sent."""
         again = self.admin_site.admin_view(self.send_again)
         return [
             path("<int:delivery>/sendings/", again, name="approvals_delivery_sendings"),
@@ -104,7 +104,7 @@ class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
         return redirect("admin:approvals_delivery_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """With its attempts."""
+        """Add its attempts."""
         found = self.get_object(request, object_id)
         attempts = found.log.order_by("-number") if found else ()
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "attempts": attempts})

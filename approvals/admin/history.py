@@ -30,7 +30,7 @@ class GateAdmin(ReadOnlyAdmin):
     outcome_of = listed("approvals_outcome", _("its outcome"), gate__id__exact="pk")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Gate], term: str) -> tuple[Any, bool]:
-        """By number, run or title."""
+        """Find by number, run or title."""
         if not term:
             return queryset, False
         run, gate = number_of(term[2:]) if term[:2].upper() == "R-" else None, number_of(term, "gate:")

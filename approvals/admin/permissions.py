@@ -55,12 +55,12 @@ def named(permission: Permission) -> str:
 
 
 def held(permissions: Any) -> set[str]:
-    """The names of a team's or a person's own permissions, given their manager."""
+    """Return the names of a team's or a person's own permissions, given their manager."""
     return {named(each) for each in permissions.select_related("content_type")}
 
 
 def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
-    """The boxes that stand for what is held, whole."""
+    """Return the boxes that stand for what is held, whole."""
     return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
 
 
@@ -78,5 +78,5 @@ def _rows(names: Iterable[str]) -> list[Permission]:
 
 
 def words(names: set[str], offered: Mapping[str, str | Promise]) -> str:
-    """What is held, of what is offered, as one sentence's end."""
+    """Return what is held, of what is offered, as one sentence's end."""
     return "; ".join(str(offered[name]) for name in offered if name in ticked(names, offered)) or "nothing"

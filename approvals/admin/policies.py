@@ -159,42 +159,42 @@ class PolicyAdmin(VersionedForm, OfPolicy):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
-        """With the groups that decide, read at once."""
+        """Add the groups that decide, read at once."""
         return super().get_queryset(request).prefetch_related("reviewing")
 
     @admin.display(description=gettext_lazy("Decided by"))
     def reviewing(self, policy: Policy) -> str:
-        """The groups whose members may decide."""
+        """Return the groups whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
 
     @admin.display(description=gettext_lazy("Approvals"))
     def needed(self, policy: Policy) -> int:
-        """How many people must agree."""
+        """Return how many people must agree."""
         return policy.quorum
 
     @admin.display(description=gettext_lazy("Four-eyes"), boolean=True)
     def four_eyes(self, policy: Policy) -> bool:
-        """Whether whoever asks cannot approve."""
+        """Tell whether whoever asks cannot approve."""
         return policy.separation
 
     @admin.display(description=gettext_lazy("Password"), boolean=True)
     def password(self, policy: Policy) -> bool:
-        """Whether each approval takes the password again."""
+        """Tell whether each approval takes the password again."""
         return policy.step_up
 
     @admin.display(description=gettext_lazy("Whole state"), boolean=True)
     def state_edits(self, policy: Policy) -> bool:
-        """Whether the whole state may be edited."""
+        """Tell whether the whole state may be edited."""
         return policy.whole_state
 
     @admin.display(description=gettext_lazy("May decide now"))
     def may_decide(self, policy: Policy) -> str:
-        """How many people, and whether the quorum can be met by them."""
+        """Say how many people, and whether the quorum can be met by them."""
         people: int = getattr(policy, "people", 0)
         return _("%(people)s, too few") % {"people": people} if people < policy.quorum else str(people)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With how many people may decide by each of the page's policies."""
+        """Add how many people may decide by each of the page's policies."""
         page: Any = super().get_changelist_instance(request)
         policies = list(page.result_list)
         for policy, people in zip(
@@ -206,30 +206,30 @@ class PolicyAdmin(VersionedForm, OfPolicy):
 
     @admin.display(description=gettext_lazy("Deadline"))
     def within(self, policy: Policy) -> str:
-        """How long its gates wait for an answer."""
+        """Say how long its gates wait for an answer."""
         return "none" if policy.deadline is None else spelled(policy.deadline)
 
     @admin.display(description=gettext_lazy("Then"))
     def then(self, policy: Policy) -> str:
-        """What happens when it has passed, in the word before the explanation."""
+        """Return what happens when it has passed, in the word before the explanation."""
         return "-" if policy.deadline is None else str(policy.on_expiry)
 
     @admin.display(description=gettext_lazy("Gates"))
     def gates(self, policy: Policy) -> SafeString:
-        """Those that were opened under this version."""
+        """Return those that were opened under this version."""
         address = reverse("admin:approvals_gate_changelist")
         return format_html('<a href="{}?policy__id__exact={}">gates</a>', address, policy.pk)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Policy | None = None) -> tuple[str, ...]:
-        """A version of a policy stays the same policy of the same team."""
+        """Keep a version within the same policy of the same team."""
         return ("team", "name") if obj else ()
 
     def newest_of(self, row: Policy) -> Policy:
-        """The version that counts for new gates."""
+        """Return the version that counts for new gates."""
         return newest_of(row)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A group is called a team here as everywhere."""
+        """Call a group a team, as everywhere."""
         if db_field.name == "groups":
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -243,5 +243,5 @@ class PolicyAdmin(VersionedForm, OfPolicy):
 
 
 def newest_of(policy: Policy) -> Policy:
-    """The version that counts for new gates."""
+    """Return the version that counts for new gates."""
     return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version")[0]

@@ -78,15 +78,15 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
     actions = None
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Only a superuser says what members may, and who is one: anybody else could make themselves a reviewer."""
+        """Let only a superuser say what members may do, and who is one: others could make themselves a reviewer."""
         return is_superuser(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """The same."""
+        """Let only a superuser change one."""
         return is_superuser(request.user)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Group]:
-        """With how many people are in each."""
+        """Add how many people are in each."""
         found: models.QuerySet[Group] = super().get_queryset(request)
         return found.annotate(people_count=Count("user")).prefetch_related("permissions__content_type")
 
@@ -105,7 +105,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
         return format_html('<a href="{}?team__id__exact={}">its runs</a>', address, team.pk)
 
     def state(self, obj: Group) -> dict[str, Any]:
-        """Its name, what its members may do, and who they are."""
+        """Return its name, what its members may do, and who they are."""
         fresh = Group.objects.get(pk=obj.pk)
         return {
             "name": fresh.name,
@@ -114,7 +114,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
         }
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """With the permissions that were ticked; others that it has stay."""
+        """Save the permissions that were ticked; others that it has stay."""
         give(form.instance.permissions, form.cleaned_data["may"], IN_TEAMS)
         super().save_related(request, form, formsets, change)
 

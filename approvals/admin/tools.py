@@ -79,7 +79,7 @@ class ToolForm(ToolModelForm):
             self.initial["pinned"] = "\n".join(self.instance.pinned)
 
     def clean_schema(self) -> dict[str, Any]:
-        """The schema that it says, closed where it does not say that it is open."""
+        """Return the schema that it says, closed where it does not say that it is open."""
         try:
             schema = canonical_json.parse(self.cleaned_data["schema"])
         except ValueRefused as refused:
@@ -93,7 +93,7 @@ class ToolForm(ToolModelForm):
         return closed
 
     def clean_labels(self) -> dict[str, str]:
-        """By pointer, what an argument is called."""
+        """Map each pointer to what the argument is called."""
         found: dict[str, str] = {}
         for line in self.cleaned_data["labels"].splitlines():
             place, said, label = line.partition(":")
@@ -106,7 +106,7 @@ class ToolForm(ToolModelForm):
         return found
 
     def clean_pinned(self) -> list[str]:
-        """The pointers, each once."""
+        """Return the pointers, each once."""
         lines = [line.strip() for line in self.cleaned_data["pinned"].splitlines()]
         return list(dict.fromkeys(filter(None, lines)))
 
@@ -152,15 +152,15 @@ class ToolAdmin(VersionedForm, OfTool):
 
     @admin.display(description=gettext_lazy("Pinned"))
     def pins(self, tool: Tool) -> str:
-        """The pointers of what is shown first."""
+        """Return the pointers of what is shown first."""
         return ", ".join(tool.pinned) or "none"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tool | None = None) -> tuple[str, ...]:
-        """A version of a tool stays the same tool of the same team."""
+        """Keep a version within the same tool of the same team."""
         return ("team", "name") if obj else ()
 
     def newest_of(self, row: Tool) -> Tool:
-        """The version that counts for new gates."""
+        """Return the version that counts for new gates."""
         return newest_of(row)
 
     def save_model(self, request: HttpRequest, obj: Tool, form: forms.ModelForm[Tool], change: bool) -> None:
@@ -169,5 +169,5 @@ class ToolAdmin(VersionedForm, OfTool):
 
 
 def newest_of(tool: Tool) -> Tool:
-    """The version that counts for new gates."""
+    """Return the version that counts for new gates."""
     return Tool.objects.filter(team=tool.team_id, name=tool.name).order_by("-version")[0]

@@ -37,13 +37,13 @@ Order = Callable[[Webhook, Actor], str]
 
 
 def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
-    """The teams whose webhooks somebody manages here; of a superuser all."""
+    """Return the teams whose webhooks somebody manages here; of a superuser all."""
     user = request.user
     return Group.objects.all() if is_superuser(user) else teams_where(user, PERMISSION)
 
 
 def manages(request: HttpRequest) -> bool:
-    """Whether somebody manages webhooks somewhere. Every page of the administration asks it several times."""
+    """Tell whether somebody manages webhooks somewhere. Every page of the administration asks it several times."""
     known = getattr(request, "manages_webhooks", None)
     if known is None:
         known = is_superuser(request.user) or teams_of(request).exists()
@@ -55,11 +55,11 @@ class OfOwnTeams(Mixed):
     """Rows of the teams in which somebody manages webhooks. To others they are not there."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Whoever manages webhooks somewhere."""
+        """Admit whoever manages webhooks somewhere."""
         return manages(request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """The same."""
+        """Show the list to whoever manages webhooks somewhere."""
         return manages(request)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -107,11 +107,11 @@ class WebhookStateFilter(admin.SimpleListFilter):
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two; removed ones are not listed."""
+        """Return the two; removed ones are not listed."""
         return [(str(each.value), str(each.label)) for each in (Webhook.Status.ENABLED, Webhook.Status.DISABLED)]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Webhook]) -> models.QuerySet[Webhook]:
-        """Those of the one that was chosen."""
+        """Return those of the one that was chosen."""
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
@@ -144,18 +144,18 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
 
     @admin.display(description=gettext_lazy("Status"))
     def in_short(self, webhook: Webhook) -> str:
-        """With the reason in a word, where it is disabled."""
+        """Return its status, with the reason in a word where it is disabled."""
         return f"{webhook.status}, {webhook.reason.replace('_', ' ')}" if webhook.reason else webhook.status
 
     @admin.display(description=gettext_lazy("Status"))
     def state(self, webhook: Webhook) -> str:
-        """With the reason, where it is disabled."""
+        """Return its status, with the reason where it is disabled."""
         why = f": {webhook.get_reason_display()}" if webhook.reason else ""
         return f"{webhook.get_status_display()}{why}"
 
     @admin.display(description=gettext_lazy("Made by"))
     def made_by(self, webhook: Webhook) -> str:
-        """Whoever made it."""
+        """Return who made it."""
         return webhook.by_name or webhook.by
 
     @admin.display(description=gettext_lazy("Also signed with the secret before, until"))
@@ -164,7 +164,7 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         return webhook.former_until or "-"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Webhook]:
-        """Those of one's teams, but the removed ones."""
+        """Return those of one's teams, but the removed ones."""
         found: models.QuerySet[Webhook] = super().get_queryset(request)
         return found.filter(team__in=teams_of(request)).exclude(status=Webhook.Status.REMOVED)
 
@@ -176,7 +176,7 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         return (*told, "deliveries")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """All of one that is there."""
+        """Return all of one that is there."""
         return () if obj is None else self.get_fields(request, obj)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -186,15 +186,15 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whoever manages webhooks somewhere; in which teams the form says."""
+        """Admit whoever manages webhooks somewhere; the form says in which teams."""
         return manages(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """It is made and removed, and not changed: what was sent went where the log says."""
+        """Refuse changes: one is made and removed, so that what was sent went where the log says."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """A removed one stays, for its log."""
+        """Refuse: a removed one stays, for its log."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
@@ -205,16 +205,16 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         obj._state.adding = False
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
-        """With one button: what comes next is the secret."""
+        """Show one button: what comes next is the secret."""
         alone = {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().add_view(request, form_url, {**(extra_context or {}), **alone})
 
     def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: str | None = None) -> HttpResponse:
-        """The secret, this once."""
+        """Return the secret, this once."""
         return self._secret(request, obj, request.webhook_secret)  # type: ignore[attr-defined]
 
     def get_urls(self) -> list[URLPattern]:
-        """With the addresses to which orders are sent."""
+        """Add the addresses to which orders are sent."""
         orders = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
         own = [
             path(

@@ -125,6 +125,6 @@ class AskedCard(Words):
     )
 
     def card(self) -> Card:
-        """As the runner takes it."""
+        """Return it as the runner takes it."""
         plain = self.model_dump(include=set(AskedCard.model_fields), by_alias=True)
         return Card.from_json(plain)

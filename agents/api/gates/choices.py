@@ -82,7 +82,7 @@ class WordImpact(Schema):
     summary="Preview a gate's choices",
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
-    """What each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
+    """Return what each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
     items = [
@@ -128,7 +128,10 @@ def _others(gate: Gate, reader: User) -> int:
     auth=needs(TokenScope.DECIDE),
 )
 def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
-    """What a decision would do: send what you would send there. Nothing is said by it, and it is refused as that."""
+    """Return what a decision would do: send what you would send there.
+
+    Nothing is said by it, and it is refused as that.
+    """
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
     sent = Submission(**said_in(word))

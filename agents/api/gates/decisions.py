@@ -204,7 +204,7 @@ def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
 
 
 def said_in(word: Decide) -> dict[str, Any]:
-    """A word as a `Submission` takes it."""
+    """Return a word as a `Submission` takes it."""
     each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
     said = word.model_dump(exclude={"seen", "actions"})
     return {**said, "verdicts": each, "arguments": word.arguments or {}, "seen": bytes.fromhex(word.seen)}

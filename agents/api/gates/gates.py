@@ -105,7 +105,7 @@ class Agreement(Schema):
 
     @staticmethod
     def resolve_voices(found: agreements.Agreement) -> list[agreements.VoteLine]:
-        """As the gate's page tells them, without the places that are still empty."""
+        """Return them as the gate's page tells them, without the places that are still empty."""
         return [each for each in found.voices if each.name]
 
 
@@ -238,14 +238,14 @@ class GateDetail(GateHead):
 
 @router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
-    """The open gates that you may see, the longest open first: those of your teams and those that you review."""
+    """Return the open gates that you may see, the longest open first: those of your teams and those that you review."""
     found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     return GatePage.of(found.select_related("run__plan", "team"), asked)
 
 
 @router.get("/{int:gate_id}", response=GateDetail, operation_id="get_gate", summary="Read a gate")
 def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
-    """One gate, open or closed, that you may see."""
+    """Return one gate, open or closed, that you may see."""
     gate = gate_or_404(request, gate_id)
     proposal = gate.standing()
     _verify(gate, proposal)

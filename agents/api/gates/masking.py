@@ -33,7 +33,7 @@ def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
 
 
 def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
-    """By column, the JSON of what was decided."""
+    """Return, by column, the JSON of what was decided."""
     card, state = outcome.proposal.card, _veil(gate)
     arguments: dict[str, Any] = decode(bytes(outcome.arguments))
     hidden = {action.id: redact.veil(action.schema) for action in card.actions}

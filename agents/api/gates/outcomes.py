@@ -77,7 +77,10 @@ class Waiting(Schema):
     summary="Read an outcome, or wait for it",
 )
 def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
-    """How the gate ended, with the final arguments. Where it still asks, after the seconds of `wait` at the latest."""
+    """Return how the gate ended, with the final arguments.
+
+    Where it still asks, after the seconds of `wait` at the latest.
+    """
     gate = gate_or_404(request, gate_id)
     if not getattr(request, "scope", {}).get(AGAIN):  # it was heard when it came, and waits for less than it is missed
         lost_programs.listens(gate.run, token_of(request))
@@ -88,7 +91,7 @@ def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpRes
 
 
 def told(gate: Gate) -> HttpResponse:
-    """How it ended, or that it has not."""
+    """Return how it ended, or that it has not."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is not None:
         prefetch_related_objects([outcome], "grants")

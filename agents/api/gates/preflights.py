@@ -49,7 +49,7 @@ class PreflightAnswer(Schema):
 
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, operation_id="get_run_preflight", summary="Check a run")
 def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
-    """Whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
+    """Tell whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
     return answer(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
 
 
@@ -57,5 +57,5 @@ def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     "/{int:gate_id}/preflight", response=PreflightAnswer, operation_id="get_gate_preflight", summary="Check a gate"
 )
 def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
-    """Whether the run can go on from what the gate shows, whatever is decided."""
+    """Tell whether the run can go on from what the gate shows, whatever is decided."""
     return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate_or_404(request, gate_id))))

@@ -53,6 +53,9 @@ class ToolPage(Page):
 
 @router.get("", response=ToolPage, operation_id="list_tools", summary="List registered tools")
 def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
-    """The tools that people registered for your teams. Under a policy that demands it nothing else may be asked."""
+    """Return the tools that people registered for your teams.
+
+    Under a policy that demands it nothing else may be asked.
+    """
     found = Tool.objects.in_use().filter(team__in=seen_by(reader_of(request)).values("pk"), pk__gt=asked.place)
     return ToolPage.of(found.select_related("team").order_by("pk"), asked)

@@ -107,7 +107,7 @@ class PostGate(Words):
     )
 
     def posted(self, agent: str, policy: str) -> PostedGate:
-        """As the runner takes it."""
+        """Return it as the runner takes it."""
         of_card = {"agent", "state", "policy", "team", "worker", "deferred", "thread", "ask_only"}
         return PostedGate(
             agent=agent,
@@ -159,7 +159,10 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
 
 
 def agent_of(request: HttpRequest, name: str) -> str:
-    """The agent that is meant: that of the token, or the one that is named. Raises WorkInvalid, WorkNotAllowed."""
+    """Return the agent that is meant: that of the token, or the one that is named.
+
+    Raises WorkInvalid, WorkNotAllowed.
+    """
     bound = token_scope.of(reader_of(request)).agent
     if bound and name not in ("", bound):
         raise WorkNotAllowed(f"This token is for the agent {bound}, not for {name}.")
@@ -169,7 +172,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
 
 def team_of(request: HttpRequest, name: str) -> Group:
-    """The team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
+    """Return the team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
     reader: User = reader_of(request)
     mine = list(teams_where(reader, MAY).order_by("name"))
     chosen = [team for team in mine if name in ("", team.name)]

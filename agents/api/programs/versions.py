@@ -104,7 +104,7 @@ class StepBody(Order):
     )
 
     def spec(self) -> StepSpec:
-        """As a plan holds it."""
+        """Return it as a plan holds it."""
         said = self.model_dump()
         guarded = said.pop("guarded") and self.kind == "effect"
         lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}

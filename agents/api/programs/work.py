@@ -273,6 +273,6 @@ def worked(
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Who acts: the agent whose token it is, or the person."""
+    """Return who acts: the agent whose token it is, or the person."""
     token = token_of(request)
     return token.actor if token else actors.of_user(reader_of(request))

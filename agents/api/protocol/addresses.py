@@ -13,5 +13,5 @@ AgentName = PathEx[str, P(title="Agent", description="The agent's name.", exampl
 
 
 def gate_page(gate: int) -> str:
-    """Where people decide the gate, by the address at which they reach this server."""
+    """Return where people decide the gate, by the address at which they reach this server."""
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/") + reverse("gate", args=[gate])

@@ -26,7 +26,7 @@ class Bearer(HttpBearer):
         self.scope = scope
 
     def authenticate(self, request: HttpRequest, token: str) -> Token:
-        """The token, and its owner as `request.user`. Raises AuthenticationError and TokenNotAllowed."""
+        """Return the token, and its owner as `request.user`. Raises AuthenticationError and TokenNotAllowed."""
         found = tokens.of(token)
         if found is None:
             raise AuthenticationError
@@ -48,11 +48,11 @@ session = Session()
 
 
 def needs(scope: TokenScope) -> list[Any]:
-    """The ways in to an operation that a token of this scope opens."""
+    """Return the ways in to an operation that a token of this scope opens."""
     return [Bearer(scope), session]
 
 
 def token_of(request: HttpRequest) -> Token | None:
-    """The token by which somebody came; None for one who signed in."""
+    """Return the token by which somebody came; None for one who signed in."""
     found = getattr(request, "auth", None)
     return found if isinstance(found, Token) else None

@@ -28,7 +28,7 @@ class NotJson(Exception):
 
 
 def too_large(path: str) -> bytes:
-    """The problem document of a 413."""
+    """Return the problem document of a 413."""
     most = settings.HOLDPOINT_API_BODY_LIMIT
     told = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE

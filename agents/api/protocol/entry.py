@@ -42,5 +42,5 @@ def guarded(view: View) -> View:
 
 
 def nowhere(request: HttpRequest) -> HttpResponse:
-    """For every address that is none."""
+    """Answer an address that does not exist."""
     return problems.not_found(request)

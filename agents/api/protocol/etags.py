@@ -24,7 +24,7 @@ UNCHANGED: dict[str, Any] = {"description": "The answer is the same as yours.", 
 
 
 def named(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The answer with a strong ETag of its bytes, or 304 for those who have it. What streams has no name."""
+    """Return the answer with a strong ETag of its bytes, or 304 for those who have it. What streams has no name."""
     if request.method not in ("GET", "HEAD") or response.status_code != 200 or response.streaming:
         return response
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'

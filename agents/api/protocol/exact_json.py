@@ -13,19 +13,19 @@ from checkpoints.values.canonical_json import canonical
 
 
 def answer(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
-    """The members of `plain`, then those of `saved`, which are JSON already and are not read again."""
+    """Return the members of `plain`, then those of `saved`, which are JSON already and are not read again."""
     headers = {"Location": location} if location else {}
     return HttpResponse(spliced(plain, **saved), status=http_status, headers=headers, content_type="application/json")
 
 
 def spliced(plain: BaseModel, **saved: bytes) -> bytes:
-    """A JSON object, as `answer` sends it. `plain` has one member at least."""
+    """Return a JSON object, as `answer` sends it. `plain` has one member at least."""
     members = [f",{json.dumps(name)}:".encode() + value for name, value in saved.items()]
     return b"%b%b}" % (plain.model_dump_json().encode()[:-1], b"".join(members))
 
 
 def of_state(state: Mapping[str, Any]) -> bytes:
-    """The canonical JSON of a state.
+    """Return the canonical JSON of a state.
 
     By field, and a list by item, as the store saves them: each of those may be as deep as a value may be, which
     the state around them would be refused for.
@@ -39,5 +39,5 @@ def _of_field(value: Any) -> bytes:
 
 
 def of_patch(patch: list[dict[str, Any]]) -> bytes:
-    """A JSON Patch, its values as canonical JSON."""
+    """Return a JSON Patch, its values as canonical JSON."""
     return b"[%b]" % b",".join(map(of_state, patch))  # a value may be a whole field, so it is as deep as one

@@ -50,7 +50,7 @@ Key = HeaderEx[
 
 
 def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
-    """What `do` answers, in one transaction with the key; what it answered the first time where that is known.
+    """Return what `do` answers, in one transaction with the key; what it answered the first time where that is known.
 
     Raises KeyReused, KeyRefused, and whatever `do` raises.
     """
@@ -71,7 +71,7 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
 
 
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
-    """What `do` answers, which commits by itself; what it answered the first time where that is known.
+    """Return what `do` answers, which commits by itself; what it answered the first time where that is known.
 
     The key is claimed before, so that it stays this request's whatever becomes of the process; `do` names its work by
     `own`, and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
@@ -97,7 +97,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
 
 
 def own(request: HttpRequest, key: str) -> str:
-    """The key by which the work itself knows that it was done: of this request of this person, and no other."""
+    """Return the key by which the work itself knows that it was done: of this request of this person, and no other."""
     if not key:
         return ""
     named = "\n".join((who_asks(request), key)).encode() + fingerprint(request)
@@ -122,7 +122,7 @@ def who_asks(request: HttpRequest) -> str:
 
 
 def fingerprint(request: HttpRequest) -> bytes:
-    """What makes it the same request."""
+    """Return what makes it the same request."""
     parts = (request.method or "", request.get_full_path(), hashlib.sha256(request.body).hexdigest())
     return hashlib.sha256("\n".join(parts).encode()).digest()
 

@@ -28,7 +28,7 @@ class Paging(Schema):
 
     @property
     def place(self) -> int:
-        """The id or number that the page before ended with; 0 for the first page."""
+        """Return the id or number that the page before ended with; 0 for the first page."""
         return int(self.cursor or "0")
 
 

@@ -140,7 +140,7 @@ def problem(
     errors: Sequence[Fault] = (),
     **more: Any,
 ) -> HttpResponse:
-    """The answer to a request that came to nothing; `more` are further members of Problem."""
+    """Return the answer to a request that came to nothing; `more` are further members of Problem."""
     document = Problem(
         title=HTTPStatus(status).phrase, status=status, detail=detail, instance=request.path,
         request_id=request_ids.current(), errors=list(errors), **more,
@@ -254,7 +254,7 @@ def _place(fault: Refused) -> str:
 
 
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
-    """What a program did to a run from outside does not count."""
+    """Answer a program whose change to a run from outside does not count."""
     faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said

@@ -45,7 +45,7 @@ class Rate(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """As the IETF's draft of RateLimit header fields has them."""
+        """Return them as the IETF's draft of RateLimit header fields has them."""
         return {
             "RateLimit-Policy": f'"{self.name}";q={self.most};w={MINUTE}',
             "RateLimit": f'"{self.name}";r={self.left};t={self.seconds}',
@@ -60,7 +60,7 @@ class Taken:
         self._rest = iter(range(times - 1, -1, -1))  # next() of it is one step, whatever threads there are
 
     def one(self) -> Rate | None:
-        """Where somebody stands after one of them; None where there is none left."""
+        """Return where somebody stands after one of them; None where there is none left."""
         rest = next(self._rest, None) if time.monotonic() < self.until else None
         return None if rest is None else self.rate._replace(left=self.rate.left + rest)
 

@@ -54,7 +54,7 @@ def refused(request: HttpRequest) -> HttpResponse | None:
 
 
 def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """The answer with where its sender stands; 429 in its place for one token too many that opened nothing."""
+    """Return the answer with where its sender stands; 429 in its place for one token too many that opened nothing."""
     if sent := request.headers.get("Authorization"):
         if token_of(request):
             _keep(_known, _digest(sent), time.monotonic())

@@ -55,7 +55,7 @@ class Answer:
 
     @property
     def awaits(self) -> list[str]:
-        """The groups in which what it waits for is told."""
+        """Return the groups in which what it waits for is told."""
         told = dict(self.headers).get(AWAITS.encode(), b"")
         return told.decode("latin-1").split()
 
@@ -111,12 +111,12 @@ class Waiting:
                 end.cancel()
 
     def full(self, sender: bytes) -> bool:
-        """Whether no more may wait, or no more of this sender."""
+        """Tell whether no more may wait, or no more of this sender."""
         return self.waiting.total() >= MOST or self.waiting[sender] >= EACH
 
     @contextmanager
     def counted(self, sender: bytes) -> Iterator[None]:
-        """One more waits inside."""
+        """Count one more that waits, inside."""
         self.waiting[sender] += 1
         try:
             yield
@@ -146,7 +146,7 @@ class Waiting:
             gone.cancel()
 
     async def ask(self, scope: Scope, **query: str) -> Answer:
-        """What the ordinary view answers now; `query` in the place of the request's own parameters of those names."""
+        """Return what the ordinary view answers now; `query` replaces the request's own parameters of those names."""
         answer = Answer()
         asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         inner = {**scope, "query_string": urlencode({**asked, **query}).encode()} if query else scope
@@ -205,7 +205,7 @@ class Stream:
             gone.cancel()
 
     async def read(self) -> Answer:
-        """The events after the cursor."""
+        """Return the events after the cursor."""
         now = asyncio.get_running_loop().time()
         if self.checked:
             self.scope[AGAIN] = TOLD if now - self.checked < CHECKED else LATER
@@ -241,7 +241,7 @@ class Stream:
         return bool(page["more"])
 
     async def begin(self) -> None:
-        """The headers of a stream, which nothing on the way may keep or hold back."""
+        """Set the headers of a stream, which nothing on the way may keep or hold back."""
         headers = [
             (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
         ]  # fmt: skip

@@ -96,13 +96,13 @@ class AgentVersion(Schema):
 
 @router.get("", response=AgentPage, operation_id="list_agents", summary="List agents")
 def listing(request: HttpRequest) -> HttpResponse:
-    """The agents whose runs you may see, and those that you may start, by name."""
+    """Return the agents whose runs you may see, and those that you may start, by name."""
     return answer(AgentPage(items=[AgentSummary.of(each, each.spec) for each in known_to(request)]))
 
 
 @router.get("/{agent}", response=AgentDetail, operation_id="get_agent", summary="Read an agent")
 def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> HttpResponse:
-    """One agent in one version, as its plan says."""
+    """Return one agent in one version, as its plan says."""
     found = known_to(request, agent)
     specs = specs_of(found[0]) if found else {}
     spec = (specs.get(asked.version) if asked.version else found[0].spec) if found else None
@@ -113,7 +113,7 @@ def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> H
 
 
 def specs_of(known: KnownAgent) -> dict[str, PlanSpec]:
-    """By version, the newest plan of it; the one that is deployed first."""
+    """Map each version to its newest plan; the one that is deployed first."""
     found = {known.spec.version: known.spec}
     for plan in known.plans:
         if plan.version not in found:

@@ -78,7 +78,7 @@ class Comparison(Schema):
     summary="List a run's checkpoints",
 )
 def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
-    """The run's checkpoints on all branches, newest first; `parent` says which follows which."""
+    """Return the run's checkpoints on all branches, newest first; `parent` says which follows which."""
     run = run_or_404(request, run_id)
     found = store.history(run, before_seq=asked.place if asked.cursor else None, limit=asked.limit + 1)
     return CheckpointPage.of(found, asked, place="seq")
@@ -91,7 +91,7 @@ def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpRe
     summary="Read a checkpoint and its state",
 )
 def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
-    """One checkpoint with its whole state, verified against its digest."""
+    """Return one checkpoint with its whole state, verified against its digest."""
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
@@ -132,7 +132,7 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
     },
 )
 def diff(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
-    """The JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
+    """Return the JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
     run = run_or_404(request, run_id)
     found = patch_between(*(checkpoint_or_404(run, number) for number in (seq, asked.to)))
     return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)

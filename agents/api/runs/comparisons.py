@@ -90,7 +90,7 @@ class ComparisonAnswer(Parting):
     summary="Compare any two checkpoints of a lineage",
 )
 def compare(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
-    """Where two checkpoints parted, what led to each, its effects, and how their states differ; also across forks."""
+    """Say where two checkpoints parted, what led to each, its effects, and how the states differ; also across forks."""
     run = run_or_404(request, run_id)
     a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))
     parting = comparison.parting(a, b)

@@ -76,7 +76,7 @@ class EffectPage(Page):
 
 @router.get("/{int:run_id}/effects", response=EffectPage, operation_id="list_effects", summary="List a run's effects")
 def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
-    """What the run did in the outside world, in the order in which it was begun; each undo after what it takes back."""
+    """List what the run did in the outside world, in the order in which it was begun; each undo after its effect."""
     run = run_or_404(request, run_id)
     rows = rows_of([run.pk])
     left = off_course(rows, course(run.pk))

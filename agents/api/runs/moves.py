@@ -141,7 +141,7 @@ class Cancellation(Order):
     summary="Preview an order",
 )
 def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
-    """What a rewind, an edit or a fork would do. Nothing is written."""
+    """Return what a rewind, an edit or a fork would do. Nothing is written."""
     run = run_to_order(request, run_id, wish.at)
     look: dict[str, partial[Impact]] = {
         "rewind": partial(impacts.of_rewind, run, wish.at, wish.feedback),
@@ -222,7 +222,10 @@ def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -
 
 
 def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
-    """The run, where the reader may order something of it. Raises Http404, also without `seq`, and RewindNotAllowed."""
+    """Return the run, where the reader may order something of it.
+
+    Raises Http404, also without `seq`, and RewindNotAllowed.
+    """
     run = run_or_404(request, run_id)
     rewinds.check_may(run, reader_of(request))
     if seq is not None:
@@ -231,5 +234,5 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
 
 
 def done(run: Run, **how: Any) -> HttpResponse:
-    """The run as it is after the order."""
+    """Return the run as it is after the order."""
     return answer(summed_up(run), **how)

@@ -92,7 +92,7 @@ class RunFilter(Paging):
 
 @router.get("", response=RunPage, operation_id="list_runs", summary="List runs")
 def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
-    """The runs of your teams, newest first."""
+    """Return the runs of your teams, newest first."""
     runs = Run.objects.visible_to(reader_of(request)).order_by("-id")
     if asked.status:
         runs = runs.filter(status=asked.status)
@@ -105,11 +105,11 @@ def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
 
 @router.get("/{int:run_id}", response=RunSummary, operation_id="get_run", summary="Read a run")
 def one(request: HttpRequest, run_id: RunId) -> HttpResponse:
-    """One run of your teams."""
+    """Return one run of your teams."""
     return answer(summed_up(run_or_404(request, run_id)))
 
 
 def summed_up(run: Run) -> RunSummary:
-    """The run with the gates that hold it now."""
+    """Return the run with the gates that hold it now."""
     run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
     return RunSummary.from_orm(run)

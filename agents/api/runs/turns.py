@@ -30,7 +30,7 @@ class Begun(Schema):
 
     @classmethod
     def of(cls, row: Effect) -> Self:
-        """Of the row whose intent is written."""
+        """Build it from the row whose intent is written."""
         granted = row.grant.action if row.grant else ""
         return cls(id=row.pk, key=row.key, grant=row.grant_id, action=row.action or granted, attempts=row.attempts)
 
@@ -76,7 +76,7 @@ class TurnAnswer(Schema):
 
     @classmethod
     def of(cls, turn: RemoteTurn) -> Self:
-        """As the run stands after what was done."""
+        """Build it as the run stands after what was done."""
         run = turn.run
         return cls(
             run=run.pk,
@@ -102,7 +102,7 @@ class TurnWithState(TurnAnswer):
 
 
 def answer(turn: RemoteTurn, *, status: int = 200, state: bool = False) -> HttpResponse:
-    """The turn as an answer; with the state where the program may not have it."""
+    """Return the turn as an answer; with the state where the program may not have it."""
     more: dict[str, Any] = {}
     if state:
         more["state"] = b"null" if turn.state is None else exact_json.of_state(turn.state)

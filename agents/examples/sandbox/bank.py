@@ -109,13 +109,16 @@ class Bank:
             return Answer(200, self._known(refund))
 
     def read_by_key(self, key: str) -> Answer:
-        """The refund that was made under an idempotency key: how a client that lost the answer finds out."""
+        """Return the refund that was made under an idempotency key: how a client that lost the answer finds out."""
         with self._lock:
             _, refund = self._keys.get(key, ("", ""))
             return Answer(200, self._known(refund))
 
     def read_charge(self, charge: str) -> Answer:
-        """A charge with what has been given back of it, and each refund by its maker's reference. Raises Refused."""
+        """Return a charge with what has been given back of it, and each refund by its maker's reference.
+
+        Raises Refused.
+        """
         with self._lock:
             try:
                 facts = self._charge_of(charge)

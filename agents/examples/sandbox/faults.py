@@ -51,7 +51,7 @@ class Faults:
         return fault
 
     def take(self, on: str, *values: str) -> Fault | None:
-        """The fault that meets this request, counted down; `values` are its key and amount."""
+        """Return the fault that meets this request, counted down; `values` are its key and amount."""
         with self._lock:
             for fault in self._waiting:
                 if fault.on == on and (not fault.match or fault.match in values):

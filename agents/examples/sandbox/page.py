@@ -23,7 +23,7 @@ _ENTRIES = ("seq", "at", "kind", "id", "charge", "amount", "currency", "key")
 
 
 def of(entries: list[dict[str, Any]], refunds: list[dict[str, Any]]) -> str:
-    """The whole page: refunds as they stand, then every entry, the newest first."""
+    """Return the whole page: refunds as they stand, then every entry, the newest first."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Payment sandbox</title><style>{_STYLE}</style><h1>Payment sandbox</h1>"

@@ -56,7 +56,7 @@ class Sandbox(ThreadingHTTPServer):
 
 
 def charge_of_order(charge: str) -> Body | None:
-    """What was paid for one of the shop's orders. Raises OrdersRefused."""
+    """Return what was paid for one of the shop's orders. Raises OrdersRefused."""
     order = refunds_orders.find(charge.removeprefix("ch_"))
     if order is None or order.charge != charge:
         return None
@@ -196,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer_json(answer.status, answer.body, replayed=answer.replayed)
 
     def survives(self, fault: Fault) -> bool:
-        """Whether the work is done in spite of this fault."""
+        """Tell whether the work is done in spite of this fault."""
         if fault.kind in ("timeout", "slow"):
             self.server.stopping.wait(fault.seconds)
         if fault.kind in ("timeout", "cut_before"):
@@ -216,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def key(self) -> str:
-        """The request's idempotency key; empty after the refusal of a request without one."""
+        """Return the request's idempotency key; empty after the refusal of a request without one."""
         key = self.headers.get("Idempotency-Key", "")
         if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
             self.refuse(400, f"an Idempotency-Key of 1 to {MAX_KEY} characters is needed")
@@ -224,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
         return key
 
     def read_body(self) -> Body | None:
-        """The request's JSON object; an empty one where there is no body; None after a refusal."""
+        """Return the request's JSON object; an empty one where there is no body; None after a refusal."""
         length = self.headers.get("Content-Length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY or self.headers.get("Transfer-Encoding"):
             self.close_connection = True

@@ -49,7 +49,7 @@ class Trade:
             return Answer(200, self._made[id])
 
     def made(self, kind: str) -> Answer:
-        """All of a kind, oldest first."""
+        """Return all of a kind, oldest first."""
         with self._lock:
             return Answer(200, {"items": [dict(each) for each in self._made.values() if each["of"] == kind]})
 

@@ -62,7 +62,7 @@ class Turn(Answer):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is done in the run."""
+        """Tell whether nothing more is done in the run."""
         return self.status in ("completed", "failed", "cancelled")
 
 
@@ -144,7 +144,7 @@ class Outcome(Answer):
 
     @property
     def open(self) -> bool:
-        """Whether it still asks."""
+        """Tell whether it still asks."""
         return self.status == "open"
 
 
@@ -190,7 +190,7 @@ class Gate(Answer):
 
     @property
     def actions(self) -> list[str]:
-        """The ids of what it asks about."""
+        """Return the ids of what it asks about."""
         return [str(each["id"]) for each in self.card.get("actions", [])]
 
 

@@ -54,7 +54,10 @@ class Several:
         return self
 
     def next(self, first: bool) -> Op[Allowed | None]:
-        """The next action, begun; None where there is none any more. What nothing was said of before is unknown."""
+        """Return the next action, begun; None where there is none any more.
+
+        What nothing was said of before is unknown.
+        """
         before = self.at
         if self.over or before is None:
             return None
@@ -68,7 +71,7 @@ class Several:
         return self.at
 
     def left(self, error: BaseException | None) -> Op[None]:
-        """The block is left: what was begun and not reported is unknown."""
+        """Report as unknown what was begun and not reported."""
         if self.at is None:
             return
         yield from self.at.left(error)
@@ -90,22 +93,22 @@ class _Calls:
 
     @property
     def refused(self) -> dict[str, OfAction]:
-        """What people refused, by action: `by` whom, and the `reason`."""
+        """Return what people refused, by action: `by` whom, and the `reason`."""
         return {name: each for name, each in self._several.words.items() if each.verdict == "reject"}
 
     @property
     def answers(self) -> dict[str, Any]:
-        """What people answered in the place of an action."""
+        """Return what people answered in the place of an action."""
         return {name: each.response for name, each in self._several.words.items() if each.verdict == "respond"}
 
     @property
     def results(self) -> dict[str, Any]:
-        """What each action gave, now or in an earlier process; complete once nothing comes any more."""
+        """Return what each action gave, now or in an earlier process; complete once nothing comes any more."""
         return self._several.results
 
     @property
     def url(self) -> str:
-        """The gate's page."""
+        """Return the gate's page."""
         return self._several.way.url
 
 
@@ -251,7 +254,7 @@ def begun(api: Api, posting: Posting) -> Op[Allowed]:
 
 
 def begun_each(api: Api, posting: Posting) -> Op[Several]:
-    """The same for several actions."""
+    """Return the same for several actions."""
     turn = yield from post(api, posting)
     return (yield from Several(Way(api, turn.gate or 0, timeout=posting.timeout, each=True)).begin())
 

@@ -37,7 +37,7 @@ OF_ACTION = ("id", "title", "tool", "pinned", "verdicts", "schema", "response", 
 
 
 def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
-    """How the gate ended. Raises StillOpen at `until`, by the habits' clock."""
+    """Return how the gate ended. Raises StillOpen at `until`, by the habits' clock."""
     clock, pause = api.habits.clock, FIRST
     while True:
         began = clock()
@@ -74,16 +74,16 @@ class Way:
 
     @property
     def about(self) -> str:
-        """What it asks about, in words."""
+        """Return what it asks about, in words."""
         return ", ".join(self.actions)
 
     @property
     def known(self) -> dict[str, Any]:
-        """Where it is asked, as every refusal tells."""
+        """Return where it is asked, as every refusal tells."""
         return {"gate": self.gate, "run": self.run, "url": self.url}
 
     def allowed(self) -> Op[Allowed]:
-        """The effect, begun. Raises Refused in one of its kinds, StillOpen, Unknown, ToTakeBack."""
+        """Return the effect, begun. Raises Refused in one of its kinds, StillOpen, Unknown, ToTakeBack."""
         yield from self.decided()
         found = yield from self.following()
         if found is None:
@@ -103,7 +103,7 @@ class Way:
         yield from awaited(self.api, self.gate, self.until)
 
     def following(self, held: Held | None = None, turn: Turn | None = None) -> Op[Allowed | None]:
-        """The next effect, begun; None where the run is over. `held` and `turn`: where it is in hand already."""
+        """Return the next effect, begun; None where the run is over. `held` and `turn`: where it is in hand already."""
         while True:
             try:
                 if held is None or turn is None:
@@ -119,7 +119,7 @@ class Way:
             held = turn = None
 
     def said(self) -> Op[Said]:
-        """What people say to a question by which nothing is done. Raises Refused where they refuse, StillOpen."""
+        """Return what people say to a question by which nothing is done. Raises Refused, StillOpen."""
         yield from self.decided()
         try:
             held, _ = yield from claim(self.api, self.run)
@@ -139,13 +139,13 @@ class Way:
         return Said(**self.known, decision=decision, arguments=dict(arguments or {}), edits=edits)
 
     def told(self) -> Op[tuple[Outcome, Gate]]:
-        """How the gate ended, and the gate."""
+        """Return how the gate ended, and the gate."""
         outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         return outcome, gate
 
     def results(self) -> Op[dict[str, Any]]:
-        """What the actions gave, as far as the run knows."""
+        """Return what the actions gave, as far as the run knows."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         saved = yield from self.api.get(f"runs/{run.id}/checkpoints/{run.seq}", Saved)
         found = {name: saved.state.get(name + RESULT) for name in self.actions}

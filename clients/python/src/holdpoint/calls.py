@@ -82,11 +82,11 @@ class Allowed:
 
     @property
     def reported(self) -> bool:
-        """Whether something was said of it."""
+        """Tell whether something was said of it."""
         return self.turn is not None
 
     def left(self, error: BaseException | None) -> Op[None]:
-        """The work is over: where nothing was said of it, nobody knows whether it happened, and people are asked."""
+        """End the work: where nothing was said of it, nobody knows whether it happened, and people are asked."""
         try:
             if not self.reported and not isinstance(error, Unreachable):
                 yield from self._left(error)
@@ -122,61 +122,61 @@ class _Call:
 
     @property
     def name(self) -> str:
-        """Which action it is."""
+        """Return which action it is."""
         return self._allowed.action
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The final arguments, as people left them."""
+        """Return the final arguments, as people left them."""
         return self._allowed.arguments
 
     @property
     def key(self) -> str:
-        """The idempotency key: hand it on to whoever is called."""
+        """Return the idempotency key: hand it on to whoever is called."""
         return self._allowed.effect.key
 
     @property
     def attempts(self) -> int:
-        """How often it was begun under this key, this time included."""
+        """Return how often it was begun under this key, this time included."""
         return self._allowed.effect.attempts
 
     @property
     def edits(self) -> list[dict[str, Any]]:
-        """What people changed in the arguments: a JSON Patch (RFC 6902)."""
+        """Return what people changed in the arguments: a JSON Patch (RFC 6902)."""
         return self._allowed.edits
 
     @property
     def changes(self) -> list[str]:
-        """The same in words, for a model; empty where nothing was changed."""
+        """Return the same in words, for a model; empty where nothing was changed."""
         return in_words(self.edits)
 
     @property
     def decision(self) -> Decision:
-        """Who allowed it, and what they said."""
+        """Return who allowed it, and what they said."""
         return self._allowed.decision
 
     @property
     def gate(self) -> int:
-        """The gate's number."""
+        """Return the gate's number."""
         return self._allowed.gate
 
     @property
     def run(self) -> int:
-        """The run's number."""
+        """Return the run's number."""
         return self._allowed.held.run
 
     @property
     def url(self) -> str:
-        """The gate's page."""
+        """Return the gate's page."""
         return self._allowed.url
 
     @property
     def undoes(self) -> Undone | None:
-        """What is to be taken back, where that is what is to be done."""
+        """Return what is to be taken back, where that is what is to be done."""
         return self._allowed.undoes
 
     def read(self, kind: type[T]) -> T:
-        """The final arguments as a model, or whatever pydantic reads. Raises NotDone where they do not fit."""
+        """Return the final arguments as a model, or whatever pydantic reads. Raises NotDone where they do not fit."""
         return read(TypeAdapter(kind), self.arguments)
 
     def check(self) -> None:
@@ -188,13 +188,13 @@ class _Call:
 
     @operation
     def done(self, result: Any = None) -> Op[None]:
-        """It happened, and gave this. A result that is no JSON is kept as text."""
+        """Report that it happened, and gave this. A result that is no JSON is kept as text."""
         writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
         yield from self._allowed.report("done", writes=writes)
 
     @operation
     def failed(self, error: str, *, retry: bool = False) -> Op[None]:
-        """It provably did not happen. `retry`: nothing was sent, so that trying again is safe."""
+        """Report that it provably did not happen. `retry`: nothing was sent, so that trying again is safe."""
         yield from self._allowed.report("failed", error=error[:LONGEST], retry=retry)
 
     @operation
@@ -212,7 +212,7 @@ class Call(_Call, Blocking):
 
 
 class AsyncCall(_Call, Awaiting):
-    """The same, awaited."""
+    """Do the same, awaited."""
 
     def __init__(self, io: Tasks, allowed: Allowed) -> None:
         super().__init__(allowed)
@@ -220,7 +220,7 @@ class AsyncCall(_Call, Awaiting):
 
 
 def read(adapter: TypeAdapter[T], arguments: Any) -> T:
-    """The arguments as the type has them. Raises NotDone: nothing was done with what does not fit."""
+    """Return the arguments as the type has them. Raises NotDone: nothing was done with what does not fit."""
     try:
         return adapter.validate_python(arguments)
     except ValueError as error:
@@ -228,7 +228,7 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
 
 
 def kept(result: Any) -> Any:
-    """The result as JSON; as text where it is none, because it happened either way."""
+    """Return the result as JSON; as text where it is none, because it happened either way."""
     try:
         found = plain(result)
         encoded(found)
@@ -238,13 +238,13 @@ def kept(result: Any) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """The exception in a line."""
+    """Return the exception in a line."""
     said = " ".join(str(error).split())
     return (said if isinstance(error, NotDone) else f"{type(error).__name__}: {said}")[:LONGEST]
 
 
 def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
-    """What people changed, a line for each change."""
+    """Return what people changed, a line for each change."""
     return [_in_words(each) for each in edits]
 
 

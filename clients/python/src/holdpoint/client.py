@@ -61,11 +61,11 @@ class _Client(ABC, Generic[W, A, B]):
 
     @abstractmethod
     def run(self, id: int) -> W:
-        """A run, to be read or worked on; asks nothing of the server yet."""
+        """Return a run, to be read or worked on; asks nothing of the server yet."""
 
     @staticmethod
     def thread(name: str) -> AbstractContextManager[None]:
-        """As `holdpoint.thread`: what is asked inside the block is listed together."""
+        """Work as `holdpoint.thread` does: what is asked inside the block is listed together."""
         return thread(name)
 
     @operation
@@ -108,12 +108,12 @@ class _Client(ABC, Generic[W, A, B]):
 
     @operation
     def gate(self, id: int) -> Op[Gate]:
-        """One gate, with all that it asks."""
+        """Return one gate, with all that it asks."""
         return (yield from self._api.get(f"gates/{id}", Gate))
 
     @operation
     def outcome(self, gate: int, *, wait: float = 0.0) -> Op[Outcome]:
-        """How a gate ended, or that it still asks; after `wait` seconds at the latest."""
+        """Return how a gate ended, or that it still asks; after `wait` seconds at the latest."""
         return (yield from self._api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=wait))
 
     @operation
@@ -123,7 +123,7 @@ class _Client(ABC, Generic[W, A, B]):
 
     @operation
     def events(self, after: str = "", *, limit: int = 50) -> Op[Events]:
-        """What happened after a cursor; `now` for what happens from here on."""
+        """Return what happened after a cursor; `now` for what happens from here on."""
         return (yield from self._api.get("events", Events, after=after, limit=limit))
 
 

@@ -68,13 +68,13 @@ class Guarded:
             raise TypeError(f"What takes {self.signature.name} back is called with {self._known()}, not with {odd[0]}.")
 
     def bound_to(self, obj: object) -> Guarded:
-        """The same of this object's method."""
+        """Return the same for this object's method."""
         found = copy.copy(self)
         found.signature = self.signature.bound_to(obj)
         return found
 
     def posting(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Posting:
-        """What is asked about a call with these arguments."""
+        """Return what is asked about a call with these arguments."""
         terms, name = self.terms, self.signature.name
         values = self.signature.bound(args, kwargs)
         said = (self.signature.doc or name).splitlines()[0]
@@ -104,7 +104,7 @@ class Guarded:
         return self._undo(call)
 
     def told(self, refusal: Answered | AlreadyDone) -> Any:
-        """What the function is said to have returned, in its own types; as it came where it does not fit."""
+        """Return what the function is said to have returned, in its own types; as it came where it does not fit."""
         return self._typed(refusal.answer if isinstance(refusal, Answered) else refusal.result)
 
     def dressed(self, call: Callable[..., Any], defer: Callable[..., Any], resume: Callable[..., Any]) -> Any:
@@ -156,7 +156,7 @@ class Approved(Protocol[P, R_co]):
 
 
 class AsyncApproved(Protocol[P, R_co]):
-    """The same, awaited."""
+    """Do the same, awaited."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
@@ -171,7 +171,7 @@ class AsyncApproved(Protocol[P, R_co]):
 
 
 def called(io: Threads, guarded: Guarded) -> Any:
-    """A function that asks first and waits."""
+    """Return a function that asks first and waits."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return resume(io.run(guarded.opened(args, kwargs)))
@@ -194,7 +194,7 @@ def called(io: Threads, guarded: Guarded) -> Any:
 
 
 def awaited(io: Tasks, guarded: Guarded) -> Any:
-    """A coroutine function that asks first."""
+    """Return a coroutine function that asks first."""
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         return await resume(await io.run(guarded.opened(args, kwargs)))
@@ -262,7 +262,7 @@ def requiring(io: Threads, api: Api, terms: Callable[T, Terms]) -> Requiring[T]:
 
 
 def requiring_awaited(io: Tasks, api: Api, terms: Callable[T, Terms]) -> AsyncRequiring[T]:
-    """The same of a client that is awaited."""
+    """Return the same for a client that is awaited."""
     made: AsyncRequiring[T] = _decorator(api, partial(awaited, io), terms, awaits=True)
     return made
 

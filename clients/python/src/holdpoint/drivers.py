@@ -100,7 +100,7 @@ class Tasks:
             told = await self._take(step)
 
     async def close(self) -> None:
-        """The same, awaited."""
+        """Do the same, awaited."""
         for task in self.beside:
             task.cancel()
         await self.client.aclose()
@@ -168,7 +168,7 @@ class operation(Generic[P, T]):
 
 
 def told_as(function: F, source: Callable[..., Any], signature: inspect.Signature) -> F:
-    """The function with the name, the words and the signature that people, editors and models read of it.
+    """Return the function with the name, the words and the signature that people, editors and models read of it.
 
     It leads nowhere else: a tool that unwraps functions would come past what this one does first.
     """

@@ -25,7 +25,7 @@ class Said:
 
     @property
     def changes(self) -> list[str]:
-        """What they changed, in words; empty where nothing was."""
+        """Return what they changed, in words; empty where nothing was."""
         return in_words(self.edits)
 
 
@@ -56,7 +56,7 @@ def _unanswered(ending: Ending | None, about: str, known: Mapping[str, Any]) -> 
 
 
 def decision_of(gate: Gate, action: str) -> Decision:
-    """What people said of one action of a gate."""
+    """Return what people said of one action of a gate."""
     ending = gate.outcome
     word = ending.actions.get(action) if ending else None
     comments = [each.comment for each in gate.agreement.voices if each.counts and each.comment]
@@ -69,6 +69,6 @@ def decision_of(gate: Gate, action: str) -> Decision:
 
 
 def sentence(said: str) -> str:
-    """What was said, ended as a sentence."""
+    """Return what was said, ended as a sentence."""
     said = said.rstrip()
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."

@@ -171,6 +171,6 @@ BY_STATUS: Mapping[int, type[Problem]] = {
 
 
 def problem(status: int, document: Mapping[str, Any]) -> Problem:
-    """The exception for a problem document."""
+    """Return the exception for a problem document."""
     found = BY_CODE.get(str(document.get("code"))) or BY_STATUS.get(status) or Problem
     return found(status, document)

@@ -31,7 +31,7 @@ class Request:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent with it."""
+        """Return what is sent with it."""
         typed = {"Content-Type": "application/json"} if self.method == "POST" else {}
         return typed | ({"Idempotency-Key": self.key} if self.key else {})
 
@@ -45,7 +45,7 @@ class Reply:
     body: bytes
 
     def json(self) -> Any:
-        """The body; None where it is no JSON. Integers of any size stay what they are, and so do 1 and 1.0."""
+        """Return the body; None where it is no JSON. Integers of any size stay what they are, and so do 1 and 1.0."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -86,7 +86,7 @@ Stop = Callable[[], None]
 
 
 def worker() -> str:
-    """Who this is, for people: host and process."""
+    """Return who this is, for people: host and process."""
     return f"{socket.gethostname()}:{os.getpid()}"[:120]
 
 

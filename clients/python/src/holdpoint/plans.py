@@ -18,7 +18,7 @@ class Sent(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     def body(self) -> dict[str, Any]:
-        """As the server takes it."""
+        """Return it as the server takes it."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
@@ -64,7 +64,7 @@ class Write(Sent):
     notes: Sequence[str] = ()
 
     def body(self) -> dict[str, Any]:
-        """As the server takes it."""
+        """Return it as the server takes it."""
         ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in self.set.items()]
         ops += [{"op": "append", "field": name, "items": list(each)} for name, each in self.append.items()]
         for name, (start, delete, items) in self.splice.items():

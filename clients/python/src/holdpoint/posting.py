@@ -57,7 +57,7 @@ class Ask:
     tool: str = ""
 
     def body(self) -> dict[str, Any]:
-        """As the server takes it."""
+        """Return it as the server takes it."""
         schema = self.schema or (type(self.arguments) if isinstance(self.arguments, BaseModel) else None)
         if isinstance(schema, type):
             schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)

@@ -38,7 +38,7 @@ class _Run:
 
     @property
     def halt(self) -> bool:
-        """Whether a person asks to stop after the step at hand, to move the run."""
+        """Tell whether a person asks to stop after the step at hand, to move the run."""
         return bool(self._held and self._held.halt)
 
     def check(self) -> None:
@@ -103,7 +103,7 @@ class _Run:
 
     @operation
     def wait(self, *, timeout: float | None = None) -> Op[Outcome]:
-        """How the gate ended at which the run waits. Raises StillOpen after `timeout` seconds."""
+        """Return how the gate ended at which the run waits. Raises StillOpen after `timeout` seconds."""
         gate = self.turn.gate if self.turn is not None else None
         if gate is None:
             run = yield from self._api.get(f"runs/{self.id}", RunRead)
@@ -127,13 +127,13 @@ class _Run:
     def done(
         self, effect: Begun, writes: Mapping[str, Any] | None = None, *, next_step: str | None = None, took: float = 0.0
     ) -> Op[Turn]:
-        """The effect happened, and wrote these fields."""
+        """Report that the effect happened, and wrote these fields."""
         body = {"status": "done", "writes": dict(writes or {}), "next_step": next_step, "took": took}
         return (yield from self._work(f"effects/{effect.id}/results", body))
 
     @operation
     def failed(self, effect: Begun, error: str, *, retry: bool = False) -> Op[Turn]:
-        """The effect provably did not happen. `retry`: nothing was sent."""
+        """Report that the effect provably did not happen. `retry`: nothing was sent."""
         body = {"status": "failed", "error": error, "retry": retry}
         return (yield from self._work(f"effects/{effect.id}/results", body))
 
@@ -144,7 +144,7 @@ class _Run:
 
     @operation
     def fail(self, step: str, error: str, *, retry: bool = False) -> Op[Turn]:
-        """A step failed: it is due again later where the plan says so, else a person is asked."""
+        """Report that a step failed: it is due again later where the plan says so, else a person is asked."""
         return (yield from self._work("failures", {"step": step, "error": error, "retry": retry}))
 
     @operation
@@ -160,28 +160,28 @@ class _Run:
 
     @operation
     def read(self) -> Op[RunRead]:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return (yield from self._api.get(f"runs/{self.id}", RunRead))
 
     @operation
     def checkpoints(self, *, cursor: str = "", limit: int = 50) -> Op[Checkpoints]:
-        """Its checkpoints on all branches, newest first."""
+        """Return its checkpoints on all branches, newest first."""
         return (yield from self._api.get(f"runs/{self.id}/checkpoints", Checkpoints, cursor=cursor, limit=limit))
 
     @operation
     def checkpoint(self, seq: int) -> Op[Saved]:
-        """One checkpoint with its state."""
+        """Return one checkpoint with its state."""
         return (yield from self._api.get(f"runs/{self.id}/checkpoints/{seq}", Saved))
 
     @operation
     def diff(self, seq: int, to: int) -> Op[list[dict[str, Any]]]:
-        """The JSON Patch from the state of one checkpoint to that of another."""
+        """Return the JSON Patch from the state of one checkpoint to that of another."""
         found = yield from self._api.get(f"runs/{self.id}/checkpoints/{seq}/diff", Patch, to=to)
         return found.root
 
     @operation
     def gate(self) -> Op[Gate | None]:
-        """The gate at which it waits."""
+        """Return the gate at which it waits."""
         run = yield from self._api.get(f"runs/{self.id}", RunRead)
         return (yield from self._api.get(f"gates/{run.gates[-1]}", Gate)) if run.gates else None
 

@@ -46,7 +46,7 @@ class Api:
         return _read(answer, told)
 
     def sent(self, request: Request, patience: float = 0.0) -> Op[Any]:
-        """The JSON that a request is answered with. Raises Problem, Unreachable."""
+        """Return the JSON that a request is answered with. Raises Problem, Unreachable."""
         patience = patience or self.habits.patience
         until = self.habits.clock() + patience
         pause, silent = FIRST, True
@@ -65,12 +65,15 @@ class Api:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it: a Decimal and a date as text, a model as an object. Raises ValueError."""
+    """Return the value as JSON has it: a Decimal and a date as text, a model as an object. Raises ValueError."""
     return ANY.dump_python(value, mode="json")
 
 
 def encoded(body: Any) -> bytes:
-    """The body of a request. Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes."""
+    """Return the body of a request.
+
+    Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes.
+    """
     return json.dumps(plain(body), allow_nan=False).encode()
 
 

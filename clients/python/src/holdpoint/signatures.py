@@ -24,7 +24,7 @@ class Schemas(GenerateJsonSchema):
     """As pydantic describes what it writes, without patterns that look around: those backtrack."""
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
-        """A Decimal is a text."""
+        """Write a Decimal as text."""
         return {"type": "string", "pattern": DECIMAL}
 
 
@@ -56,30 +56,30 @@ class Signature:
         self.returns: TypeAdapter[Any] = TypeAdapter(_awaited(hints.get("return", Any)))
 
     def bound_to(self, obj: object) -> Signature:
-        """The same of this object's method."""
+        """Return the signature of this object's method."""
         found = copy.copy(self)
         found.function = MethodType(self.function, obj)
         return found
 
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments, as JSON has them."""
+        """Return the JSON Schema of the arguments, as JSON has them."""
         found: dict[str, Any] = self.model.model_json_schema(mode="serialization", schema_generator=Schemas)
         return found
 
     def response(self) -> dict[str, Any]:
-        """The JSON Schema of what it returns."""
+        """Return the JSON Schema of what it returns."""
         found: dict[str, Any] = self.returns.json_schema(mode="serialization", schema_generator=Schemas)
         return found
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, defaults included. Raises TypeError, ValueError."""
+        """Return the arguments of a call by name, defaults included. Raises TypeError, ValueError."""
         found = self.asked.bind(*args, **kwargs)
         found.apply_defaults()
         model = self.model.model_validate(found.arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
 
     def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The same as JSON."""
+        """Return the same as JSON."""
         found: dict[str, Any] = self.model.model_validate(values).model_dump(mode="json", by_alias=True)
         return found
 
@@ -97,7 +97,7 @@ class Signature:
         return self.function(*bound.args, **bound.kwargs)
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name, as the function has them. Raises NotDone where they do not fit."""
+        """Return the arguments by name, as the function has them. Raises NotDone where they do not fit."""
         model: BaseModel = read(TypeAdapter(self.model), arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
 
