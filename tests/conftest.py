@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ sys.pycache_prefix, sys.dont_write_bytecode = str(BYTECODE), False
 # Playwright's synchronous interface keeps an event loop in this thread, which Django would refuse to query
 # from; the processes that the tests start do not inherit this.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+# A shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from tests.harness import chromium, services, waiting, webs  # noqa: E402 - these read the environment set above
 
@@ -61,8 +64,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what needs the shared web server last, and of that what needs the browser: each is started once."""
-    items.sort(key=lambda item: [_needs(item, "browser"), _needs(item, "shared_web")])
+    """Put what needs the shared web server last, and of that what needs the browser: each is started once.
+
+    What reads all of its database comes first, while there is little in it.
+    """
+    items.sort(key=lambda item: [_needs(item, "browser"), _needs(item, "shared_web"), not _reads_all(item)])
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,6 +76,10 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """Close the browser before a test that asks for none: its event loop would be in the way of a test's own."""
     if nextitem is None or not _needs(nextitem, "browser"):
         CHROMIUM.close()
+
+
+def _reads_all(item: pytest.Item) -> bool:
+    return item.get_closest_marker("whole_database") is not None
 
 
 def _needs(item: pytest.Item, fixture: str) -> bool:

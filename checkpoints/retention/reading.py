@@ -37,11 +37,6 @@ def history_of(run_id: int) -> RetentionHistory:
     return RetentionHistory(places, head, status in Run.LIVE, holds)
 
 
-def holds_of(run_id: int) -> list[ActiveHold]:
-    """Return what is held of a run now."""
-    return [ActiveHold(*each) for each in run_sql(HOLDS, [Int8(run_id)])]
-
-
 @lru_cache(1024)
 def effects(plan_id: int) -> frozenset[str]:
     """Return the names of a plan's effects."""

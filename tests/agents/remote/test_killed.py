@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from subprocess import PIPE
 from typing import Any
 
@@ -266,7 +267,15 @@ def again(call: Call) -> None:
     assert answer.status_code in (200, 201), answer.content
 
 
-@pytest.mark.parametrize(("at", "step"), [("statement", 4), ("commit", 1)])
+@pytest.mark.parametrize(
+    ("at", "step"),
+    [
+        ("statement", 8),
+        ("commit", 2),
+        pytest.param("statement", 1, marks=pytest.mark.long),
+        pytest.param("commit", 1, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("name", CALLS)
 def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_again_it_is_done_once(
     name: str, at: str, step: int, web: subprocess.Popen[str]
@@ -276,8 +285,11 @@ def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_
     again(call)
     whole = call.landed()
     assert whole != before
-    call, kill, none, landed = CALLS[name](), 1 - step, 0, 0
-    while (told := sent(web, call, at, kill := kill + step))["ended"] != 0:
+    call, none, landed = CALLS[name](), 0, 0
+    for kill in chain((1, 2), count(2 + step, step)):  # before the first commit, after it, and at each so many after
+        told = sent(web, call, at, kill)
+        if told["ended"] == 0:
+            break
         assert told["ended"] == -9
         if call.landed() == before:
             none += 1

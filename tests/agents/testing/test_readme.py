@@ -119,7 +119,15 @@ def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> N
         until(lambda: "Completed" in client.get(f"/runs/{run_id}/").text, what=f"R-{run_id} is completed")
 
 
-@pytest.mark.parametrize("typed", [each for each in commands("README.md") if not ITS_OWN & set(each)], ids=" ".join)
+@pytest.mark.parametrize(
+    "typed",
+    [
+        # What a drill does is tried on smaller agents each time: this one takes half a minute of a processor.
+        pytest.param(each, marks=[pytest.mark.long] if each[0] == "drill" else [], id=" ".join(each))
+        for each in commands("README.md")
+        if not ITS_OWN & set(each)
+    ],
+)
 def test_every_other_command_of_the_readme_works_as_it_stands(author: Author, typed: list[str]) -> None:
     code, said = author.manage(*typed, within=300)
     assert code == 0, said

@@ -28,6 +28,8 @@ from tests.harness.session import ROOT
 
 from .evidence import forged, say, seal_all, three
 
+pytestmark = pytest.mark.whole_database
+
 KEY = b"seals of the tests: 0123456789-abcdef"
 Lines = list[dict[str, Any]]
 

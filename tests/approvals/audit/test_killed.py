@@ -20,6 +20,8 @@ from tests.harness.services import run
 
 from .evidence import forged, three
 
+pytestmark = pytest.mark.whole_database
+
 ANN = Actor("user:7", "Ann")
 STEPS = """
 import django; django.setup()

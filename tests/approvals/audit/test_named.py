@@ -17,6 +17,8 @@ from tests.factories import make_run
 
 from .evidence import earlier, erase, forged, found, remade, say, seal_all, three
 
+pytestmark = pytest.mark.whole_database
+
 EVENT = "UPDATE checkpoints_event SET {change} WHERE id = {id}"
 
 

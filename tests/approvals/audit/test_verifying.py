@@ -18,6 +18,8 @@ from tests.harness.waiting import PATIENCE
 
 from .evidence import forged, say, seal_all, three
 
+pytestmark = pytest.mark.whole_database
+
 ANN = Actor("user:7", "Ann")
 
 

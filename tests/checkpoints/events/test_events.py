@@ -26,6 +26,8 @@ from tests.approvals.audit.evidence import erase, forged, found
 from tests.factories.stored_runs import STEP, begin, make_run
 from tests.harness import horizon
 
+pytestmark = pytest.mark.whole_database
+
 
 def say(text: str | None = None) -> str:
     """Record one event; its subject."""

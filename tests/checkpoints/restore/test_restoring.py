@@ -30,6 +30,8 @@ from tests.harness.services import Service, manage, run
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.whole_database
+
 StartWeb = Callable[..., tuple[Service, str]]
 
 

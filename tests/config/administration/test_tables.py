@@ -12,6 +12,8 @@ from playwright.sync_api import Page
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check, watched
 
+pytestmark = pytest.mark.whole_database
+
 LISTS = ("approvals_policy", "approvals_gate", "checkpoints_technicalhold", "checkpoints_run", "auth_user")
 OUT_OF_SIGHT = """() => [...document.querySelectorAll("#result_list tbody :is(th, td)")]
   .filter(cell => cell.getBoundingClientRect().right > innerWidth || !cell.dataset.label).length"""
