@@ -84,8 +84,10 @@ def serve() -> None:
     from django.urls import get_resolver
 
     from agents.definition import registry
+    from agents.moves import rewind
     from agents.ringing import doorbell
 
+    rewind.HALT_SECONDS = 0.0  # no program lets go of its run while a call waits for it
     registry.plans()
     assert get_resolver().url_patterns
     Client(SERVER_NAME="localhost").get("/api/openapi.json")  # so that the children need not import and make all that

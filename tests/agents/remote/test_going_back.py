@@ -18,6 +18,12 @@ from tests.agents.remote.outside_program import ACTION, STEPS, WIRE, Program, de
 from tests.factories import make_user
 
 
+@pytest.fixture(autouse=True)
+def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs here are between two calls when their run is taken over: none would let go of it meanwhile."""
+    monkeypatch.setattr(rewinds, "HALT_SECONDS", 0.0)
+
+
 def lapse(program: Program) -> None:
     """The program dies, and its lease runs out."""
     Run.objects.filter(pk=program.run).update(lease_until=Now() - timedelta(seconds=1))

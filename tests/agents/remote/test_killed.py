@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from agents.models import Answer, Client, Effect
+from agents.moves import rewind
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
@@ -31,6 +32,12 @@ from .outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
 MAY = ("approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 OPS = [{"op": "set", "field": "payment", "value": WIRE}]
 DONE = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}}
+
+
+@pytest.fixture(autouse=True)
+def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs here are between two calls when their run is taken over: none would let go of it meanwhile."""
+    monkeypatch.setattr(rewind, "HALT_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
