@@ -87,8 +87,8 @@ def prepared() -> dict[str, str]:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
         found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
-    reader = Person(1, True, False, EVERYTHING)
-    found["frames"], found["gates"] = page_frame._statement(reader).sql, reading._beside(reader).sql
+    found["frames"] = page_frame._statement(Person(page_frame._READER, True, False, EVERYTHING)).sql
+    found["gates"] = reading._beside(Person(reading._READER, True, False, EVERYTHING)).sql
     return found
 
 
