@@ -12,6 +12,7 @@ from checkpoints.actors import Actor
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from tests.factories import unique
+from tests.harness import horizon
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,7 @@ def test_the_file_is_read_back_row_by_row_whatever_is_in_it() -> None:
     event_log.record("test.said", subject=unique("test:csv"), by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
     subject = unique("test:two")
     event_log.record("test.said", subject=subject, by=Actor("user:7", name), data={"a": "=1", "b": "x\ny"})
+    horizon.reached()
     export = exporting.prepare(AuditFilters(subject=subject), format="csv", texts=False, by=Actor("user:1", "Ann"))
     data = b"".join(export.lines)
     assert data.startswith(b'\xef\xbb\xbf"time (UTC)"')
