@@ -113,10 +113,8 @@ class DeliveryFilter(Paging):
     )
 
 
-@router.get(
-    "/{int:webhook_id}/deliveries", response=DeliveryPage, operation_id="list_deliveries", summary="List deliveries"
-)
-def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
+@router.get("/{int:webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
+def list_deliveries(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
     """Return what a webhook was sent, and is to be sent, newest first."""
     found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook_id)).order_by("-pk")
     if asked.status:
@@ -126,24 +124,16 @@ def listing(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFi
     return DeliveryPage.of(found, asked)
 
 
-@router.get(
-    "/{int:webhook_id}/deliveries/{int:delivery_id}",
-    response=DeliveryAnswer,
-    operation_id="get_delivery",
-    summary="Read a delivery",
-)
-def one(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
+@router.get("/{int:webhook_id}/deliveries/{int:delivery_id}", response=DeliveryAnswer, summary="Read a delivery")
+def get_delivery(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
     """Return one message, with each attempt to send it."""
     return _told(_delivery_or_404(request, webhook_id, delivery_id))
 
 
 @router.post(
-    "/{int:webhook_id}/deliveries/{int:delivery_id}/sendings",
-    response=DeliveryAnswer,
-    operation_id="send_delivery_again",
-    summary="Send a message again",
+    "/{int:webhook_id}/deliveries/{int:delivery_id}/sendings", response=DeliveryAnswer, summary="Send a message again"
 )
-def send_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId, key: Key) -> HttpResponse:
+def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId, key: Key) -> HttpResponse:
     """Have a message that arrived or failed sent once more, under its id, and tried as often as a new one."""
     delivery = _delivery_or_404(request, webhook_id, delivery_id)
 
@@ -159,13 +149,8 @@ def send_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: Deliver
     return once(request, key, do)
 
 
-@router.post(
-    "/{int:webhook_id}/tests",
-    response={201: DeliveryAnswer},
-    operation_id="test_webhook",
-    summary="Send a test message",
-)
-def test(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+@router.post("/{int:webhook_id}/tests", response={201: DeliveryAnswer}, summary="Send a test message")
+def test_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Send a message that tells of nothing, `webhook.test`: the receiver can be tried out by it."""
     webhook = webhook_or_404(request, webhook_id)
     if webhook.status != webhook.Status.ENABLED:

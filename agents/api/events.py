@@ -102,8 +102,8 @@ class Patient(Since):
     )
 
 
-@router.get("", response=FactPage, operation_id="list_events", summary="List events")
-def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
+@router.get("", response=FactPage, summary="List events")
+def list_events(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     """Return what you may hear of, oldest first. A page may be empty while `more` is true."""
     return _told(request, asked)
 
@@ -111,11 +111,10 @@ def listing(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
 @router.get(
     "/stream",
     response={200: None},
-    operation_id="stream_events",
     summary="Stream events",
     openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
 )
-def stream(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
+def stream_events(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
     """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen. `id` is the cursor:
     whoever was cut off sends it as Last-Event-ID. `event` is the kind, `data` what `items` holds."""
     return _told(request, asked)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
+from ninja.operation import Operation
 
 from agents.api.protocol.auth import Bearer, session
 from agents.api.protocol.throttling import Throttle
@@ -75,6 +76,10 @@ class Interface(NinjaAPI):
                 examples.add(operation, document["components"]["schemas"])
         return document
 
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the function that answers."""
+        return operation.view_func.__name__
+
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
@@ -103,7 +108,7 @@ class Interface(NinjaAPI):
                 for operation in view.operations:
                     for way in operation.auth_callbacks:
                         if isinstance(way, Bearer):
-                            yield operation.operation_id or "", str(way.scope)
+                            yield self.get_openapi_operation_id(operation), str(way.scope)
 
 
 def _refusal(status: int, told: str) -> dict[str, Any]:

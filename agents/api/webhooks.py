@@ -106,15 +106,15 @@ class WebhookPage(Page):
     items: list[WebhookAnswer] = Field(description="The webhooks.")
 
 
-@router.get("", response=WebhookPage, operation_id="list_webhooks", summary="List webhooks")
-def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
+@router.get("", response=WebhookPage, summary="List webhooks")
+def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the webhooks of the teams in which you manage them, but the removed ones."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     return WebhookPage.of(found.select_related("team"), asked)
 
 
-@router.post("", response={201: WebhookWithSecret}, operation_id="create_webhook", summary="Make a webhook")
-def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
+@router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
+def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Have an address told of each gate of a team that opens or ends. Messages hold numbers and names alone."""
     teams = [each for each in _teams(request) if order.team in ("", each.name)]
     if not teams:
@@ -144,19 +144,14 @@ def create(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
         return problem(request, 422, str(refused), [Fault(parameter="/url", detail="is not an allowed address")])
 
 
-@router.get("/{int:webhook_id}", response=WebhookAnswer, operation_id="get_webhook", summary="Read a webhook")
-def one(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
+@router.get("/{int:webhook_id}", response=WebhookAnswer, summary="Read a webhook")
+def get_webhook(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
     """Return one webhook of a team in which you manage them."""
     return answer(WebhookAnswer.from_orm(webhook_or_404(request, webhook_id)))
 
 
-@router.post(
-    "/{int:webhook_id}/rotations",
-    response={200: WebhookWithSecret},
-    operation_id="rotate_webhook",
-    summary="Rotate a webhook's secret",
-)
-def rotate(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+@router.post("/{int:webhook_id}/rotations", response={200: WebhookWithSecret}, summary="Rotate a webhook's secret")
+def rotate_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Give it another secret. For a day messages are signed with the one before, too."""
     webhook = webhook_or_404(request, webhook_id)
 
@@ -168,26 +163,20 @@ def rotate(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpRespons
     return _secret(request, key, rotated, status=200)
 
 
-@router.post(
-    "/{int:webhook_id}/disablings", response=WebhookAnswer, operation_id="disable_webhook", summary="Disable a webhook"
-)
-def disable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+@router.post("/{int:webhook_id}/disablings", response=WebhookAnswer, summary="Disable a webhook")
+def disable_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Send nothing more; queued messages are kept. A disabled webhook stays as it is."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.disable(Webhook.Reason.BY_HAND, by=by))
 
 
-@router.post(
-    "/{int:webhook_id}/enablings", response=WebhookAnswer, operation_id="enable_webhook", summary="Enable a webhook"
-)
-def enable(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+@router.post("/{int:webhook_id}/enablings", response=WebhookAnswer, summary="Enable a webhook")
+def enable_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Send again, queued messages too. An enabled webhook stays as it is."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.enable(by=by))
 
 
-@router.post(
-    "/{int:webhook_id}/removals", response=WebhookAnswer, operation_id="remove_webhook", summary="Remove a webhook"
-)
-def remove(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
+@router.post("/{int:webhook_id}/removals", response=WebhookAnswer, summary="Remove a webhook")
+def remove_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
     """Send nothing ever again; queued messages fail."""
     return _ordered(request, webhook_id, key, lambda hook, by: hook.remove(by=by))
 

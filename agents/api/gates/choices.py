@@ -75,13 +75,8 @@ class WordImpact(Schema):
     left: int = LEFT
 
 
-@router.get(
-    "/{int:gate_id}/impacts",
-    response=ChoiceImpacts,
-    operation_id="get_gate_impacts",
-    summary="Preview a gate's choices",
-)
-def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+@router.get("/{int:gate_id}/impacts", response=ChoiceImpacts, summary="Preview a gate's choices")
+def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return what each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
@@ -120,14 +115,8 @@ def _others(gate: Gate, reader: User) -> int:
     return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
 
 
-@router.post(
-    "/{int:gate_id}/impacts",
-    response=WordImpact,
-    operation_id="foretell_decision",
-    summary="Preview a decision",
-    auth=needs(TokenScope.DECIDE),
-)
-def of_word(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
+@router.post("/{int:gate_id}/impacts", response=WordImpact, summary="Preview a decision", auth=needs(TokenScope.DECIDE))
+def foretell_decision(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
     """Return what a decision would do: send what you would send there.
 
     Nothing is said by it, and it is refused as that.

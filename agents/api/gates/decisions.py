@@ -175,13 +175,8 @@ class Decided(Schema):
     gate: GateHead = Field(description="The gate. It is decided if enough people have approved by now.")
 
 
-@router.post(
-    "/{int:gate_id}/decisions",
-    response={201: Decided},
-    operation_id="decide_gate",
-    summary="Decide a gate",
-)
-def decide(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
+@router.post("/{int:gate_id}/decisions", response={201: Decided}, summary="Decide a gate")
+def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
     """Say what is to become of what a gate asks. One word a person counts for what stands; an edit or a refusal makes
     the next version of it, on which the others have to agree anew."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)

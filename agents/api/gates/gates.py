@@ -236,15 +236,15 @@ class GateDetail(GateHead):
     )
 
 
-@router.get("", response=GatePage, operation_id="list_gates", summary="List open gates")
-def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
+@router.get("", response=GatePage, summary="List open gates")
+def list_gates(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the open gates that you may see, the longest open first: those of your teams and those that you review."""
     found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     return GatePage.of(found.select_related("run__plan", "team"), asked)
 
 
-@router.get("/{int:gate_id}", response=GateDetail, operation_id="get_gate", summary="Read a gate")
-def one(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+@router.get("/{int:gate_id}", response=GateDetail, summary="Read a gate")
+def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return one gate, open or closed, that you may see."""
     gate = gate_or_404(request, gate_id)
     proposal = gate.standing()

@@ -70,13 +70,8 @@ class Waiting(Schema):
     )
 
 
-@router.get(
-    "/{int:gate_id}/outcome",
-    response=OutcomeAnswer,
-    operation_id="get_outcome",
-    summary="Read an outcome, or wait for it",
-)
-def one(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
+@router.get("/{int:gate_id}/outcome", response=OutcomeAnswer, summary="Read an outcome, or wait for it")
+def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
     """Return how the gate ended, with the final arguments.
 
     Where it still asks, after the seconds of `wait` at the latest.

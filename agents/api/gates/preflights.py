@@ -47,15 +47,13 @@ class PreflightAnswer(Schema):
     findings: list[Finding] = Field(description="Every check, in order.")
 
 
-@runs.get("/{int:run_id}/preflight", response=PreflightAnswer, operation_id="get_run_preflight", summary="Check a run")
-def of_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
+@runs.get("/{int:run_id}/preflight", response=PreflightAnswer, summary="Check a run")
+def get_run_preflight(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Tell whether the run can go on from its head: its checkpoint, its version, its state, its environment."""
     return answer(PreflightAnswer.from_orm(preflight_facts.of_run(run_or_404(request, run_id))))
 
 
-@gates.get(
-    "/{int:gate_id}/preflight", response=PreflightAnswer, operation_id="get_gate_preflight", summary="Check a gate"
-)
-def of_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+@gates.get("/{int:gate_id}/preflight", response=PreflightAnswer, summary="Check a gate")
+def get_gate_preflight(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Tell whether the run can go on from what the gate shows, whatever is decided."""
     return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate_or_404(request, gate_id))))

@@ -51,8 +51,8 @@ class ToolPage(Page):
     items: list[RegisteredTool] = Field(description="The tools.")
 
 
-@router.get("", response=ToolPage, operation_id="list_tools", summary="List registered tools")
-def listing(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
+@router.get("", response=ToolPage, summary="List registered tools")
+def list_tools(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the tools that people registered for your teams.
 
     Under a policy that demands it nothing else may be asked.

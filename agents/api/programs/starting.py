@@ -25,7 +25,7 @@ from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
 from agents.remote.post_gate import ActionPerformance, PostedGate
-from agents.runs.start import start_run
+from agents.runs import start
 from agents.text import one_line
 from approvals.cards.card import Card
 from checkpoints.access import token_scope
@@ -120,10 +120,8 @@ class PostGate(Words):
         )
 
 
-@runs.post(
-    "", auth=needs(TokenScope.START), response={201: RunSummary}, operation_id="start_run", summary="Start a run"
-)
-def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
+@runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
+def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     """Start a run. One of an agent that lives outside waits until a program claims it."""
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
@@ -135,9 +133,7 @@ def start(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     return once(request, key, do)
 
 
-@gates.post(
-    "", auth=needs(TokenScope.START), response={201: TurnAnswer}, operation_id="post_gate", summary="Post a gate"
-)
+@gates.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
 def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     """Ask people before something is done: a run is started for it, which waits at the gate.
 
@@ -193,7 +189,7 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
             raise WorkInvalid(
                 [FieldError(pointer="/version", message=f"{agent} runs on this server, in its newest version")]
             )
-        return start_run(agent, order.input, title=title, config=order.config, **known)
+        return start.start_run(agent, order.input, title=title, config=order.config, **known)
     if order.config is not None:
         raise WorkInvalid(
             [FieldError(pointer="/config", message="external agents have no configuration on this server")]
@@ -204,6 +200,6 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
             f"{team.name} has no agent {agent}{f' in version {order.version}' if order.version else ''}. Register it "
             f"by POST /api/agents/{agent}/versions, or post its gate to /api/gates, which needs no plan."
         )
-    run = start_run(outside.declared(plan), order.input, title=title, **known)
+    run = start.start_run(outside.declared(plan), order.input, title=title, **known)
     Client.came(run, token=token_of(request), owner=reader_of(request).pk)
     return run

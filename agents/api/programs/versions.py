@@ -146,10 +146,8 @@ class Registered(Schema):
     digest: Hex = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
 
 
-@router.post(
-    "/{agent}/versions", response={201: Registered}, operation_id="register_version", summary="Register a version"
-)
-def register(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
+@router.post("/{agent}/versions", response={201: Registered}, summary="Register a version")
+def register_version(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
     """Say how an agent that lives outside works, for the teams in which you may start runs.
 
     The same version again with the same plan changes nothing.

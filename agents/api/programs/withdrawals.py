@@ -39,10 +39,8 @@ class Withdrawal(Order):
     )
 
 
-@router.post(
-    "/{int:gate_id}/withdrawals", response={201: OutcomeAnswer}, operation_id="withdraw_gate", summary="Withdraw a gate"
-)
-def withdraw(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key) -> HttpResponse:
+@router.post("/{int:gate_id}/withdrawals", response={201: OutcomeAnswer}, summary="Withdraw a gate")
+def withdraw_gate(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key) -> HttpResponse:
     """Take back what you ask. Nothing of it runs and its run is cancelled: claim it to have that at once."""
     gate = gate_or_404(request, gate_id)
     _check_own(request, gate)

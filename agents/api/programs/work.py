@@ -50,10 +50,8 @@ router = Router(tags=["work"], auth=needs(TokenScope.WORK))
 EffectId = PathEx[int, P(title="Effect", description="The effect's number.", example=12)]
 
 
-@router.post(
-    "/{int:run_id}/claims", response={201: TurnWithState}, operation_id="claim_run", summary="Claim a run",
-)  # fmt: skip
-def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/claims", response={201: TurnWithState}, summary="Claim a run")
+def claim_run(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
     """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
@@ -64,8 +62,8 @@ def claim(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpRe
     return with_state(request, run_id, key, do)
 
 
-@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, operation_id="beat_run", summary="Send a heartbeat")
-def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
+@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, summary="Send a heartbeat")
+def beat_run(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
     """Say that you are still there, where a step takes longer than the lease."""
     reached = reach.to_work(run_id, by=reader_of(request))
     lease = session_cache.renew(reached.id, order.token)
@@ -73,13 +71,9 @@ def beat(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
 
 
 @checkpoints.post(
-    "/{int:run_id}/checkpoints",
-    auth=needs(TokenScope.WORK),
-    response={201: TurnAnswer},
-    operation_id="save_checkpoint",
-    summary="Save a checkpoint",
+    "/{int:run_id}/checkpoints", auth=needs(TokenScope.WORK), response={201: TurnAnswer}, summary="Save a checkpoint"
 )
-def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
+def save_checkpoint(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
     return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order), status=201)
 
@@ -88,10 +82,9 @@ def save(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResp
     "/{int:run_id}/checkpoints/batches",
     auth=needs(TokenScope.WORK),
     response={201: TurnAnswer},
-    operation_id="save_checkpoints",
     summary="Save several checkpoints",
 )
-def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> HttpResponse:
+def save_checkpoints(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> HttpResponse:
     """Save what several steps wrote, a checkpoint each, in one transaction: for steps that come faster than calls.
 
     Only steps may come before the last of them: where a gate, an effect or a person's word comes between, nothing is
@@ -110,10 +103,8 @@ def save_all(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> H
     return worked(request, run_id, order.token, key, do, status=201)
 
 
-@router.post(
-    "/{int:run_id}/gates", response={201: TurnAnswer}, operation_id="open_gate", summary="Open a gate of a run"
-)
-def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/gates", response={201: TurnAnswer}, summary="Open a gate of a run")
+def open_gate(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
     """Ask people, and let go of the run until they have decided."""
 
     def do(slice: RunSession) -> RemoteTurn:
@@ -127,13 +118,9 @@ def ask(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpRespon
 
 
 @effects.post(
-    "/{int:run_id}/effects",
-    auth=needs(TokenScope.WORK),
-    response={201: TurnWithState},
-    operation_id="begin_effect",
-    summary="Begin an effect",
+    "/{int:run_id}/effects", auth=needs(TokenScope.WORK), response={201: TurnWithState}, summary="Begin an effect"
 )
-def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
+def begin_effect(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
     reached = reach.to_work(run_id, by=reader_of(request))
 
@@ -147,12 +134,9 @@ def begin(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpRe
 
 
 @router.post(
-    "/{int:run_id}/effects/{int:effect_id}/results",
-    response={201: TurnAnswer},
-    operation_id="report_effect",
-    summary="Report an effect's result",
+    "/{int:run_id}/effects/{int:effect_id}/results", response={201: TurnAnswer}, summary="Report an effect's result"
 )
-def report(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
+def report_effect(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
     """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
     try:
         return _report(request, run_id, effect_id, order, key)
@@ -227,10 +211,8 @@ def _reported(slice: RunSession, row: Effect, order: Report, written: StepWrites
     return results.not_done(slice, row, order.status, order.error, retry=order.retry)
 
 
-@router.post(
-    "/{int:run_id}/failures", response={201: TurnAnswer}, operation_id="report_failure", summary="Report a failed step"
-)
-def fail(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")
+def report_failure(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
     """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
     return worked(
         request, run_id, order.token, key,
@@ -238,14 +220,14 @@ def fail(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpR
     )  # fmt: skip
 
 
-@router.post("/{int:run_id}/releases", response={201: TurnAnswer}, operation_id="release_run", summary="Release a run")
-def release(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/releases", response={201: TurnAnswer}, summary="Release a run")
+def release_run(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
     """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
     return worked(request, run_id, order.token, key, results.released, status=201)
 
 
-@router.post("/{int:run_id}/endings", response={201: TurnAnswer}, operation_id="end_run", summary="End a run")
-def end(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/endings", response={201: TurnAnswer}, summary="End a run")
+def end_run(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
     """End the run. What it left behind is settled before; until that is done it is not over."""
     return worked(
         request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason), status=201

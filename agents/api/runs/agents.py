@@ -94,14 +94,14 @@ class AgentVersion(Schema):
     )
 
 
-@router.get("", response=AgentPage, operation_id="list_agents", summary="List agents")
-def listing(request: HttpRequest) -> HttpResponse:
+@router.get("", response=AgentPage, summary="List agents")
+def list_agents(request: HttpRequest) -> HttpResponse:
     """Return the agents whose runs you may see, and those that you may start, by name."""
     return answer(AgentPage(items=[AgentSummary.of(each, each.spec) for each in known_to(request)]))
 
 
-@router.get("/{agent}", response=AgentDetail, operation_id="get_agent", summary="Read an agent")
-def one(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> HttpResponse:
+@router.get("/{agent}", response=AgentDetail, summary="Read an agent")
+def get_agent(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]) -> HttpResponse:
     """Return one agent in one version, as its plan says."""
     found = known_to(request, agent)
     specs = specs_of(found[0]) if found else {}

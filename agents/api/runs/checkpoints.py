@@ -71,13 +71,8 @@ class Comparison(Schema):
     to: int = Field(title="To", description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
-@router.get(
-    "/{int:run_id}/checkpoints",
-    response=CheckpointPage,
-    operation_id="list_checkpoints",
-    summary="List a run's checkpoints",
-)
-def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+@router.get("/{int:run_id}/checkpoints", response=CheckpointPage, summary="List a run's checkpoints")
+def list_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """Return the run's checkpoints on all branches, newest first; `parent` says which follows which."""
     run = run_or_404(request, run_id)
     found = store.history(run, before_seq=asked.place if asked.cursor else None, limit=asked.limit + 1)
@@ -85,12 +80,9 @@ def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpRe
 
 
 @router.get(
-    "/{int:run_id}/checkpoints/{int:seq}",
-    response=CheckpointWithState,
-    operation_id="get_checkpoint",
-    summary="Read a checkpoint and its state",
+    "/{int:run_id}/checkpoints/{int:seq}", response=CheckpointWithState, summary="Read a checkpoint and its state"
 )
-def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
+def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
     """Return one checkpoint with its whole state, verified against its digest."""
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
@@ -103,7 +95,6 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
 @router.get(
     "/{int:run_id}/checkpoints/{int:seq}/diff",
     response={200: None},
-    operation_id="diff_checkpoints",
     summary="Compare two checkpoints",
     openapi_extra={
         "responses": {
@@ -131,7 +122,7 @@ def one(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpResponse:
         }
     },
 )
-def diff(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
+def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
     """Return the JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""
     run = run_or_404(request, run_id)
     found = patch_between(*(checkpoint_or_404(run, number) for number in (seq, asked.to)))

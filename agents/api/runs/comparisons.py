@@ -83,13 +83,8 @@ class ComparisonAnswer(Parting):
     )
 
 
-@router.get(
-    "/{int:run_id}/comparisons",
-    response=ComparisonAnswer,
-    operation_id="compare_checkpoints",
-    summary="Compare any two checkpoints of a lineage",
-)
-def compare(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
+@router.get("/{int:run_id}/comparisons", response=ComparisonAnswer, summary="Compare any two checkpoints of a lineage")
+def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
     """Say where two checkpoints parted, what led to each, its effects, and how the states differ; also across forks."""
     run = run_or_404(request, run_id)
     a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))

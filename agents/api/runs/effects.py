@@ -74,8 +74,8 @@ class EffectPage(Page):
     items: list[EffectSummary] = Field(description="The effects, including undos.")
 
 
-@router.get("/{int:run_id}/effects", response=EffectPage, operation_id="list_effects", summary="List a run's effects")
-def listing(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+@router.get("/{int:run_id}/effects", response=EffectPage, summary="List a run's effects")
+def list_effects(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """List what the run did in the outside world, in the order in which it was begun; each undo after its effect."""
     run = run_or_404(request, run_id)
     rows = rows_of([run.pk])

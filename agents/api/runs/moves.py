@@ -134,13 +134,8 @@ class Cancellation(Order):
     )
 
 
-@router.post(
-    "/{int:run_id}/impacts",
-    response=ImpactAnswer,
-    operation_id="ask_impact",
-    summary="Preview an order",
-)
-def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
+@router.post("/{int:run_id}/impacts", response=ImpactAnswer, summary="Preview an order")
+def ask_impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
     """Return what a rewind, an edit or a fork would do. Nothing is written."""
     run = run_to_order(request, run_id, wish.at)
     look: dict[str, partial[Impact]] = {
@@ -151,8 +146,8 @@ def impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
     return answer(ImpactAnswer.of(look[wish.kind]()))
 
 
-@router.post("/{int:run_id}/rewinds", response=RunSummary, operation_id="rewind_run", summary="Rewind a run")
-def rewind(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
+def rewind_run(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
     run = run_to_order(request, run_id, order.to)
 
@@ -166,8 +161,8 @@ def rewind(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> Http
     return kept(request, key, move)
 
 
-@router.post("/{int:run_id}/edits", response=RunSummary, operation_id="edit_run", summary="Edit a run's state")
-def edit(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/edits", response=RunSummary, summary="Edit a run's state")
+def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
     run = run_to_order(request, run_id, order.at)
 
@@ -181,8 +176,8 @@ def edit(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResp
     return kept(request, key, move)
 
 
-@router.post("/{int:run_id}/forks", response={201: RunSummary}, operation_id="fork_run", summary="Fork a run")
-def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")
+def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResponse:
     """Start another run from a checkpoint of this one, which stays as it is."""
     run, reader = run_to_order(request, run_id, order.at), reader_of(request)
 
@@ -197,17 +192,15 @@ def fork(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResp
     return kept(request, key, make)
 
 
-@router.post(
-    "/{int:run_id}/settlements", response=RunSummary, operation_id="settle_run", summary="Undo what a run left behind"
-)
-def settle(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/settlements", response=RunSummary, summary="Undo what a run left behind")
+def settle_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
     run = run_to_order(request, run_id)
     return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request), key=own(request, key))))
 
 
-@router.post("/{int:run_id}/cancellations", response=RunSummary, operation_id="cancel_run", summary="Cancel a run")
-def cancel(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -> HttpResponse:
+@router.post("/{int:run_id}/cancellations", response=RunSummary, summary="Cancel a run")
+def cancel_run(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -> HttpResponse:
     """End the run, and withdraw what it asks. One that has left effects behind settles them first, and ends then."""
     run = run_to_order(request, run_id)
 

@@ -90,8 +90,8 @@ class RunFilter(Paging):
     )
 
 
-@router.get("", response=RunPage, operation_id="list_runs", summary="List runs")
-def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
+@router.get("", response=RunPage, summary="List runs")
+def list_runs(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
     """Return the runs of your teams, newest first."""
     runs = Run.objects.visible_to(reader_of(request)).order_by("-id")
     if asked.status:
@@ -103,8 +103,8 @@ def listing(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
     return RunPage.of(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES), asked)
 
 
-@router.get("/{int:run_id}", response=RunSummary, operation_id="get_run", summary="Read a run")
-def one(request: HttpRequest, run_id: RunId) -> HttpResponse:
+@router.get("/{int:run_id}", response=RunSummary, summary="Read a run")
+def get_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Return one run of your teams."""
     return answer(summed_up(run_or_404(request, run_id)))
 

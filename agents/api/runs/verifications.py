@@ -11,7 +11,7 @@ from agents.api.protocol.auth import needs
 from agents.api.protocol.exact_json import answer
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
-from checkpoints.audit.verify_runs import verify_run
+from checkpoints.audit import verify_runs
 
 router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 
@@ -30,10 +30,8 @@ class Verification(Schema):
     findings: list[Finding] = Field(description="The faults; empty if there are none.")
 
 
-@router.get(
-    "/{int:run_id}/verification", response=Verification, operation_id="verify_run", summary="Verify a run's checkpoints"
-)
-def verification(request: HttpRequest, run_id: RunId) -> HttpResponse:
+@router.get("/{int:run_id}/verification", response=Verification, summary="Verify a run's checkpoints")
+def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Read every checkpoint of the run and say whether the chain holds. It costs the whole run: ask when in doubt."""
-    found = verify_run(run_or_404(request, run_id))
+    found = verify_runs.verify_run(run_or_404(request, run_id))
     return answer(Verification.model_validate({"ok": not found, "findings": found}))
