@@ -10,12 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.members import known, one_of, optional
-from agents.api.protocol.paging import Page, Paging
-from agents.api.protocol.problems import problem
+from agents.api.protocol import Key, Page, Paging, answer, known, needs, once, one_of, optional, problem
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Attempt, Delivery

@@ -10,8 +10,7 @@ from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.exact_json import answer
+from agents.api.protocol import answer, needs, token_of
 from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import TokenScope

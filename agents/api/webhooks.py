@@ -11,12 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.members import one_of
-from agents.api.protocol.paging import Page, Paging
-from agents.api.protocol.problems import Fault, problem
+from agents.api.protocol import Fault, Key, Page, Paging, answer, needs, once, one_of, problem
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of

@@ -11,10 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import GateId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.members import one_of
+from agents.api.protocol import GateId, answer, needs, one_of
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of

@@ -11,11 +11,7 @@ from ninja import Router, Schema
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agents.api.protocol.addresses import GateId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.idempotency_keys import Key, kept, own
-from agents.api.protocol.members import one_of, optional
+from agents.api.protocol import GateId, Key, answer, kept, needs, one_of, optional, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of

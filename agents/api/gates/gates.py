@@ -10,11 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import GateId, gate_page
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer, spliced
-from agents.api.protocol.members import Hex, Text, one_of
-from agents.api.protocol.paging import Page, Paging
+from agents.api.protocol import GateId, Hex, Page, Paging, Text, answer, gate_page, needs, one_of
+from agents.api.protocol.exact_json import spliced
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome, Proposal

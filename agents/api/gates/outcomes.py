@@ -9,10 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.addresses import GateId, gate_page
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.members import one_of
+from agents.api.protocol import GateId, exact_json, gate_page, needs, one_of, token_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import lost_programs

@@ -8,10 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import GateId, RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.members import one_of
+from agents.api.protocol import GateId, RunId, answer, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from approvals.gates import preflight_facts

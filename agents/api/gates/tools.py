@@ -8,9 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.auth import needs
-from agents.api.protocol.members import one_of
-from agents.api.protocol.paging import Page, Paging
+from agents.api.protocol import Page, Paging, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.gates.queues import seen_by

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from agents.api.gates.cards import WIRE, AskedAction, Quoted, Words
 from agents.api.gates.gates import router as gates
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.exact_json import answer as plain
-from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol import Key, needs, once, token_of
+from agents.api.protocol import answer as plain
 from agents.api.runs.moves import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs

@@ -17,9 +17,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.auth import token_of
-from agents.api.protocol.idempotency_keys import once
+from agents.api.protocol import exact_json, once, token_of
 from agents.api.runs.turns import answer
 from agents.definition import fields
 from agents.errors import WorkNotAllowed

@@ -9,11 +9,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from agents.api.gates.cards import SCHEMA
-from agents.api.protocol.addresses import AgentName
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.idempotency_keys import Key, once
-from agents.api.protocol.members import Hex, one_of
+from agents.api.protocol import AgentName, Hex, Key, answer, needs, once, one_of, token_of
 from agents.api.runs.moves import Order
 from agents.definition.options import Declaration, EffectOptions
 from agents.errors import WorkNotAllowed

@@ -7,9 +7,7 @@ from ninja import Router
 from pydantic import Field
 
 from agents.api.gates.outcomes import OutcomeAnswer, told
-from agents.api.protocol.addresses import GateId
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.idempotency_keys import Key, once
+from agents.api.protocol import GateId, Key, needs, once, token_of
 from agents.api.runs.moves import Order
 from agents.errors import WorkNotAllowed, WorkRefused
 from agents.models import TokenScope

@@ -12,10 +12,7 @@ from contextlib import contextmanager
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs, token_of
-from agents.api.protocol.idempotency_keys import Key
+from agents.api.protocol import Key, RunId, exact_json, needs, token_of
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
 from agents.api.runs.turns import TurnAnswer, TurnWithState, answer

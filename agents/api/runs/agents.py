@@ -8,10 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import AgentName
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.members import one_of
+from agents.api.protocol import AgentName, answer, needs, one_of
 from agents.models import TokenScope
 from agents.queries.known_agents import KnownAgent, known_to
 from checkpoints.runs.plans import PlanSpec, spec_of

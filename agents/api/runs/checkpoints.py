@@ -9,11 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.addresses import RunId, Seq
-from agents.api.protocol.auth import needs
-from agents.api.protocol.members import Hex, Text, one_of
-from agents.api.protocol.paging import Page, Paging
+from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, exact_json, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, patch_between, veil_of

@@ -8,10 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.members import Text
+from agents.api.protocol import RunId, Text, exact_json, needs
 from agents.models import TokenScope
 from agents.queries import comparison
 from agents.queries.access import run_or_404

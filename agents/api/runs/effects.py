@@ -9,10 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.members import one_of
-from agents.api.protocol.paging import Page, Paging
+from agents.api.protocol import Page, Paging, RunId, needs, one_of
 from agents.models import Effect, TokenScope
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404

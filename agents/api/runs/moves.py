@@ -14,11 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.idempotency_keys import Key, kept, once, own
-from agents.api.protocol.members import one_of
+from agents.api.protocol import Key, RunId, answer, kept, needs, once, one_of, own
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling

@@ -10,11 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
-from agents.api.protocol.members import known, one_of, optional
-from agents.api.protocol.paging import Page, Paging
+from agents.api.protocol import Page, Paging, RunId, answer, known, needs, one_of, optional
 from agents.models import TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.queries.run_story import starter

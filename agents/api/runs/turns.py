@@ -9,9 +9,7 @@ from django.http import HttpResponse
 from ninja import Schema
 from pydantic import Field
 
-from agents.api.protocol import exact_json
-from agents.api.protocol.addresses import gate_page
-from agents.api.protocol.members import one_of
+from agents.api.protocol import exact_json, gate_page, one_of
 from agents.models import Effect
 from agents.remote.turns import RemoteTurn
 from checkpoints.models import Run

@@ -6,9 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.api.protocol.addresses import RunId
-from agents.api.protocol.auth import needs
-from agents.api.protocol.exact_json import answer
+from agents.api.protocol import RunId, answer, needs
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from checkpoints.audit import verify_runs
