@@ -80,7 +80,7 @@ def step(slice: RunSession, name: str, written: StepWrites) -> RemoteTurn:
     return go_further(slice, going)
 
 
-def whole(slice: RunSession, spec: StepSpec, state: Mapping[str, Any]) -> dict[str, Any]:
+def whole(slice: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the writes that turn the state at the head into this one. Raises WorkInvalid."""
     before = slice.snapshot.state
     missing = [name for name in before if name not in state]
@@ -119,37 +119,28 @@ def begin_undo(slice: RunSession, effect: int) -> RemoteTurn:
     return turn
 
 
-def done(slice: RunSession, row: Effect, written: StepWrites) -> RemoteTurn:
-    """Record that an effect happened. Raises ReportedBefore, WorkInvalid and Fenced."""
-    _open(slice, row)
+def reported(
+    slice: RunSession, row: Effect, status: str, written: StepWrites, error: str, *, retry: bool
+) -> RemoteTurn:
+    """Record what became of an effect, or of an undo: it happened, provably did not, or nobody knows.
+
+    Raises ReportedBefore, WorkInvalid and Fenced.
+    """
+    if row.status != Status.INTENDED or row.token != slice.claim.token:
+        raise _before(row)
+    if status == DONE and row.undoes is not None:
+        undo_left_behind.taken_back(slice, row.undoes, row)
+        return go_on(slice)
     spec = slice.plan.step(row.step)
-    _checked(slice, spec, written)
-    returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
-    return go_further(slice, perform.done(slice, spec, row, returned))
-
-
-def not_done(slice: RunSession, row: Effect, status: str, error: str, *, retry: bool) -> RemoteTurn:
-    """Record that an effect provably did not happen, or nobody knows. Raises ReportedBefore and Fenced."""
-    _open(slice, row)
-    spec = slice.plan.step(row.step)
+    if status == DONE:
+        _checked(slice, spec, written)
+        returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
+        return go_further(slice, perform.done(slice, spec, row, returned))
     end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
-    perform.not_done(slice, spec, row, end, ReportedFailure(error))
-    return reached(slice)
-
-
-def taken_back(slice: RunSession, row: Effect, undo: Effect) -> RemoteTurn:
-    """Record that an effect was undone. Raises ReportedBefore and Fenced."""
-    _open(slice, undo)
-    undo_left_behind.taken_back(slice, row, undo)
-    return go_on(slice)
-
-
-def not_taken_back(slice: RunSession, row: Effect, undo: Effect, status: str, error: str, *, retry: bool) -> RemoteTurn:
-    """Record that it was not undone, or nobody knows. Raises ReportedBefore and Fenced."""
-    _open(slice, undo)
-    spec = slice.plan.step(undo.step)
-    end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
-    undo_left_behind.not_undone(slice, spec, row, undo, end, ReportedFailure(error))
+    if row.undoes is not None:
+        undo_left_behind.not_undone(slice, spec, row.undoes, row, end, ReportedFailure(error))
+    else:
+        perform.not_done(slice, spec, row, end, ReportedFailure(error))
     return reached(slice)
 
 
@@ -214,12 +205,6 @@ def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         else:
             found[name] = Splice(op["start"], op["delete"], op["items"])
     return found
-
-
-def _open(slice: RunSession, row: Effect) -> None:
-    """Raise ReportedBefore for an effect whose result is known, or that was not begun under this claim."""
-    if row.status != Status.INTENDED or row.token != slice.claim.token:
-        raise _before(row)
 
 
 def _before(row: Effect) -> ReportedBefore:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.api.gates.cards import WIRE, AskedAction, Quoted, Words
 from agents.api.gates.gates import router as gates
-from agents.api.protocol import Key, needs, once, token_of
+from agents.api.protocol import Key, actor_of, needs, once, token_of
 from agents.api.protocol import answer as plain
 from agents.api.runs.moves import Order
 from agents.api.runs.runs import RunSummary, summed_up
@@ -30,8 +30,6 @@ from approvals.cards.card import Card
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
-
-from .work import actor_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
@@ -146,7 +144,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
             order.posted(agent, policy), by=actor_of(request), team=team, owner=reader_of(request),
             token=token_of(request), worker=order.worker or actor_of(request).name, deferred=order.deferred,
         )  # fmt: skip
-        response = answer(turn, status=201)
+        response = answer(turn)
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
         return response
 

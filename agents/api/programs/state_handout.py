@@ -64,11 +64,11 @@ def with_state(
     def told() -> HttpResponse:
         _may_have(request, run_id)
         done.append(do())
-        return answer(replace(done[0], state=None), status=201, state=True)
+        return answer(replace(done[0], state=None), state=True)
 
     kept = alone(request, run_id, key, told, token=token)
     if done:
-        return answer(done[0], status=201, state=True)
+        return answer(done[0], state=True)
     kept.content = kept.content.removesuffix(NONE) + _again(request, json.loads(kept.content)) + b"}"
     return kept
 

@@ -9,7 +9,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from agents.api.gates.cards import SCHEMA
-from agents.api.protocol import AgentName, Hex, Key, answer, needs, once, one_of, token_of
+from agents.api.protocol import AgentName, Hex, Key, actor_of, answer, needs, once, one_of, token_of
 from agents.api.runs.moves import Order
 from agents.definition.options import Declaration, EffectOptions
 from agents.errors import WorkNotAllowed
@@ -21,7 +21,6 @@ from checkpoints.access.permissions import teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .starting import MAY, POLICY, VERSION, agent_of
-from .work import actor_of
 
 router = Router(tags=["agents"], auth=needs(TokenScope.START))
 

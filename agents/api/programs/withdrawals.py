@@ -7,7 +7,7 @@ from ninja import Router
 from pydantic import Field
 
 from agents.api.gates.outcomes import OutcomeAnswer, told
-from agents.api.protocol import GateId, Key, needs, once, token_of
+from agents.api.protocol import GateId, Key, actor_of, needs, once, token_of
 from agents.api.runs.moves import Order
 from agents.errors import WorkNotAllowed, WorkRefused
 from agents.models import TokenScope
@@ -20,8 +20,6 @@ from approvals.gates import closing
 from approvals.gates.reading import read
 from approvals.models import Gate
 from approvals.views.access import gate_or_404
-
-from .work import actor_of
 
 router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
 

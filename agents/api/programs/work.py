@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
-from agents.api.protocol import Key, RunId, exact_json, needs, token_of
+from agents.api.protocol import Key, RunId, actor_of, exact_json, needs, token_of
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
 from agents.api.runs.turns import TurnAnswer, TurnWithState, answer
@@ -23,8 +23,6 @@ from agents.remote import asking, reach, results, session_cache, turns
 from agents.remote.results import StepWrites
 from agents.remote.turns import RemoteTurn
 from agents.session.run_session import RunSession
-from checkpoints import actors
-from checkpoints.actors import Actor
 from checkpoints.models import Run
 
 from .bodies import (
@@ -72,7 +70,7 @@ def beat_run(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpRespo
 )
 def save_checkpoint(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
-    return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order), status=201)
+    return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order))
 
 
 @checkpoints.post(
@@ -97,7 +95,7 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: SaveAll, key: K
                 said.append(_saved(slice, wrote))
         return said[-1]
 
-    return worked(request, run_id, order.token, key, do, status=201)
+    return worked(request, run_id, order.token, key, do)
 
 
 @router.post("/{int:run_id}/gates", response={201: TurnAnswer}, summary="Open a gate of a run")
@@ -111,7 +109,7 @@ def open_gate(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> Http
         Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
         return turn
 
-    return worked(request, run_id, order.token, key, do, status=201)
+    return worked(request, run_id, order.token, key, do)
 
 
 @effects.post(
@@ -165,11 +163,11 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
             )
         if run.token != order.token or run.status != Run.Status.RUNNING:
             results.late(row, order.status, written, order.error)
-            return answer(turns.without_work(run.id, order.token), status=201)
+            return answer(turns.without_work(run.id, order.token))
         with session_cache.at_work(run, order.token) as slice:
             row.refresh_from_db()  # somebody may have reported it while this waited for its turn
-            turn = _reported(slice, row, order, written)
-        return answer(turn, status=201)
+            turn = results.reported(slice, row, order.status, written, order.error, retry=order.retry)
+        return answer(turn)
 
     return alone(request, run_id, key, told, token=order.token)
 
@@ -178,7 +176,8 @@ def _saved(slice: RunSession, order: Wrote) -> RemoteTurn:
     if (order.ops is None) == (order.state is None):
         raise WorkInvalid([FieldError(pointer="", message="send either `ops` or `state`")])
     if order.state is not None:
-        writes = results.whole(slice, turns.check_next(slice, order.step, "step"), order.state)
+        turns.check_next(slice, order.step, "step")
+        writes = results.whole(slice, order.state)
     else:
         writes = results.writes_of([each.model_dump() for each in order.ops or ()])
     return results.step(slice, order.step, StepWrites(writes, order.next_step, order.took, order.notes))
@@ -198,47 +197,30 @@ def _within(place: str) -> Iterator[None]:
         raise WorkInvalid(told) from error
 
 
-def _reported(slice: RunSession, row: Effect, order: Report, written: StepWrites) -> RemoteTurn:
-    if row.undoes is not None:
-        if order.status == results.DONE:
-            return results.taken_back(slice, row.undoes, row)
-        return results.not_taken_back(slice, row.undoes, row, order.status, order.error, retry=order.retry)
-    if order.status == results.DONE:
-        return results.done(slice, row, written)
-    return results.not_done(slice, row, order.status, order.error, retry=order.retry)
-
-
 @router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")
 def report_failure(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
     """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
-    return worked(
-        request, run_id, order.token, key,
-        lambda slice: results.failed(slice, order.step, order.error, retry=order.retry), status=201,
-    )  # fmt: skip
+
+    def do(slice: RunSession) -> RemoteTurn:
+        return results.failed(slice, order.step, order.error, retry=order.retry)
+
+    return worked(request, run_id, order.token, key, do)
 
 
 @router.post("/{int:run_id}/releases", response={201: TurnAnswer}, summary="Release a run")
 def release_run(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
     """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
-    return worked(request, run_id, order.token, key, results.released, status=201)
+    return worked(request, run_id, order.token, key, results.released)
 
 
 @router.post("/{int:run_id}/endings", response={201: TurnAnswer}, summary="End a run")
 def end_run(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
     """End the run. What it left behind is settled before; until that is done it is not over."""
-    return worked(
-        request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason), status=201
-    )
+    return worked(request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason))
 
 
 def worked(
-    request: HttpRequest,
-    run_id: int,
-    token: int,
-    key: str,
-    do: Callable[[RunSession], RemoteTurn],
-    *,
-    status: int = 200,
+    request: HttpRequest, run_id: int, token: int, key: str, do: Callable[[RunSession], RemoteTurn]
 ) -> HttpResponse:
     """Do something under a claim, once for a key, and answer with the turn that comes of it."""
     run = reach.to_work(run_id, by=reader_of(request))
@@ -246,12 +228,6 @@ def worked(
     def told() -> HttpResponse:
         with session_cache.at_work(run, token) as slice:
             turn = do(slice)
-        return answer(turn, status=status)
+        return answer(turn)
 
     return alone(request, run_id, key, told, token=token)
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    """Return who acts: the agent whose token it is, or the person."""
-    token = token_of(request)
-    return token.actor if token else actors.of_user(reader_of(request))

@@ -1,7 +1,7 @@
 """What every address of the API shares: who asks, bodies, problems, keys, rates and waiting."""
 
 from .addresses import AgentName, GateId, RunId, Seq, gate_page
-from .auth import needs, token_of
+from .auth import actor_of, needs, token_of
 from .exact_json import answer
 from .idempotency_keys import Key, kept, once, own
 from .members import Hex, Text, known, one_of, optional
@@ -9,6 +9,6 @@ from .paging import Page, Paging
 from .problems import Fault, problem
 
 __all__ = [
-    "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "answer", "gate_page",
-    "kept", "known", "needs", "once", "one_of", "optional", "own", "problem", "token_of",
+    "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",
+    "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "own", "problem", "token_of",
 ]  # fmt: skip

@@ -16,6 +16,9 @@ from ninja.security import HttpBearer, SessionAuth
 from agents import tokens
 from agents.errors import TokenNotAllowed
 from agents.models import Token, TokenScope
+from agents.queries.access import reader_of
+from checkpoints import actors
+from checkpoints.actors import Actor
 
 
 class Bearer(HttpBearer):
@@ -56,3 +59,15 @@ def token_of(request: HttpRequest) -> Token | None:
     """Return the token by which somebody came; None for one who signed in."""
     found = getattr(request, "auth", None)
     return found if isinstance(found, Token) else None
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Return who acts: the agent whose token it is, or the person."""
+    token = token_of(request)
+    return token.actor if token else actors.of_user(reader_of(request))
+
+
+def who_asks(request: HttpRequest) -> str:
+    """Return by what name keys and requests are counted as theirs: of the token, or of the person."""
+    token = token_of(request)
+    return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"

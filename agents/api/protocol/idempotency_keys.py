@@ -21,10 +21,9 @@ from ninja import HeaderEx, P
 
 from agents.errors import KeyRefused, KeyReused
 from agents.models import Answer
-from agents.queries.access import reader_of
 from checkpoints.postgresql.sql import run_sql
 
-from .auth import token_of
+from .auth import who_asks
 
 PRINTABLE = re.compile(r"[\x21-\x7e]{1,200}")
 REPLAYED = "Idempotency-Replayed"
@@ -113,12 +112,6 @@ def _alone(name: str) -> Iterator[None]:
     finally:
         if connection.connection is not None:
             run_sql(_UNLOCK, [name])
-
-
-def who_asks(request: HttpRequest) -> str:
-    """Whose keys these are."""
-    token = token_of(request)
-    return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"
 
 
 def fingerprint(request: HttpRequest) -> bytes:

@@ -18,7 +18,7 @@ from ninja.errors import Throttled
 from ninja.throttling import BaseThrottle
 
 from . import problems, rate_counter
-from .auth import token_of
+from .auth import token_of, who_asks
 from .rate_counter import Rate
 from .waiting import AGAIN
 
@@ -87,9 +87,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _count(request: HttpRequest) -> Rate:
-    token = token_of(request)
-    who = f"token:{token.pk}" if token else f"user:{request.user.pk}"
-    rate = rate_counter.count("requests", who, most=settings.HOLDPOINT_API_RATE)
+    rate = rate_counter.count("requests", who_asks(request), most=settings.HOLDPOINT_API_RATE)
     request.rate = rate  # type: ignore[attr-defined]
     return rate
 

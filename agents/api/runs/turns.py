@@ -99,12 +99,12 @@ class TurnWithState(TurnAnswer):
     )
 
 
-def answer(turn: RemoteTurn, *, status: int = 200, state: bool = False) -> HttpResponse:
-    """Return the turn as an answer; with the state where the program may not have it."""
+def answer(turn: RemoteTurn, *, state: bool = False) -> HttpResponse:
+    """Answer 201 with the turn. `state`: with the state too, for a program that does not have it yet."""
     more: dict[str, Any] = {}
     if state:
         more["state"] = b"null" if turn.state is None else exact_json.of_state(turn.state)
-    return exact_json.answer(TurnAnswer.of(turn), http_status=status, **more)
+    return exact_json.answer(TurnAnswer.of(turn), http_status=201, **more)
 
 
 def _next(turn: RemoteTurn) -> Next | None:
