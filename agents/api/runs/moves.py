@@ -7,6 +7,7 @@ so that a rewind or an edit that is sent twice is done once; or bring a key, as 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -145,31 +146,13 @@ def ask_impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
 def rewind_run(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
-    run = run_to_order(request, run_id, order.to)
-
-    def move() -> HttpResponse:
-        moved = rewinds.rewind(
-            run, to=order.to, by=reader_of(request), feedback=order.feedback, confirm=order.confirm, seen=order.seen,
-            newest=order.newest, key=own(request, key),
-        )  # fmt: skip
-        return done(moved)
-
-    return kept(request, key, move)
+    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **dict(order))
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, summary="Edit a run's state")
 def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
-    run = run_to_order(request, run_id, order.at)
-
-    def move() -> HttpResponse:
-        moved = rewinds.edit(
-            run, at=order.at, patch=order.patch, by=reader_of(request), feedback=order.feedback, seen=order.seen,
-            newest=order.newest, key=own(request, key),
-        )  # fmt: skip
-        return done(moved)
-
-    return kept(request, key, move)
+    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **dict(order))
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")
@@ -179,10 +162,7 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
 
     def make() -> HttpResponse:
         mine = forks.key_of(reader, own(request, key))
-        made = forks.made_before(run, mine) or forks.fork(
-            run, at=order.at, by=reader, patch=order.patch, config=order.config, version=order.version,
-            title=order.title, seen=order.seen, key=mine,
-        )  # fmt: skip
+        made = forks.made_before(run, mine) or forks.fork(run, by=reader, key=mine, **dict(order))
         return done(made, http_status=201, location=f"/api/runs/{made.pk}")
 
     return kept(request, key, make)
@@ -191,8 +171,7 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
 @router.post("/{int:run_id}/settlements", response=RunSummary, summary="Undo what a run left behind")
 def settle_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
     """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
-    run = run_to_order(request, run_id)
-    return kept(request, key, lambda: done(rewinds.settle_now(run, by=reader_of(request), key=own(request, key))))
+    return _moved(request, key, rewinds.settle_now, run_to_order(request, run_id))
 
 
 @router.post("/{int:run_id}/cancellations", response=RunSummary, summary="Cancel a run")
@@ -220,6 +199,11 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
     if seq is not None:
         checkpoint_or_404(run, seq)
     return run
+
+
+def _moved(request: HttpRequest, key: str, move: Callable[..., Run], run: Run, **said: Any) -> HttpResponse:
+    """Have the run moved, once for the key. `said`: the members of the order, which are the move's arguments."""
+    return kept(request, key, lambda: done(move(run, by=reader_of(request), key=own(request, key), **said)))
 
 
 def done(run: Run, **how: Any) -> HttpResponse:
