@@ -8,8 +8,8 @@ each gave under `<id>_result`, and beside them whatever the program wants to sho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -45,25 +45,16 @@ DEFINED = "#/$defs/"
 
 
 @dataclass(frozen=True)
-class ActionPerformance:
-    """How an action is performed outside: what undoes it, and whether it may be done twice with the same key."""
-
-    undo: str = ""
-    idempotent: bool = False
-
-
-@dataclass(frozen=True)
 class PostedGate:
     """A posted gate: what it asks, and over which state."""
 
     agent: str
-    card: Card  # its actions with their arguments
-    state: Mapping[str, Any] = field(default_factory=dict)
-    performed: Mapping[str, ActionPerformance] = field(default_factory=dict)  # by action id
-    policy: str = ""
-    run_title: str = ""
-    thread: str = ""
-    ask_only: bool = False  # nothing is done under it: the run ends with the decision
+    card: Card  # its actions with their arguments, and what undoes each
+    state: Mapping[str, Any]
+    idempotent: Collection[str]  # ids of the actions that may be done twice with the same key
+    policy: str
+    thread: str
+    ask_only: bool  # nothing is done under it: the run ends with the decision
 
 
 def implied(posted: PostedGate) -> PlanSpec:
@@ -76,7 +67,7 @@ def implied(posted: PostedGate) -> PlanSpec:
         GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
         policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
     )  # fmt: skip
-    effects = [_effect(action, posted.performed.get(action.id, ActionPerformance())) for action in performed]
+    effects = [_effect(action, idempotent=action.id in posted.idempotent) for action in performed]
     properties: dict[str, Any] = {name: {} for name in shown}
     properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
     properties |= {action.id + RESULT: {} for action in performed}
@@ -115,7 +106,7 @@ def post(
             known = plans.registered(plan.pk) or plans.declared(plan)
             state = fields.whole(checked(known.agent.State, values))
             run = store.start(
-                plan=plan, team=team, title=one_line(posted.run_title or posted.card.title, 200), values=state,
+                plan=plan, team=team, title=one_line(posted.card.title, 200), values=state,
                 first_step=GATE, by=by, started_by=owner, thread=posted.thread,
             )  # fmt: skip
         except ValueRefused as error:
@@ -143,25 +134,22 @@ def _shaped(posted: PostedGate, team: Group) -> Card:
 
     Raises ToolNotRegistered and ToolMismatched.
     """
-    named = [
-        replace(each, tool=each.tool or each.id, undo=posted.performed.get(each.id, ActionPerformance()).undo)
-        for each in posted.card.actions
-    ]
+    named = [replace(each, tool=each.tool or each.id) for each in posted.card.actions]
     known = asking.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
     pairs = zip(posted.card.actions, known, strict=True)
     actions = [replace(each, schema=drawn.schema or shaped(each.arguments)) for each, drawn in pairs]
     return replace(posted.card, actions=actions)
 
 
-def _effect(action: Action, how: ActionPerformance) -> StepSpec:
+def _effect(action: Action, *, idempotent: bool) -> StepSpec:
     return StepSpec(
         action.id,
         kind="effect",
         reads=(action.id,),
         writes=(action.id + RESULT,),
-        undo=how.undo,
-        irreversible=not how.undo,
-        idempotent=how.idempotent,
+        undo=action.undo,
+        irreversible=not action.undo,
+        idempotent=idempotent,
         guarded=True,
         responds=action.id + RESULT,
         retry=EffectOptions.retry,

@@ -23,7 +23,7 @@ from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
-from agents.remote.post_gate import ActionPerformance, PostedGate
+from agents.remote.post_gate import PostedGate
 from agents.runs import start
 from agents.text import one_line
 from approvals.cards.card import Card
@@ -110,7 +110,7 @@ class PostGate(Words):
             agent=agent,
             card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
             state=self.state,
-            performed={each.id: ActionPerformance(each.undo, each.idempotent) for each in self.actions},
+            idempotent=[each.id for each in self.actions if each.idempotent],
             policy=policy,
             thread=one_line(self.thread, 200),
             ask_only=self.ask_only,
