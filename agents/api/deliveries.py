@@ -99,7 +99,7 @@ class DeliveryPage(Page):
 class DeliveryFilter(Paging):
     """Which deliveries."""
 
-    status: Annotated[str, known(Delivery.Status)] = Field(
+    status: Annotated[str, known("", *Delivery.Status.values)] = Field(
         "",
         title="Status",
         description="Only those with this status.",

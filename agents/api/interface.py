@@ -176,7 +176,7 @@ REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     Http404: problems.not_found,
     ValidationError: problems.refused,
     NotVerified: problems.not_verified,
-    HttpError: body_sizes.unread,
+    HttpError: problems.unread,
     Throttled: throttling.too_many,
     DecisionRefused: problems.not_decided,
     RewindRefused: problems.not_done,

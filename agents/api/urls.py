@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, include, path, re_path
 
-from agents.api.protocol.entry import guarded, nowhere
+from agents.api.protocol.entry import guarded
+from agents.api.protocol.problems import not_found
 
 from .interface import api
 
@@ -16,5 +17,5 @@ for pattern in inside:
 
 urlpatterns = [
     path("", include((inside, app), namespace=namespace)),
-    re_path("", guarded(nowhere), name="api-nowhere"),
+    re_path("", guarded(not_found), name="api-nowhere"),
 ]

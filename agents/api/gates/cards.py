@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
-from ninja import Schema
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from agents.api.protocol import known
 from agents.api.runs.moves import Order
 from approvals.cards.action import VERDICTS
 from approvals.cards.card import IDENTIFIER, RISKS, Card
@@ -18,15 +17,6 @@ SCHEMA: dict[str, Any] = {
     "properties": {"to": {"type": "string"}, "iban": {"type": "string"}, "amount": {"type": "string"}},
     "required": ["to", "iban", "amount"],
 }
-
-
-def _one_of(names: Sequence[str]) -> AfterValidator:
-    def known(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"{value[:40]!r} is none of {', '.join(names)}")
-        return value
-
-    return AfterValidator(known)
 
 
 def _identifier(name: str) -> str:
@@ -48,7 +38,7 @@ class Words(Order):
     for_whom: str = Field("", description="The person it is about.", max_length=500, examples=["ACME Ltd"])
     amount: str = Field("", description="The amount, as people write it.", max_length=200, examples=["120.00 EUR"])
     resource: str = Field("", description="What it acts on.", max_length=500, examples=["Invoice 7"])
-    risk: Annotated[str, _one_of(RISKS)] = Field(
+    risk: Annotated[str, known(*RISKS)] = Field(
         "medium", description="The risk.", examples=["medium"], json_schema_extra={"enum": list(RISKS)}
     )
     reasons: list[str] = Field(
@@ -56,10 +46,9 @@ class Words(Order):
     )
 
 
-class Quoted(Schema):
+class Quoted(Order):
     """Somebody's words in the state, shown as theirs."""
 
-    model_config = ConfigDict(extra="forbid")
     label: str = Field(description="Who said it.", max_length=200, examples=["Ellery, Marit"])
     pointer: str = Field(description="The place of the text in the state.", max_length=1000, examples=["/mail/text"])
     role: str = Field("", description="Their role, and how the text arrived.", max_length=200, examples=["by mail"])
@@ -84,7 +73,7 @@ class AskedAction(Order):
         max_length=50,
         examples=[[]],
     )
-    verdicts: list[Annotated[str, _one_of(VERDICTS)]] = Field(
+    verdicts: list[Annotated[str, known(*VERDICTS)]] = Field(
         [],
         description="The allowed verdicts; empty: approve, reject, and edit if the arguments may be edited.",
         max_length=len(VERDICTS),

@@ -39,8 +39,3 @@ def guarded(view: View) -> View:
 
     through.csrf_exempt = True  # type: ignore[attr-defined]
     return through
-
-
-def nowhere(request: HttpRequest) -> HttpResponse:
-    """Answer an address that does not exist."""
-    return problems.not_found(request)

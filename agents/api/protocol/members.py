@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from django.db.models import Choices, TextChoices
+from django.db.models import Choices
 from pydantic import AfterValidator, BeforeValidator, Field
 
 
@@ -26,12 +26,12 @@ def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
     return Field(json_schema_extra={"enum": [each and str(each) for each in values]})
 
 
-def known(values: type[TextChoices]) -> AfterValidator:
-    """Refuse what is none of these, and not empty: `Annotated[str, known(Run.Status)]`."""
+def known(*values: str) -> AfterValidator:
+    """Refuse what is none of these: `Annotated[str, known("", *Run.Status.values)]`."""
 
     def check(value: str) -> str:
-        if value and value not in values.values:
-            raise ValueError(f"is none of {', '.join(values.values)}")
+        if value not in values:
+            raise ValueError(f"{value[:40]!r} is none of {', '.join(filter(None, values))}")
         return value
 
     return AfterValidator(check)

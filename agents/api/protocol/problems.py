@@ -15,6 +15,7 @@ from pydantic import Field
 from agents.definition.fields import unprefixed
 from agents.errors import (
     ConfigRefused,
+    FieldError,
     ImpactChanged,
     InputRefused,
     KeyRefused,
@@ -35,7 +36,7 @@ from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse
 
-MEDIA_TYPE = "application/problem+json"
+JSON, MEDIA_TYPE = "application/json", "application/problem+json"
 MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
 # What a client may meet at every address, beside what it asked for.
 ANSWERED = {
@@ -67,8 +68,6 @@ LISTED = {
     "No such webhook": "/api/webhooks",
     "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
 }
-
-
 # By the code of a refused decision; any other is 409.
 DECIDED = {
     "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
@@ -82,7 +81,7 @@ class Fault(Schema):
     parameter: str = Field(
         description="The parameter's name, or a JSON Pointer into the body or the state.", examples=["status"]
     )
-    detail: str = Field(description="What is wrong with it.", examples=["is none of queued, running, waiting"])
+    detail: str = Field(description="What is wrong with it.", examples=["'idle' is none of queued, running"])
 
 
 class Problem(Schema):
@@ -98,9 +97,7 @@ class Problem(Schema):
         examples=["No such run, or you may not see it. GET /api/runs lists those that you may see."],
     )
     code: str = Field(
-        default="",
-        description="The reason, for programs; empty if the status says it.",
-        examples=["stale_token"],
+        default="", description="The reason, for programs; empty if the status says it.", examples=["stale_token"]
     )
     instance: str = Field(description="The requested path.", examples=["/api/runs/7"])
     request_id: str = Field(
@@ -133,19 +130,23 @@ class Problem(Schema):
     )
 
 
-def problem(
-    request: HttpRequest,
-    status: int,
-    detail: str,
-    errors: Sequence[Fault] = (),
-    **more: Any,
-) -> HttpResponse:
-    """Return the answer to a request that came to nothing; `more` are further members of Problem."""
-    document = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=detail, instance=request.path,
+class NotJson(Exception):
+    """A body that says to be of another media type."""
+
+
+def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
+    """Return a problem document about the request to this path; `more` are further members of Problem."""
+    written = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path,
         request_id=request_ids.current(), errors=list(errors), **more,
     )  # fmt: skip
-    return HttpResponse(document.model_dump_json(), status=status, content_type=MEDIA_TYPE)
+    return written.model_dump_json().encode()
+
+
+def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> HttpResponse:
+    """Return the answer to a request that came to nothing; `more` are further members of Problem."""
+    told = document(request.path, status, detail, errors, **more)
+    return HttpResponse(told, status=status, content_type=MEDIA_TYPE)
 
 
 def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
@@ -221,10 +222,15 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """400 for a body that cannot be read, 403 where the session's token does not come with what writes."""
+    """400 or 415 for a body that cannot be read, 403 where the session's token does not come with what writes."""
     if error.status_code == 403:
         return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
     cause = error.__cause__
+    if isinstance(cause, NotJson):
+        kind = (request.content_type or "of no media type")[:100]
+        response = problem(request, 415, f"The body is {kind}. Send it as `Content-Type: {JSON}`.")
+        response["Accept"] = JSON
+        return response
     if not isinstance(cause, ValueRefused):
         return problem(request, error.status_code, "The body cannot be read. Send one JSON object.")
     faults = [Fault(parameter=cause.pointer or "/", detail=cause.reason)]
@@ -246,6 +252,10 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
 
+def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
+    return [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in errors]
+
+
 def _place(fault: Refused) -> str:
     """Where in the body the fault is, as a JSON Pointer."""
     if not fault["action"]:
@@ -255,7 +265,7 @@ def _place(fault: Refused) -> str:
 
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     """Answer a program whose change to a run from outside does not count."""
-    faults = [Fault(parameter=each["pointer"] or "/", detail=each["message"]) for each in getattr(error, "errors", ())]
+    faults = _faults(getattr(error, "errors", ()))
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
     if isinstance(error, KeyRefused):
@@ -269,8 +279,8 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
     """422: what a run would start from, or a plan, does not fit; a configuration is the body's `config`."""
     place = "/config" if isinstance(error, ConfigRefused) else ""
-    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
-    return problem(request, 422, f"Nothing was done. Correct what errors names: {error}", faults, code="invalid")
+    told = f"Nothing was done. Correct what errors names: {error}"
+    return problem(request, 422, told, _faults(error.errors, place), code="invalid")
 
 
 def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
@@ -293,7 +303,7 @@ def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
     """403 for those who may only look, 422 for what the body asks, 409 with the impact now where the run is why."""
     impact = error.impact.to_json() if isinstance(error, ImpactChanged) else None
     place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
-    faults = [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in error.errors]
+    faults = _faults(error.errors, place)
     if isinstance(error, NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
     status = status_of(error)

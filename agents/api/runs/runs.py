@@ -73,7 +73,7 @@ class RunPage(Page):
 class RunFilter(Paging):
     """Which runs."""
 
-    status: Annotated[str, known(Run.Status)] = Field(
+    status: Annotated[str, known("", *Run.Status.values)] = Field(
         "",
         title="Status",
         description="Only runs with this status.",
