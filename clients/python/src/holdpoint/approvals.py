@@ -12,7 +12,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from .answers import OfAction
 from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
-from .drivers import Awaiting, Blocking, Tasks, Threads, told_as
+from .drivers import Awaiting, Blocking, Tasks, Threads, calling, told_as
 from .endings import Said
 from .exchange import Op
 from .posting import Posting, post
@@ -88,8 +88,8 @@ class Several:
 class _Calls:
     """What people allowed of several actions: iterate over it, and each is begun as you come to it."""
 
-    def __init__(self, several: Several) -> None:
-        self._several = several
+    def __init__(self, io: Any, several: Several) -> None:
+        self._io, self._several = io, several
 
     @property
     def refused(self) -> dict[str, OfAction]:
@@ -115,10 +115,6 @@ class _Calls:
 class Calls(_Calls, Blocking):
     """The actions that people allowed: `for call in calls`."""
 
-    def __init__(self, io: Threads, several: Several) -> None:
-        super().__init__(several)
-        self._io = io
-
     def __iter__(self) -> Iterator[Call]:
         first = True
         while (found := self._io.run(self._several.next(first))) is not None:
@@ -128,10 +124,6 @@ class Calls(_Calls, Blocking):
 
 class AsyncCalls(_Calls, Awaiting):
     """The same, awaited: `async for call in calls`."""
-
-    def __init__(self, io: Tasks, several: Several) -> None:
-        super().__init__(several)
-        self._io = io
 
     async def __aiter__(self) -> AsyncIterator[AsyncCall]:
         first = True
@@ -218,25 +210,12 @@ def asking(
 ) -> Asking[P, A_co, D_co]:
     """Make such a function of how it asks; `asked` has its arguments, and its words unless it has some of its own."""
 
-    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return ask(asked(*args, **kwargs))
-
-    async def waited(*args: P.args, **kwargs: P.kwargs) -> Any:
-        found: Any = ask(asked(*args, **kwargs))
-        return await found
-
-    def later(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return defer(asked(*args, **kwargs))
-
-    async def later_waited(*args: P.args, **kwargs: P.kwargs) -> Any:
-        found: Any = defer(asked(*args, **kwargs))
-        return await found
-
+    call = calling(lambda *args, **kwargs: ask(asked(*args, **kwargs)), awaited=awaited)
     signature = inspect.signature(asked)
-    made: Any = told_as(waited if awaited else call, asked, signature.replace(return_annotation=returns))
+    made: Any = told_as(call, asked, signature.replace(return_annotation=returns))
     made.__name__ = made.__qualname__ = name
     made.__doc__ = words or made.__doc__
-    made.defer = later_waited if defer_awaited else later
+    made.defer = calling(lambda *args, **kwargs: defer(asked(*args, **kwargs)), awaited=defer_awaited)
     named_defer(made.defer, name, signature)
     return made  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from .answers import Begun, Turn, Undone
-from .drivers import Awaiting, Blocking, Tasks, Threads, operation
+from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
 from .exchange import Op
 from .holding import Held
@@ -117,8 +117,8 @@ class Allowed:
 class _Call:
     """One action that people allowed: what they left of it, and how to say what became of it."""
 
-    def __init__(self, allowed: Allowed) -> None:
-        self._allowed = allowed
+    def __init__(self, io: Any, allowed: Allowed) -> None:
+        self._io, self._allowed = io, allowed
 
     @property
     def name(self) -> str:
@@ -206,17 +206,9 @@ class _Call:
 class Call(_Call, Blocking):
     """One action that people allowed; its methods wait for the server."""
 
-    def __init__(self, io: Threads, allowed: Allowed) -> None:
-        super().__init__(allowed)
-        self._io = io
-
 
 class AsyncCall(_Call, Awaiting):
-    """Do the same, awaited."""
-
-    def __init__(self, io: Tasks, allowed: Allowed) -> None:
-        super().__init__(allowed)
-        self._io = io
+    """The same, awaited."""
 
 
 def read(adapter: TypeAdapter[T], arguments: Any) -> T:
@@ -249,12 +241,9 @@ def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _in_words(op: dict[str, Any]) -> str:
-    place = _place(str(op["path"]).split("/")[1:]) or "all of it"
+    tokens = str(op["path"]).split("/")[1:]
+    place = ".".join(token.replace("~1", "/").replace("~0", "~") for token in tokens) or "all of it"
     if op["op"] == "remove":
         return f"{place} was taken out"
     verb = "was added:" if op["op"] == "add" else "is now"
     return f"{place} {verb} {op.get('value')!r}"
-
-
-def _place(tokens: Sequence[str]) -> str:
-    return ".".join(token.replace("~1", "/").replace("~0", "~") for token in tokens)

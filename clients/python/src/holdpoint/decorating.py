@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from .approvals import Approval, AsyncApproval, Pending, deferred, named_defer
+from .approvals import Approval, AsyncApproval, D_co, Later, Pending, deferred, named_defer
 from .awaiting import Way
 from .calls import RESULT, Allowed, AsyncCall, Call
 from .drivers import Tasks, Threads, told_as
@@ -139,35 +139,20 @@ class Guarded:
         return self.terms.undo(**{each: known[each] for each in self.undo.parameters if each in known})
 
 
-class Approved(Protocol[P, R_co]):
+class Approved(Protocol[P, R_co, D_co]):
     """A function that asks first. Raises what `hp.approve` does, except that an answer in its place is returned."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
-    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Pending: ...
+    def defer(self, *args: P.args, **kwargs: P.kwargs) -> D_co: ...
 
     def resume(self, gate: int) -> R_co:
         """Wait for people at the gate, run what they allowed, and return what it returned."""
 
     @overload
-    def __get__(self, obj: None, owner: object) -> Approved[P, R_co]: ...
+    def __get__(self, obj: None, owner: object) -> Approved[P, R_co, D_co]: ...
     @overload
-    def __get__(self: Approved[Concatenate[S, Q], R_co], obj: S, owner: object) -> Approved[Q, R_co]: ...
-
-
-class AsyncApproved(Protocol[P, R_co]):
-    """Do the same, awaited."""
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
-
-    def defer(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Pending]: ...
-
-    def resume(self, gate: int) -> Coroutine[Any, Any, R_co]: ...
-
-    @overload
-    def __get__(self, obj: None, owner: object) -> AsyncApproved[P, R_co]: ...
-    @overload
-    def __get__(self: AsyncApproved[Concatenate[S, Q], R_co], obj: S, owner: object) -> AsyncApproved[Q, R_co]: ...
+    def __get__(self: Approved[Concatenate[S, Q], R_co, D_co], obj: S, owner: object) -> Approved[Q, R_co, D_co]: ...
 
 
 def called(io: Threads, guarded: Guarded) -> Any:
@@ -237,9 +222,9 @@ class Requiring(Protocol[T]):
     """The decorator: takes the terms, or the function alone."""
 
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Approved[P, R]: ...  # type: ignore[overload-overlap]
+    def __call__(self, function: Callable[P, R], /) -> Approved[P, R, Pending]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, *args: T.args, **kwargs: T.kwargs) -> Callable[[Callable[P, R]], Approved[P, R]]: ...
+    def __call__(self, *args: T.args, **kwargs: T.kwargs) -> Callable[[Callable[P, R]], Approved[P, R, Pending]]: ...
 
 
 class AsyncRequiring(Protocol[T]):
@@ -248,11 +233,11 @@ class AsyncRequiring(Protocol[T]):
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> AsyncApproved[P, R]: ...
+    ) -> Approved[P, Coroutine[Any, Any, R], Later]: ...
     @overload
     def __call__(
         self, *args: T.args, **kwargs: T.kwargs
-    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], AsyncApproved[P, R]]: ...
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Approved[P, Coroutine[Any, Any, R], Later]]: ...
 
 
 def requiring(io: Threads, api: Api, terms: Callable[T, Terms]) -> Requiring[T]:

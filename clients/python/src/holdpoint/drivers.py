@@ -154,17 +154,23 @@ class operation(Generic[P, T]):
 
     def _function(self, awaited: bool) -> Callable[..., Any]:
         write = self.write
-
-        def called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return self._io.run(write(self, *args, **kwargs))
-
-        async def waited(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return await self._io.run(write(self, *args, **kwargs))
-
+        function = calling(lambda obj, *args, **kwargs: obj._io.run(write(obj, *args, **kwargs)), awaited=awaited)
         signature = inspect.signature(write)
         returns = str(signature.return_annotation).removeprefix("Op[").removesuffix("]")
         returns = ("AsyncRun" if awaited else "Run") if returns == "W" else returns
-        return told_as(waited if awaited else called, write, signature.replace(return_annotation=returns))
+        return told_as(function, write, signature.replace(return_annotation=returns))
+
+
+def calling(do: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
+    """Return a function that does it, or a coroutine function where what it comes to is awaited."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return do(*args, **kwargs)
+
+    async def waited(*args: Any, **kwargs: Any) -> Any:
+        return await do(*args, **kwargs)
+
+    return waited if awaited else called
 
 
 def told_as(function: F, source: Callable[..., Any], signature: inspect.Signature) -> F:

@@ -8,7 +8,7 @@ from typing import Any
 from .answers import Begun, Checkpoints, Gate, Outcome, Patch, Saved, Turn
 from .answers import Run as RunRead
 from .awaiting import awaited
-from .drivers import Awaiting, Blocking, Tasks, Threads, operation
+from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotClaimable
 from .exchange import Op, Pause
 from .holding import Held, OnLost, claim
@@ -21,8 +21,8 @@ AGAIN = 1.0  # seconds between two attempts to claim a run that somebody has
 class _Run:
     """A run. `turn` is what the server said last: what comes next in it; `state` what it is done on."""
 
-    def __init__(self, api: Api, id: int) -> None:
-        self._api = api
+    def __init__(self, io: Any, api: Api, id: int) -> None:
+        self._io, self._api = io, api
         self._held: Held | None = None
         self.id = id
         self.turn: Turn | None = None
@@ -207,14 +207,6 @@ class _Run:
 class Run(_Run, Blocking):
     """A run; its methods wait for the server."""
 
-    def __init__(self, io: Threads, api: Api, id: int) -> None:
-        super().__init__(api, id)
-        self._io = io
-
 
 class AsyncRun(_Run, Awaiting):
     """A run; its methods are awaited."""
-
-    def __init__(self, io: Tasks, api: Api, id: int) -> None:
-        super().__init__(api, id)
-        self._io = io
