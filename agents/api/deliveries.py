@@ -10,16 +10,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Key, Page, Paging, answer, known, needs, once, one_of, optional, problem
+from agents.api.protocol import Key, Page, Paging, actor_of, answer, known, needs, once, one_of, optional, problem
 from agents.models import TokenScope
-from agents.queries.access import reader_of
 from approvals.models import Attempt, Delivery
 from approvals.webhooks import outbox
-from checkpoints import actors
 
 from .webhooks import WebhookId, webhook_or_404
 
 router = Router(tags=["webhooks"], auth=needs(TokenScope.HOOKS))
+DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
 
 
@@ -133,14 +132,12 @@ def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id
     delivery = _delivery_or_404(request, webhook_id, delivery_id)
 
     def do() -> HttpResponse:
-        delivery.send_again(by=actors.of_user(reader_of(request)))
+        delivery.send_again(by=actor_of(request))
         delivery.refresh_from_db()
         return _told(delivery)
 
     if delivery.webhook.status != delivery.webhook.Status.ENABLED:
-        return problem(
-            request, 409, "The webhook is disabled: enable it first by POST to its enablings, then send this again."
-        )
+        return problem(request, 409, f"{DISABLED}, then send this again.")
     return once(request, key, do)
 
 
@@ -149,14 +146,12 @@ def test_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpR
     """Send a message that tells of nothing, `webhook.test`: the receiver can be tried out by it."""
     webhook = webhook_or_404(request, webhook_id)
     if webhook.status != webhook.Status.ENABLED:
-        return problem(request, 409, "The webhook is disabled: enable it first by POST to its enablings, then test it.")
+        return problem(request, 409, f"{DISABLED}, then test it.")
 
     def do() -> HttpResponse:
-        made = outbox.test(webhook, by=actors.of_user(reader_of(request)))
+        made = outbox.test(webhook, by=actor_of(request))
         if made is None:
-            return problem(
-                request, 409, "The webhook has been disabled: enable it by POST to its enablings, then test it."
-            )
+            return problem(request, 409, f"{DISABLED}, then test it.")
         location = f"/api/webhooks/{webhook.pk}/deliveries/{made.pk}"
         return _told(Delivery.objects.get(pk=made.pk), http_status=201, location=location)
 

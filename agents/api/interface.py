@@ -144,27 +144,22 @@ api = Interface(
     parser=body_sizes.ExactParser(),
     throttle=Throttle(),
 )
-api.add_router("/runs", runs.router)
-api.add_router("/runs", work.router)
-api.add_router("/agents", versions.router)
-api.add_router("/gates", outcomes.router)
-api.add_router("/runs", checkpoints.router)
-api.add_router("/runs", effects.router)
-api.add_router("/runs", comparisons.router)
-api.add_router("/runs", verifications.router)
-api.add_router("/runs", preflights.runs)
-api.add_router("/runs", moves.router)
-api.add_router("/gates", gates.router)
-api.add_router("/gates", preflights.gates)
-api.add_router("/gates", choices.router)
-api.add_router("/gates", decisions.router)
-api.add_router("/gates", withdrawals.router)
-api.add_router("/agents", agents.router)
-api.add_router("/tools", tools.router)
-api.add_router("/events", events.router)
-api.add_router("/webhooks", webhooks.router)
-api.add_router("/webhooks", deliveries.router)
-
+ROUTERS = {
+    "/runs": [
+        runs.router, work.router, checkpoints.router, effects.router, comparisons.router, verifications.router,
+        preflights.runs, moves.router,
+    ],
+    "/gates": [
+        gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, withdrawals.router,
+    ],
+    "/agents": [agents.router, versions.router],
+    "/tools": [tools.router],
+    "/events": [events.router],
+    "/webhooks": [webhooks.router, deliveries.router],
+}  # fmt: skip
+for prefix, routers in ROUTERS.items():
+    for router in routers:
+        api.add_router(prefix, router)
 
 REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     AuthenticationError: problems.not_signed_in,

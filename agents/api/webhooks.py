@@ -6,19 +6,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Literal
 
-from django.contrib.auth.models import Group
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Fault, Key, Page, Paging, answer, needs, once, one_of, problem
+from agents.api.protocol import Fault, Key, Page, Paging, actor_of, answer, needs, once, one_of, problem
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
-from checkpoints import actors
 from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
 
@@ -111,30 +109,25 @@ def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
 @router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
 def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Have an address told of each gate of a team that opens or ends. Messages hold numbers and names alone."""
-    teams = [each for each in _teams(request) if order.team in ("", each.name)]
+    mine = teams_where(reader_of(request), PERMISSION).order_by("name")
+    teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
         whose = order.team or "any team"
         told = f"You may not manage webhooks of {whose}. Ask for that; a superuser uses the administration."
         return problem(request, 403, told)
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
-        return problem(
-            request,
-            422,
-            f"Name the team whose gates you mean: {named}.",
-            [Fault(parameter="/team", detail="is missing")],
-        )
+        told = f"Name the team whose gates you mean: {named}."
+        return problem(request, 422, told, [Fault(parameter="/team", detail="is missing")])
 
     def make(by: Actor) -> tuple[Webhook, str]:
-        said = {"url": order.url, "agent": order.agent, "purpose": order.purpose}
-        return Webhook.objects.make(team=teams[0], by=by, **said)
+        return Webhook.objects.make(team=teams[0], by=by, url=order.url, agent=order.agent, purpose=order.purpose)
 
     try:
         return _secret(request, key, make, status=201)
     except TooManyWebhooks as refused:
-        return problem(
-            request, 422, str(refused), [Fault(parameter="/team", detail="has as many webhooks as it may have")]
-        )
+        fault = Fault(parameter="/team", detail="has as many webhooks as it may have")
+        return problem(request, 422, str(refused), [fault])
     except WebhookRefused as refused:
         return problem(request, 422, str(refused), [Fault(parameter="/url", detail="is not an allowed address")])
 
@@ -185,15 +178,11 @@ def webhook_or_404(request: HttpRequest, number: int) -> Webhook:
     return webhook
 
 
-def _teams(request: HttpRequest) -> list[Group]:
-    return list(teams_where(reader_of(request), PERMISSION).order_by("name"))
-
-
 def _ordered(request: HttpRequest, number: int, key: str, order: Callable[[Webhook, Actor], bool]) -> HttpResponse:
     webhook = webhook_or_404(request, number)
 
     def do() -> HttpResponse:
-        order(webhook, actors.of_user(reader_of(request)))
+        order(webhook, actor_of(request))
         webhook.refresh_from_db()
         return answer(WebhookAnswer.from_orm(webhook))
 
@@ -207,7 +196,7 @@ def _secret(
     done: list[tuple[Webhook, str]] = []
 
     def do() -> HttpResponse:
-        webhook, secret = order(actors.of_user(reader_of(request)))
+        webhook, secret = order(actor_of(request))
         webhook.refresh_from_db()
         done.append((webhook, secret))
         return _told(webhook, "", status)

@@ -61,14 +61,8 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
         live = Run.objects.filter(plan=OuterRef("pk"), team__in=teams, status__in=Run.LIVE)
         others = Plan.objects.filter(Exists(live), agent=plan.agent, version=plan.version).exclude(pk=plan.pk)
         if any(spec_of(other).untitled() != spec_of(plan).untitled() for other in others):
-            raise PlanRefused(
-                [
-                    FieldError(
-                        pointer="/version",
-                        message="another plan of this version has unfinished runs; choose a new version",
-                    )
-                ]
-            )
+            told = "another plan of this version has unfinished runs; choose a new version"
+            raise PlanRefused([FieldError(pointer="/version", message=told)])
     return plan
 
 
@@ -124,9 +118,8 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError(pointer="/state_schema", message="a state must be an object with properties")
         return
     if len(properties) > FIELDS:
-        yield FieldError(
-            pointer="/state_schema/properties", message=f"has more than {FIELDS} fields; put some into an object"
-        )
+        told = f"has more than {FIELDS} fields; put some into an object"
+        yield FieldError(pointer="/state_schema/properties", message=told)
         return
     for name, part in properties.items():
         at = json_pointer.join("/state_schema/properties", name)
@@ -144,9 +137,8 @@ def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
     for number, step in enumerate(spec.steps):
         at = f"/steps/{number}"
         if not STEP.fullmatch(step.name):
-            yield FieldError(
-                pointer=f"{at}/name", message="must have only letters, digits and . _ : - and at most 100 characters"
-            )
+            told = "must have only letters, digits and . _ : - and at most 100 characters"
+            yield FieldError(pointer=f"{at}/name", message=told)
         if names.index(step.name) != number:
             yield FieldError(pointer=f"{at}/name", message=f"{step.name} is used twice")
         for option, wrong in plan_builder.faults_of(step, known):

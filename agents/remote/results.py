@@ -185,9 +185,8 @@ def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
         slice.save("recovery", spec, {}, name, counts=False, end="failed", reason=slice.clean(reason))
         return go_further(slice, going=bool(slice.run.ending))
     if spec.kind != "step" or not spec.ends:
-        raise WorkInvalid(
-            [FieldError(pointer="/status", message=f"the plan goes on with {name}; the run cannot end there")]
-        )
+        told = f"the plan goes on with {name}; the run cannot end there"
+        raise WorkInvalid([FieldError(pointer="/status", message=told)])
     return step(slice, name, StepWrites({}, next_step=""))
 
 

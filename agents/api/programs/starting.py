@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
@@ -166,8 +166,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
 def team_of(request: HttpRequest, name: str) -> Group:
     """Return the team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
-    reader: User = reader_of(request)
-    mine = list(teams_where(reader, MAY).order_by("name"))
+    mine = list(teams_where(reader_of(request), MAY).order_by("name"))
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]
@@ -178,19 +177,16 @@ def team_of(request: HttpRequest, name: str) -> Group:
 
 
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
-    here = any(name == agent for name, _ in registry.agents())
     known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
     title, known["thread"] = order.title or None, one_line(order.thread, 200)
-    if here:
+    if any(name == agent for name, _ in registry.agents()):
         if order.version:
-            raise WorkInvalid(
-                [FieldError(pointer="/version", message=f"{agent} runs on this server, in its newest version")]
-            )
+            told = f"{agent} runs on this server, in its newest version"
+            raise WorkInvalid([FieldError(pointer="/version", message=told)])
         return start.start_run(agent, order.input, title=title, config=order.config, **known)
     if order.config is not None:
-        raise WorkInvalid(
-            [FieldError(pointer="/config", message="external agents have no configuration on this server")]
-        )
+        told = "external agents have no configuration on this server"
+        raise WorkInvalid([FieldError(pointer="/config", message=told)])
     plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:
         raise UnknownAgent(

@@ -56,17 +56,12 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
     if not key:
         with transaction.atomic():
             return do()
-    if not PRINTABLE.fullmatch(key):
-        raise KeyRefused
-    who, asked = who_asks(request), fingerprint(request)
+    who, asked = _asked(request, key)
     with transaction.atomic():
         made = run_sql(_CLAIM, [who, key, asked])
         if not made:
             return _same(Answer.objects.get(who=who, key=key), asked)
-        answer = do()
-        location = answer.headers.get("Location", "")
-        run_sql(_KEEP, [made[0][0], answer.status_code, answer.content, answer["Content-Type"], location])
-    return answer
+        return _written(made[0][0], do())
 
 
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
@@ -77,9 +72,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
     """
     if not key:
         return do()
-    if not PRINTABLE.fullmatch(key):
-        raise KeyRefused
-    who, asked = who_asks(request), fingerprint(request)
+    who, asked = _asked(request, key)
     with _alone(f"{who} {key}"):
         run_sql(_CLAIM, [who, key, asked])
         row = Answer.objects.get(who=who, key=key)
@@ -90,9 +83,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         except Exception:
             row.delete()
             raise
-        location = answer.headers.get("Location", "")
-        run_sql(_KEEP, [row.pk, answer.status_code, answer.content, answer["Content-Type"], location])
-    return answer
+        return _written(row.pk, answer)
 
 
 def own(request: HttpRequest, key: str) -> str:
@@ -112,6 +103,20 @@ def _alone(name: str) -> Iterator[None]:
     finally:
         if connection.connection is not None:
             run_sql(_UNLOCK, [name])
+
+
+def _asked(request: HttpRequest, key: str) -> tuple[str, bytes]:
+    """Return who sends a key, and what they ask with it. Raises KeyRefused."""
+    if not PRINTABLE.fullmatch(key):
+        raise KeyRefused
+    return who_asks(request), fingerprint(request)
+
+
+def _written(row: int, answer: HttpResponse) -> HttpResponse:
+    """Return the answer, kept for its key."""
+    location = answer.headers.get("Location", "")
+    run_sql(_KEEP, [row, answer.status_code, answer.content, answer["Content-Type"], location])
+    return answer
 
 
 def fingerprint(request: HttpRequest) -> bytes:

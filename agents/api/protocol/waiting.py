@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlencode
 from django.conf import settings
 from django.http.cookie import parse_cookie
 
+from . import problems
 from .event_channel import Ear, listening
 
 Scope = dict[str, Any]
@@ -33,12 +34,7 @@ AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second 
 TOLD, LATER = "told", "later"  # something happened; so much time has passed that its reader is noted as there anew
 LONGEST = 60.0  # seconds that a request may wait
 CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
-FULL = json.dumps(
-    {
-        "type": "about:blank", "title": "Service Unavailable", "status": 503, "instance": "/api/events/stream",
-        "detail": "The server has reached its number of waiting programs. Try again in half a minute.",
-    }
-).encode()  # fmt: skip
+FULL = "The server has reached its number of waiting programs. Try again in half a minute."
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
 EACH = 2000  # of them with one token or session, so that nobody takes all the places
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|events)")
@@ -81,9 +77,8 @@ class Waiting:
         streams = scope["path"] == STREAM and scope["method"] == "GET"
         full = bool(streams or wait) and self.full(_sender(scope))
         if full and streams:
-            await Answer(503, [(b"content-type", b"application/problem+json"), (b"retry-after", b"30")], FULL).sent(
-                send
-            )
+            headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
+            await Answer(503, headers, problems.document(STREAM, 503, FULL)).sent(send)
         elif streams:
             with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()
@@ -180,7 +175,7 @@ class Stream:
         # What is read for it is taken apart here: it may be neither compressed nor left out as the same as before.
         headers = [each for each in scope["headers"] if each[0] not in (b"accept-encoding", b"if-none-match")]
         self.waiting, self.scope, self.receive, self.send = waiting, {**scope, "headers": headers}, receive, send
-        self.cursor = _resumed(scope)
+        self.cursor = dict(headers).get(b"last-event-id", b"").decode("latin-1")  # where one that was cut off goes on
         self.checked = 0.0  # when its reader was last noted as there
 
     async def run(self) -> None:
@@ -273,11 +268,3 @@ def _seconds(scope: Scope) -> float:
     except ValueError:
         return 0.0
     return wait if 0 < wait <= LONGEST else 0.0
-
-
-def _resumed(scope: Scope) -> str:
-    """Where a reader that was cut off goes on: what it says it has heard last."""
-    for name, value in scope["headers"]:
-        if name == b"last-event-id":
-            return str(value.decode("latin-1"))
-    return ""
