@@ -100,7 +100,6 @@ class DeliveryFilter(Paging):
 
     status: Annotated[str, known("", *Delivery.Status.values)] = Field(
         "",
-        title="Status",
         description="Only those with this status.",
         examples=["failed"],
         json_schema_extra=optional(*Delivery.Status.values),

@@ -59,18 +59,16 @@ class Since(Schema):
 
     after: str = Field(
         "",
-        title="After",
         description="The `next` of the previous page; `now`: only new events; empty: from the first event on.",
         examples=["9120.345"],
     )
     subject: str = Field(
         "",
-        title="Subject",
         description="Only events of this gate, or of this run and everything in it: `gate:42`, `run:7`.",
         pattern="^((gate|run):[0-9]{1,18})?$",
         examples=["gate:42"],
     )
-    limit: int = Field(100, title="Limit", description="The largest number of items.", ge=1, le=MOST, examples=[100])
+    limit: int = Field(100, description="The largest number of items.", ge=1, le=MOST, examples=[100])
 
     @field_validator("after")
     @classmethod
@@ -93,7 +91,6 @@ class Patient(Since):
 
     wait: float = Field(
         0,
-        title="Wait",
         description="How many seconds to wait for something new before an empty answer.",
         ge=0,
         le=LONGEST,

@@ -59,7 +59,6 @@ class Waiting(Schema):
 
     wait: float = Field(
         0,
-        title="Wait",
         description="How many seconds to wait for the outcome while the gate is open.",
         ge=0,
         le=LONGEST,

@@ -19,12 +19,11 @@ class Paging(Schema):
 
     cursor: str = Field(
         "",
-        title="Cursor",
         description="The `next` of the previous page; without it, the first page.",
         pattern=r"^[0-9]{0,18}$",
         examples=["41"],
     )
-    limit: int = Field(50, title="Limit", description="The largest number of items.", ge=1, le=MOST, examples=[50])
+    limit: int = Field(50, description="The largest number of items.", ge=1, le=MOST, examples=[50])
 
     @property
     def place(self) -> int:

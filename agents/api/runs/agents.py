@@ -84,7 +84,6 @@ class AgentVersion(Schema):
 
     version: str = Field(
         "",
-        title="Version",
         description="One of `versions`; without it, the newest.",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,39})?$",
         examples=["1"],

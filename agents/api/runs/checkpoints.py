@@ -64,7 +64,7 @@ class CheckpointPage(Page):
 class Comparison(Schema):
     """What a checkpoint is compared with."""
 
-    to: int = Field(title="To", description="The number of the checkpoint to compare with.", ge=1, examples=[4])
+    to: int = Field(description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
 @router.get("/{int:run_id}/checkpoints", response=CheckpointPage, summary="List a run's checkpoints")

@@ -21,10 +21,8 @@ PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 class Pair(Schema):
     """Which two."""
 
-    a: str = Field(
-        title="A", description="A checkpoint's number in this run, or run.number.", pattern=PLACE, examples=["1"]
-    )
-    b: str = Field(title="B", description="The other one.", pattern=PLACE, examples=["1"])
+    a: str = Field(description="A checkpoint's number in this run, or run.number.", pattern=PLACE, examples=["1"])
+    b: str = Field(description="The other one.", pattern=PLACE, examples=["1"])
 
 
 class Way(Schema):

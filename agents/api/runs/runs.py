@@ -75,15 +75,12 @@ class RunFilter(Paging):
 
     status: Annotated[str, known("", *Run.Status.values)] = Field(
         "",
-        title="Status",
         description="Only runs with this status.",
         examples=["waiting"],
         json_schema_extra=optional(*Run.Status.values),
     )
 
-    thread: str = Field(
-        "", title="Thread", description="Only runs of this thread.", max_length=200, examples=["chat-1207"]
-    )
+    thread: str = Field("", description="Only runs of this thread.", max_length=200, examples=["chat-1207"])
 
 
 @router.get("", response=RunPage, summary="List runs")
