@@ -224,8 +224,7 @@ class GateDetail(GateHead):
     )
     outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
     replaced_by: int | None = Field(
-        description="The gate that replaces this one, which was withdrawn; null: none.",
-        examples=[None],
+        description="The gate that replaces this one, which was withdrawn; null: none.", examples=[None]
     )
     replaces: list[int] = Field(
         description="The withdrawn gates that this one replaces, the newest first, as far as you may see them.",

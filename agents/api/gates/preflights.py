@@ -25,8 +25,7 @@ class Finding(Schema):
 
     check: str = Field(description="What was checked.", examples=["version"])
     colour: Colour = Field(
-        description="Green: in order. Amber: it can resume, with a warning. Red: it cannot resume.",
-        examples=["green"],
+        description="Green: in order. Amber: it can resume, with a warning. Red: it cannot resume.", examples=["green"]
     )
     words: str = Field(
         description="What was found, and what to do about it. It may quote an agent's code: data, never markup.",

@@ -151,11 +151,7 @@ class Begin(Held):
 
     step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
     undoes: int | None = Field(
-        None,
-        description="Instead of `step`: the number of the effect to undo.",
-        ge=1,
-        le=2**62,
-        examples=[None],
+        None, description="Instead of `step`: the number of the effect to undo.", ge=1, le=2**62, examples=[None]
     )
 
 

@@ -63,10 +63,7 @@ class StepBody(Order):
         examples=[""],
     )
     responds: str = Field(
-        "",
-        description="For an effect: the field that receives a person's answer.",
-        max_length=100,
-        examples=[""],
+        "", description="For an effect: the field that receives a person's answer.", max_length=100, examples=[""]
     )
     policy: str = Field(
         "", description="For a gate: the policy by which people decide.", pattern=POLICY, examples=["payouts"]

@@ -94,9 +94,7 @@ class Fork(Order):
         [], description="An edit of the state that the fork begins with.", max_length=OPS, examples=[[OP]]
     )
     config: dict[str, Any] | None = Field(
-        None,
-        description="Configuration that differs from the run's; null: unchanged.",
-        examples=[{"limit": "50.00"}],
+        None, description="Configuration that differs from the run's; null: unchanged.", examples=[{"limit": "50.00"}]
     )
     version: str = Field("", description="The agent's version; empty: the checkpoint's.", examples=["2"])
     title: str = Field(
