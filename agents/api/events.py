@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -17,7 +15,7 @@ from agents.models import TokenScope
 from agents.queries.access import Gone, reader_of, run_or_404
 from agents.remote import lost_programs
 from approvals.live.access import Access, access_as, access_of
-from approvals.live.facts import Fact, audience, fact_of
+from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
 from checkpoints.access import token_scope
@@ -78,14 +76,6 @@ class Since(Schema):
         return after
 
 
-class Heard(NamedTuple):
-    """Facts, the place up to which everything was looked at, and whether something waits behind it."""
-
-    facts: list[Fact]
-    at: Cursor
-    more: bool
-
-
 class Patient(Since):
     """Where to go on, and how long to wait for it."""
 
@@ -126,13 +116,12 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
             lost_programs.listens(run, token_of(request))
     if asked.after == NOW:
-        heard = Heard([], cursor.newest(), False)
+        page = FactPage(items=[], next=str(cursor.newest()), more=False)
     else:
         since = Cursor.parse(asked.after) if asked.after else Cursor()
-        heard = heard_after(since, access, asked.limit, subject=asked.subject)
-    items = [FactOut(**fact) for fact in heard.facts]
-    response = answer(FactPage(items=items, next=str(heard.at), more=heard.more))
-    if not (items or heard.more):
+        page = heard_after(since, access, asked.limit, subject=asked.subject)
+    response = answer(page)
+    if not (page.items or page.more):
         response[AWAITS] = " ".join(groups)
     return response
 
@@ -154,7 +143,7 @@ def access_by(request: HttpRequest) -> Access | None:
     return access_of(request.session.session_key) if token is None else access_as(token.user)
 
 
-def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> Heard:
+def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> FactPage:
     """Return the facts after a cursor that this person may hear, as the socket tells them; of a subject, all of it.
 
     Raises Gone where the database is not as far as the cursor.
@@ -183,7 +172,8 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
             break
     more = bool(found) and at != Cursor.of(found[-1])
     titles = titles_of(heard)
-    return Heard([fact_of(event, titles) for event in heard], at if more else max(at, newest), more)
+    items = [FactOut(**fact_of(event, titles)) for event in heard]
+    return FactPage(items=items, next=str(at if more else max(at, newest)), more=more)
 
 
 def _about(subject: str) -> Q:

@@ -25,7 +25,7 @@ from . import deliveries, events, examples, webhooks
 from .gates import choices, decisions, gates, outcomes, preflights, tools
 from .programs import versions, withdrawals, work
 from .protocol import body_sizes, etags, problems, throttling
-from .runs import agents, checkpoints, comparisons, effects, moves, runs, verifications
+from .runs import agents, checkpoints, comparisons, effects, moves, runs
 
 DESCRIPTION = (
     "What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents and events. Orders to a run: rewind "
@@ -146,8 +146,8 @@ api = Interface(
 )
 ROUTERS = {
     "/runs": [
-        runs.router, work.router, checkpoints.router, effects.router, comparisons.router, verifications.router,
-        preflights.runs, moves.router,
+        runs.router, work.router, checkpoints.router, effects.router, comparisons.router, preflights.runs,
+        moves.router,
     ],
     "/gates": [
         gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, withdrawals.router,

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Fault, Key, Page, Paging, actor_of, answer, needs, once, one_of, problem
+from agents.api.protocol import Fault, Key, Page, Paging, actor_of, answer, needs, once, one_of, or_null, problem
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -56,7 +56,7 @@ class WebhookAnswer(Schema):
     agent: str = Field(description="The agent whose gates it reports; empty: all.", examples=["refunds"])
     purpose: str = Field(description="What it is for.", examples=["The shop's chat"])
     status: Annotated[str, one_of(Webhook.Status)] = Field(description="Whether it is enabled.", examples=["enabled"])
-    reason: Literal["by_hand", "gone", "failing", "secret_lost"] | None = Field(
+    reason: Annotated[Literal["by_hand", "gone", "failing", "secret_lost"] | None, or_null] = Field(
         description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate "
         "it). Null while it is enabled.",
         examples=[None],
@@ -69,10 +69,6 @@ class WebhookAnswer(Schema):
     )
     created_by: str = Field(description="Who made it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was made.", examples=["2026-03-02T09:15:04.120931Z"])
-
-    @staticmethod
-    def resolve_reason(webhook: Webhook) -> str | None:
-        return webhook.reason or None
 
     @staticmethod
     def resolve_created_by(webhook: Webhook) -> str:

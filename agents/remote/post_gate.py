@@ -28,13 +28,13 @@ from approvals.schema.walk import rewritten
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
-from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import claims
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans
+from .reach import whole
 from .session_cache import DESK, slice_of
 from .turns import RemoteTurn
 
@@ -121,8 +121,7 @@ def post(
         if claim is None:
             raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
         Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
-        run = Run.objects.select_related("plan", "team").get(pk=run.pk)
-        slice = slice_of(run, claim)
+        slice = slice_of(whole(run.pk), claim)
         slice.for_whom = owner.pk
         turn = asking.ask(slice, GATE, _placed(posted), token=token)
     DESK.take(run.pk)

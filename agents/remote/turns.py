@@ -106,7 +106,7 @@ def reached(slice: RunSession) -> RemoteTurn:
 
 def without_work(run_id: int, token: int) -> RemoteTurn:
     """Return where the run is, for a program that has nothing to do in it, or has lost it."""
-    run = Run.objects.select_related("plan", "team").get(pk=run_id)
+    run = whole(run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
     return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)
 

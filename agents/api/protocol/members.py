@@ -17,8 +17,13 @@ def _hex(digest: bytes | memoryview | None) -> str | None:
     return None if digest is None else bytes(digest).hex()
 
 
+def _filled(value: Any) -> Any:
+    return value or None
+
+
 Text = Annotated[str, BeforeValidator(_text)]  # a UUID, or words that are translated when they are read
 Hex = Annotated[str, BeforeValidator(_hex)]  # a digest
+or_null = BeforeValidator(_filled)  # null for what a row has empty or 0: `Annotated[int | None, or_null]`
 
 
 def one_of(values: type[Choices] | Iterable[str | None]) -> Any:

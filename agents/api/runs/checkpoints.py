@@ -1,4 +1,4 @@
-"""A run's checkpoints: the list, one with its state, and the difference between two."""
+"""A run's checkpoints: the list, one with its state, the difference between two, and whether all are as written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, exact_json, needs, one_of
+from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, patch_between, veil_of
 from checkpoints import store
+from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint
 from checkpoints.values.canonical_json import canonical
 
@@ -67,6 +68,20 @@ class Comparison(Schema):
     to: int = Field(description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
+class Finding(Schema):
+    """Something stored that is not what was written."""
+
+    subject: str = Field(description="The row or run with the fault.", examples=["checkpoint 3 (run 7)"])
+    reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
+
+
+class Verification(Schema):
+    """What a verification of a run's checkpoints found."""
+
+    ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
+    findings: list[Finding] = Field(description="The faults; empty if there are none.")
+
+
 @router.get("/{int:run_id}/checkpoints", response=CheckpointPage, summary="List a run's checkpoints")
 def list_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
     """Return the run's checkpoints on all branches, newest first; `parent` says which follows which."""
@@ -83,9 +98,8 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     row = checkpoint_or_404(run_or_404(request, run_id), seq)
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
-    return exact_json.answer(
-        CheckpointHeader.from_orm(row), masked=masked, state=exact_json.of_state(veil.masked(state, named=True))
-    )
+    shown = exact_json.of_state(veil.masked(state, named=True))
+    return answer(CheckpointHeader.from_orm(row), masked=masked, state=shown)
 
 
 @router.get(
@@ -123,3 +137,10 @@ def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query
     run = run_or_404(request, run_id)
     found = patch_between(*(checkpoint_or_404(run, number) for number in (seq, asked.to)))
     return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)
+
+
+@router.get("/{int:run_id}/verification", response=Verification, summary="Verify a run's checkpoints")
+def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """Read every checkpoint of the run and say whether the chain holds. It costs the whole run: ask when in doubt."""
+    found = verify_runs.verify_run(run_or_404(request, run_id))
+    return answer(Verification.model_validate({"ok": not found, "findings": found}))

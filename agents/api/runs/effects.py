@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Page, Paging, RunId, needs, one_of
+from agents.api.protocol import Page, Paging, RunId, needs, one_of, or_null
 from agents.models import Effect, TokenScope
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404
@@ -37,8 +37,10 @@ class EffectSummary(Schema):
     key: str = Field(description="The idempotency key under which it was sent, in hex.", examples=[KEY])
     grant: int | None = Field(description="The grant that it used; null if it needs none.", examples=[5])
     action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
-    undoes: int | None = Field(description="For an undo, the effect that it undoes; otherwise null.", examples=[None])
-    taken_from: int | None = Field(
+    undoes: Annotated[int | None, or_null] = Field(
+        description="For an undo, the effect that it undoes; otherwise null.", examples=[None]
+    )
+    taken_from: Annotated[int | None, or_null] = Field(
         description="The run whose result it reuses, if nothing was sent; otherwise null.", examples=[None]
     )
     irreversible: bool = Field(description="Whether it cannot be undone.", examples=[False])
@@ -55,14 +57,6 @@ class EffectSummary(Schema):
     @staticmethod
     def resolve_unsettled(row: TimelineEffect, context: dict[str, Any]) -> bool:
         return row.id in context["left"]
-
-    @staticmethod
-    def resolve_undoes(row: TimelineEffect) -> int | None:
-        return row.undoes or None
-
-    @staticmethod
-    def resolve_taken_from(row: TimelineEffect) -> int | None:
-        return row.taken_from or None
 
 
 class EffectPage(Page):
