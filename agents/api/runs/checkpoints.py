@@ -68,7 +68,7 @@ class Comparison(Schema):
     to: int = Field(description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
-class Finding(Schema):
+class AlteredRow(Schema):
     """Something stored that is not what was written."""
 
     subject: str = Field(description="The row or run with the fault.", examples=["checkpoint 3 (run 7)"])
@@ -79,7 +79,7 @@ class Verification(Schema):
     """What a verification of a run's checkpoints found."""
 
     ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
-    findings: list[Finding] = Field(description="The faults; empty if there are none.")
+    findings: list[AlteredRow] = Field(description="The faults; empty if there are none.")
 
 
 @router.get("/{int:run_id}/checkpoints", response=CheckpointPage, summary="List a run's checkpoints")

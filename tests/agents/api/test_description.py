@@ -11,6 +11,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.conf import settings
 from django.test import Client
+from ninja import Schema
 
 from agents.api.interface import api
 from tests.factories import ann, decide, make_gate, make_team
@@ -52,6 +53,18 @@ def test_every_shape_has_a_title_and_a_description() -> None:
     for name, shape in document()["components"]["schemas"].items():
         assert shape["title"], name
         assert shape["description"], name
+
+
+def shapes(of: type[Schema] = Schema) -> Iterator[type[Schema]]:
+    """Every shape of a body or an answer that the API has."""
+    for shape in of.__subclasses__():
+        yield from (shape, *shapes(shape))
+
+
+def test_no_two_shapes_have_the_same_name() -> None:
+    """What a verification finds was described as what a preflight finds: one replaced the other by its name."""
+    ours = {shape for shape in shapes() if shape.__module__.startswith("agents.api.")}
+    assert sorted(shape.__name__ for shape in ours) == sorted({shape.__name__ for shape in ours})
 
 
 def test_every_address_has_a_title_a_description_and_an_id_that_a_client_can_be_made_from() -> None:
