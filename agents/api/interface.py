@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +21,7 @@ from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownA
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
-from . import deliveries, events, examples, webhooks
+from . import deliveries, events, webhooks
 from .gates import choices, decisions, gates, outcomes, preflights, tools
 from .programs import versions, withdrawals, work
 from .protocol import body_sizes, etags, problems, throttling
@@ -49,6 +49,8 @@ SCHEMES = {
         "description": "The session of somebody who signed in on the pages; requests that write also send X-CSRFToken.",
     },
 }
+Shape = Mapping[str, Any]
+LEFT_OUT: tuple[Any, ...] = (None, "", [], {})  # of an example, where the shape does not require it
 
 
 class Interface(NinjaAPI):
@@ -73,7 +75,7 @@ class Interface(NinjaAPI):
                     _named(operation)
                 for parameter in operation["parameters"]:
                     _exemplify(parameter)
-                examples.add(operation, document["components"]["schemas"])
+                _add_examples(operation, document["components"]["schemas"])
         return document
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -131,6 +133,29 @@ def _exemplify(parameter: dict[str, Any]) -> None:
     """A parameter's examples are a map in OpenAPI, and ninja writes the list that JSON Schema has."""
     if "examples" in parameter:
         parameter["example"] = parameter.pop("examples")[0]
+
+
+def _add_examples(operation: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
+    """Give each body of an operation, and each of its answers, an example."""
+    for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
+        for media in holder.get("content", {}).values():
+            if "example" not in media and media["schema"].keys() != {"type"}:
+                media["example"] = example_of(media["schema"], shapes)
+
+
+def example_of(shape: Shape, shapes: Mapping[str, Shape]) -> Any:
+    """Return a shape's first example; of an object without one all that its members say, but what may be left out."""
+    if "$ref" in shape:
+        return example_of(shapes[shape["$ref"].rpartition("/")[2]], shapes)
+    if "examples" in shape:
+        return shape["examples"][0]
+    if "anyOf" in shape:
+        return example_of(shape["anyOf"][0], shapes)
+    if shape.get("type") == "array":
+        return [example_of(shape["items"], shapes)]
+    told = {name: example_of(part, shapes) for name, part in shape.get("properties", {}).items()}
+    required = shape.get("required", ())
+    return {name: value for name, value in told.items() if value not in LEFT_OUT or name in required}
 
 
 api = Interface(

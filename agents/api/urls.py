@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import URLPattern, include, path, re_path
 
-from agents.api.protocol.entry import guarded
-from agents.api.protocol.problems import not_found
+from agents.api.protocol import body_sizes, etags, problems, throttling
 
 from .interface import api
+
+View = Callable[..., HttpResponse]
+
+
+def guarded(view: View) -> View:
+    """Kept by no cache; HEAD is a GET whose body the server drops; what Django or ninja refuse is a problem document.
+
+    Exempt from Django's check of forms, whose refusal would be a page: the session's authentication makes the same
+    check of all that writes, and its refusal is a problem document.
+    """
+
+    @wraps(view)
+    def through(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        asked = request.method
+        request.method = "GET" if asked == "HEAD" else asked
+        try:
+            response = throttling.refused(request) or body_sizes.refused(request) or view(request, *args, **kwargs)
+        except Http404:
+            response = problems.not_found(request)
+        finally:
+            request.method = asked
+        if isinstance(response, HttpResponseNotAllowed):
+            allowed = set(response["Allow"].split(", "))
+            response = problems.not_allowed(request, allowed | ({"HEAD"} if "GET" in allowed else set()))
+        response = throttling.noted(request, response)
+        response["Cache-Control"] = "no-store"
+        return etags.named(request, response)
+
+    through.csrf_exempt = True  # type: ignore[attr-defined]
+    return through
+
 
 # Not `app_name`: by that name Django would put another namespace around these.
 inside, app, namespace = api.urls
@@ -17,5 +52,5 @@ for pattern in inside:
 
 urlpatterns = [
     path("", include((inside, app), namespace=namespace)),
-    re_path("", guarded(not_found), name="api-nowhere"),
+    re_path("", guarded(problems.not_found), name="api-nowhere"),
 ]

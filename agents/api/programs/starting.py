@@ -38,7 +38,7 @@ MAY = "checkpoints.start_run"
 AGENT = Field(
     "",
     description="The agent's name; empty with a token for one agent.",
-    pattern=NAME[:-1] + "$|^$",
+    pattern=f"{NAME}|^$",
     examples=["payouts"],
 )
 TEAM = Field(
@@ -59,7 +59,7 @@ class Start(Order):
     version: str = Field(
         "",
         description="For an external agent: its registered version; empty: the team's newest.",
-        pattern=VERSION[:-1] + "$|^$",
+        pattern=f"{VERSION}|^$",
         examples=["1"],
     )
     input: dict[str, Any] = Field({}, description="The state that it starts from.", examples=[{"invoice": 7}])

@@ -9,7 +9,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.test import Client
 
-from agents.api.examples import example_of
+from agents.api.interface import example_of
 from checkpoints.models import Run
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import after, before, edit
