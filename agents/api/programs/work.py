@@ -25,20 +25,7 @@ from agents.remote.turns import RemoteTurn
 from agents.session.run_session import RunSession
 from checkpoints.models import Run
 
-from .bodies import (
-    Ask,
-    Begin,
-    Claim,
-    Failure,
-    Heartbeat,
-    HeartbeatAnswer,
-    Held,
-    Report,
-    RunEnding,
-    Save,
-    SaveAll,
-    Wrote,
-)
+from . import bodies
 from .state_handout import alone, with_state
 
 router = Router(tags=["work"], auth=needs(TokenScope.WORK))
@@ -46,7 +33,7 @@ EffectId = PathEx[int, P(title="Effect", description="The effect's number.", exa
 
 
 @router.post("/{int:run_id}/claims", response={201: TurnWithState}, summary="Claim a run")
-def claim_run(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> HttpResponse:
+def claim_run(request: HttpRequest, run_id: RunId, order: bodies.Claim, key: Key) -> HttpResponse:
     """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
@@ -57,18 +44,18 @@ def claim_run(request: HttpRequest, run_id: RunId, order: Claim, key: Key) -> Ht
     return with_state(request, run_id, key, do)
 
 
-@router.post("/{int:run_id}/heartbeats", response=HeartbeatAnswer, summary="Send a heartbeat")
-def beat_run(request: HttpRequest, run_id: RunId, order: Heartbeat) -> HttpResponse:
+@router.post("/{int:run_id}/heartbeats", response=bodies.HeartbeatAnswer, summary="Send a heartbeat")
+def beat_run(request: HttpRequest, run_id: RunId, order: bodies.Heartbeat) -> HttpResponse:
     """Say that you are still there, where a step takes longer than the lease."""
     reached = reach.to_work(run_id, by=reader_of(request))
     lease = session_cache.renew(reached.id, order.token)
-    return exact_json.answer(HeartbeatAnswer(halt=reached.halt, lease=lease))
+    return exact_json.answer(bodies.HeartbeatAnswer(halt=reached.halt, lease=lease))
 
 
 @checkpoints.post(
     "/{int:run_id}/checkpoints", auth=needs(TokenScope.WORK), response={201: TurnAnswer}, summary="Save a checkpoint"
 )
-def save_checkpoint(request: HttpRequest, run_id: RunId, order: Save, key: Key) -> HttpResponse:
+def save_checkpoint(request: HttpRequest, run_id: RunId, order: bodies.Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
     return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order))
 
@@ -79,7 +66,7 @@ def save_checkpoint(request: HttpRequest, run_id: RunId, order: Save, key: Key) 
     response={201: TurnAnswer},
     summary="Save several checkpoints",
 )
-def save_checkpoints(request: HttpRequest, run_id: RunId, order: SaveAll, key: Key) -> HttpResponse:
+def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll, key: Key) -> HttpResponse:
     """Save what several steps wrote, a checkpoint each, in one transaction: for steps that come faster than calls.
 
     Only steps may come before the last of them: where a gate, an effect or a person's word comes between, nothing is
@@ -99,7 +86,7 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: SaveAll, key: K
 
 
 @router.post("/{int:run_id}/gates", response={201: TurnAnswer}, summary="Open a gate of a run")
-def open_gate(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> HttpResponse:
+def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) -> HttpResponse:
     """Ask people, and let go of the run until they have decided."""
 
     def do(slice: RunSession) -> RemoteTurn:
@@ -115,7 +102,7 @@ def open_gate(request: HttpRequest, run_id: RunId, order: Ask, key: Key) -> Http
 @effects.post(
     "/{int:run_id}/effects", auth=needs(TokenScope.WORK), response={201: TurnWithState}, summary="Begin an effect"
 )
-def begin_effect(request: HttpRequest, run_id: RunId, order: Begin, key: Key) -> HttpResponse:
+def begin_effect(request: HttpRequest, run_id: RunId, order: bodies.Begin, key: Key) -> HttpResponse:
     """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
     reached = reach.to_work(run_id, by=reader_of(request))
 
@@ -131,7 +118,9 @@ def begin_effect(request: HttpRequest, run_id: RunId, order: Begin, key: Key) ->
 @router.post(
     "/{int:run_id}/effects/{int:effect_id}/results", response={201: TurnAnswer}, summary="Report an effect's result"
 )
-def report_effect(request: HttpRequest, run_id: RunId, effect_id: EffectId, order: Report, key: Key) -> HttpResponse:
+def report_effect(
+    request: HttpRequest, run_id: RunId, effect_id: EffectId, order: bodies.Report, key: Key
+) -> HttpResponse:
     """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
     try:
         return _report(request, run_id, effect_id, order, key)
@@ -140,7 +129,7 @@ def report_effect(request: HttpRequest, run_id: RunId, effect_id: EffectId, orde
         return _report(request, run_id, effect_id, order, key)
 
 
-def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, key: str) -> HttpResponse:
+def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Report, key: str) -> HttpResponse:
     run = reach.to_work(run_id, by=reader_of(request))
     row = Effect.objects.select_related("run", "undoes__run").filter(pk=effect_id, run=run.id).first()
     if row is None:
@@ -172,7 +161,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: Report, ke
     return alone(request, run_id, key, told, token=order.token)
 
 
-def _saved(slice: RunSession, order: Wrote) -> RemoteTurn:
+def _saved(slice: RunSession, order: bodies.Wrote) -> RemoteTurn:
     if (order.ops is None) == (order.state is None):
         raise WorkInvalid([FieldError(pointer="", message="send either `ops` or `state`")])
     if order.state is not None:
@@ -198,7 +187,7 @@ def _within(place: str) -> Iterator[None]:
 
 
 @router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")
-def report_failure(request: HttpRequest, run_id: RunId, order: Failure, key: Key) -> HttpResponse:
+def report_failure(request: HttpRequest, run_id: RunId, order: bodies.Failure, key: Key) -> HttpResponse:
     """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
 
     def do(slice: RunSession) -> RemoteTurn:
@@ -208,13 +197,13 @@ def report_failure(request: HttpRequest, run_id: RunId, order: Failure, key: Key
 
 
 @router.post("/{int:run_id}/releases", response={201: TurnAnswer}, summary="Release a run")
-def release_run(request: HttpRequest, run_id: RunId, order: Held, key: Key) -> HttpResponse:
+def release_run(request: HttpRequest, run_id: RunId, order: bodies.Held, key: Key) -> HttpResponse:
     """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
     return worked(request, run_id, order.token, key, results.released)
 
 
 @router.post("/{int:run_id}/endings", response={201: TurnAnswer}, summary="End a run")
-def end_run(request: HttpRequest, run_id: RunId, order: RunEnding, key: Key) -> HttpResponse:
+def end_run(request: HttpRequest, run_id: RunId, order: bodies.RunEnding, key: Key) -> HttpResponse:
     """End the run. What it left behind is settled before; until that is done it is not over."""
     return worked(request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason))
 
