@@ -183,10 +183,9 @@ def test_both_clients_have_the_same_methods() -> None:
 
 def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_of_a_loss() -> None:
     lost: list[Exception] = []
-    held = Held(2, 3, 30.0, on_lost=lost.append, stops=[lambda: None])
-    clock = Clock()
+    held = Held(Clock().api(), 2, 3, 30.0, on_lost=lost.append, stops=[lambda: None])
     refused = reply(409, {"code": "stale_token", "detail": "The run waits for people."})
-    op = beating(clock.api(), held)
+    op = beating(held)
     held.at_work = 1
     assert isinstance(next(op), Pause)
     assert isinstance(op.send(None), Send)
@@ -241,7 +240,7 @@ def test_what_is_called_says_what_it_takes(client: type[Holdpoint | AsyncHoldpoi
 
 @pytest.mark.parametrize(("lease", "pause"), [(30.0, 10.0), (3600.0, 30.0)])
 def test_a_program_is_heard_of_before_people_are_told_that_it_is_gone(lease: float, pause: float) -> None:
-    step = next(beating(Clock().api(), Held(2, 5, lease)))
+    step = next(beating(Held(Clock().api(), 2, 5, lease)))
     assert isinstance(step, Pause)
     assert step.seconds == pause
 

@@ -174,8 +174,7 @@ class Way:
         return None
 
     def _begun(self, held: Held, turn: Turn) -> Op[Allowed | None]:
-        body = {"token": held.token, "step": turn.next.step}
-        begun = yield from held.working(self.api.post(f"runs/{self.run}/effects", body, Turn))
+        begun = yield from held.work("effects", {"step": turn.next.step})
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
             return None  # somebody has to be asked before
@@ -183,7 +182,7 @@ class Way:
         action = turn.next.step if self.each else self.about
         arguments = dict(state.get(action) or {})
         edits, decision = outcome.edits.get(action, []), decision_of(gate, action)
-        at = (self.api, held, self.gate, self.url, action)
+        at = held, self.gate, self.url, action
         return Allowed(*at, arguments, effect, edits, decision, goes_on=self.each)
 
     def _undone(self, held: Held, turn: Turn) -> Op[Allowed | None]:
@@ -191,28 +190,25 @@ class Way:
         if undoes is None:
             return None
         if not self.undoes:
-            yield from held.working(self.api.post(f"runs/{self.run}/releases", {"token": held.token}, Turn))
+            yield from held.work("releases", {})
             raise ToTakeBack(
                 f"People sent run {self.run} back: take back what was done under the key {undoes.key} first "
                 f"({undoes.undo}). Claim the run, begin_undo({undoes.id}), do it, and report it.",
                 run=self.run, effect=undoes.id, key=undoes.key,
             )  # fmt: skip
-        body = {"token": held.token, "undoes": undoes.id}
-        begun = yield from held.working(self.api.post(f"runs/{self.run}/effects", body, Turn))
+        begun = yield from held.work("effects", {"undoes": undoes.id})
         if begun.next.effect is None:
             return None
         _, gate = yield from self.told()
         left, decision = begun.state or {}, decision_of(gate, self.about)
-        at = (self.api, held, self.gate, self.url, self.about)
-        return Allowed(*at, left, begun.next.effect, [], decision, undoes)
+        return Allowed(held, self.gate, self.url, self.about, left, begun.next.effect, [], decision, undoes)
 
     def _asked_again(self, held: Held, step: str) -> Op[None]:
         """The run came back to its gate: what was allowed does not hold any more, so it is asked as it was."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         card = {name: gate.card[name] for name in WORDS if name in gate.card}
         actions = [{name: each[name] for name in OF_ACTION if name in each} for each in gate.card["actions"]]
-        body = {**card, "actions": actions, "token": held.token, "step": step}
-        turn = yield from held.working(self.api.post(f"runs/{self.run}/gates", body, Turn))
+        turn = yield from held.work("gates", {**card, "actions": actions, "step": step})
         self.gate, self.url = turn.gate or self.gate, turn.gate_url or self.url
 
     def _wait(self) -> Op[None]:

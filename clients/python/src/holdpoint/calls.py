@@ -16,7 +16,7 @@ from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
 from .exchange import Op
 from .holding import Held
-from .sending import Api, encoded, plain
+from .sending import encoded, plain
 
 T = TypeVar("T")
 LOG = logging.getLogger("holdpoint")
@@ -39,7 +39,6 @@ class Decision:
 class Allowed:
     """An effect that is begun under a claim. `undoes`: it is the taking back of that one."""
 
-    api: Api
     held: Held
     gate: int
     url: str
@@ -56,9 +55,8 @@ class Allowed:
         self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
     ) -> Op[Turn]:
         """Say what became of it."""
-        body = {"token": self.held.token, "status": status, "writes": writes or {}, "error": error, "retry": retry}
-        address = f"runs/{self.held.run}/effects/{self.effect.id}/results"
-        turn = yield from self.held.working(self.api.post(address, body, Turn))
+        body = {"status": status, "writes": writes or {}, "error": error, "retry": retry}
+        turn = yield from self.held.work(f"effects/{self.effect.id}/results", body)
         self.turn = turn
         if not self.goes_on:
             self.held.let_go()
@@ -76,7 +74,7 @@ class Allowed:
         if not turn.next.kind:
             return
         try:
-            yield from self.api.post(f"runs/{self.held.run}/releases", {"token": self.held.token}, Turn)
+            yield from self.held.work("releases", {})
         except HoldpointError as error:
             LOG.info("Run %s was not let go of: %s", self.held.run, error)
 

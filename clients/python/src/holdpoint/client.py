@@ -11,20 +11,10 @@ from typing import Any, Generic, TypeVar
 import httpx
 from pydantic import BaseModel
 
+from . import approvals
 from .answers import Events, Gate, Outcome, Version
 from .answers import Run as RunRead
-from .approvals import (
-    Approval,
-    AsyncApproval,
-    AsyncCalls,
-    Calls,
-    Several,
-    asking,
-    begun,
-    begun_each,
-    deferred,
-    said,
-)
+from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Several, asking
 from .awaiting import Way
 from .calls import AsyncCall, Call
 from .decorating import Terms, requiring, requiring_awaited
@@ -150,16 +140,16 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
         api = self._api = Api(Habits(patience=patience, lease=lease))
         run = self._io.run
         self.approve = asking(
-            "approve", asked, lambda posting: Approval(self._io, begun(api, posting), Call),
-            lambda posting: run(deferred(api, posting)), "Approval[Call]",
+            "approve", asked, lambda posting: Approval(self._io, approvals.begun(api, posting), Call),
+            lambda posting: run(approvals.deferred(api, posting)), "Approval[Call]",
         )  # fmt: skip
         self.approve_each = asking(
-            "approve_each", asked_each, lambda posting: Approval(self._io, begun_each(api, posting), Calls),
-            lambda posting: run(deferred(api, posting)), "Approval[Calls]",
+            "approve_each", asked_each, lambda posting: Approval(self._io, approvals.begun_each(api, posting), Calls),
+            lambda posting: run(approvals.deferred(api, posting)), "Approval[Calls]",
         )  # fmt: skip
         self.ask = asking(
-            "ask", asked, lambda posting: run(said(api, posting)),
-            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", words=said.__doc__,
+            "ask", asked, lambda posting: run(approvals.said(api, posting)),
+            lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said", words=approvals.said.__doc__,
         )  # fmt: skip
         self.requires_approval = requiring(self._io, api, Terms)
 
@@ -200,19 +190,19 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         api = self._api = Api(Habits(patience=patience, lease=lease))
         run = self._io.run
         self.approve = asking(
-            "approve", asked, lambda posting: AsyncApproval(self._io, lambda: begun(api, posting), AsyncCall),
-            lambda posting: run(deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
+            "approve", asked, lambda posting: AsyncApproval(self._io, lambda: approvals.begun(api, posting), AsyncCall),
+            lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
         )  # fmt: skip
         self.approve_each = asking(
             "approve_each", asked_each,
-            lambda posting: AsyncApproval(self._io, lambda: begun_each(api, posting), AsyncCalls),
-            lambda posting: run(deferred(api, posting)), "AsyncApproval[AsyncCalls]",
+            lambda posting: AsyncApproval(self._io, lambda: approvals.begun_each(api, posting), AsyncCalls),
+            lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCalls]",
             defer_awaited=True,
         )  # fmt: skip
         self.ask = asking(
-            "ask", asked, lambda posting: run(said(api, posting)),
-            lambda posting: run(deferred(api, posting, ask_only=True)), "Said", words=said.__doc__, awaited=True,
-            defer_awaited=True,
+            "ask", asked, lambda posting: run(approvals.said(api, posting)),
+            lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said",
+            words=approvals.said.__doc__, awaited=True, defer_awaited=True,
         )  # fmt: skip
         self.requires_approval = requiring_awaited(self._io, api, Terms)
 

@@ -78,14 +78,12 @@ class Guarded:
         terms, name = self.terms, self.signature.name
         values = self.signature.bound(args, kwargs)
         said = (self.signature.doc or name).splitlines()[0]
-        return asked(
-            name, self.signature.sent(values), schema=self.signature.schema(),
-            title=terms.title.format(**values) or said, summary=terms.summary, amount=terms.amount.format(**values),
-            risk=terms.risk, reasons=terms.reasons, pinned=terms.pinned,
-            respond=self.signature.response() if terms.respond else False,
-            undo=getattr(terms.undo, "__name__", "") if terms.undo else "", idempotent=terms.idempotent,
-            policy=terms.policy, agent=terms.agent, team=terms.team, thread=terms.thread, timeout=terms.timeout,
-        )  # fmt: skip
+        own = {
+            "title": terms.title.format(**values) or said, "amount": terms.amount.format(**values),
+            "respond": self.signature.response() if terms.respond else False,
+            "undo": getattr(terms.undo, "__name__", "") if terms.undo else "",
+        }  # fmt: skip
+        return asked(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
 
     def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[int]:
         """Post the gate; its number."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .answers import Beat, Turn
 from .errors import HoldpointError, Problem, RunEnded, StaleToken
@@ -20,6 +21,7 @@ BEAT = 30.0  # seconds between heartbeats at most: after 90 without a word peopl
 class Held:
     """A claim: who has it sends its token with everything. `lost`: why it is not held any more, once that is told."""
 
+    api: Api
     run: int
     token: int
     lease: float
@@ -34,11 +36,11 @@ class Held:
         if self.lost is not None:
             raise self.lost
 
-    def working(self, op: Op[Turn]) -> Op[Turn]:
-        """Send something under the claim. It may end the claim before its answer is here: no heartbeat tells that."""
+    def work(self, address: str, body: Mapping[str, Any]) -> Op[Turn]:
+        """Say something of the run. It may end the claim before its answer is here: no heartbeat tells that."""
         self.at_work += 1
         try:
-            turn = yield from op
+            turn = yield from self.api.post(f"runs/{self.run}/{address}", {"token": self.token, **body}, Turn)
             if not turn.next.kind:
                 self.let_go()  # the run waits, or has ended: nobody holds it
             return turn
@@ -57,20 +59,19 @@ def claim(
     """Claim a run and stay with it. Raises NotClaimable, RunEnded."""
     lease = lease or api.habits.lease
     turn = yield from api.post(f"runs/{run}/claims", {"worker": name or worker(), "lease": lease}, Turn)
-    held = Held(run, turn.token, lease, on_lost=on_lost)
+    held = Held(api, run, turn.token, lease, on_lost=on_lost)
     if turn.next.kind:
-        held.stops.append((yield Keep(beating(api, held))))
+        held.stops.append((yield Keep(beating(held))))
     return held, turn
 
 
-def beating(api: Api, held: Held) -> Op[None]:
+def beating(held: Held) -> Op[None]:
     """Say again and again that the program is there, until it is told that the run is not its any more."""
     while True:
         yield Pause(min(held.lease / 3, BEAT))
         try:
-            beat = yield from api.post(
-                f"runs/{held.run}/heartbeats", {"token": held.token}, Beat, patience=held.lease / 3
-            )
+            address, body = f"runs/{held.run}/heartbeats", {"token": held.token}
+            beat = yield from held.api.post(address, body, Beat, patience=held.lease / 3)
             held.halt = beat.halt
         except (StaleToken, RunEnded) as error:
             if held.at_work or not held.stops:

@@ -188,9 +188,7 @@ class _Run:
     def _work(self, address: str, body: dict[str, Any]) -> Op[Turn]:
         if self._held is None:
             raise HoldpointError(f"Claim run {self.id} first: run.claim().")
-        body = {"token": self._held.token, **body}
-        turn = yield from self._held.working(self._api.post(f"runs/{self.id}/{address}", body, Turn))
-        return self._came(turn)
+        return self._came((yield from self._held.work(address, body)))
 
     def _came(self, turn: Turn) -> Turn:
         self.turn = turn
