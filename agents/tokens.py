@@ -67,9 +67,8 @@ def issue(
     check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent, policy=policy)
     sent = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        if (
-            form and not Answer.objects.get_or_create(who=f"user:{owner.pk}", key=f"form {form}", request=b"")[1]
-        ):  # not translated: a key
+        own: dict[str, Any] = {"who": f"user:{owner.pk}", "key": f"form {form}"}  # not translated: a key
+        if form and not Answer.objects.get_or_create(**own, request=b"")[1]:
             raise FormUsed(str(FormUsed.said))
         made = Token.objects.create(
             user=owner, name=name.strip()[:100], scopes=sorted(scopes), team=team, agent=agent, policy=policy,

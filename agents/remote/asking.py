@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -28,13 +28,7 @@ from .turns import RemoteTurn, check_next, go_further
 
 
 def ask(
-    slice: RunSession,
-    step: str,
-    card: Card,
-    *,
-    token: Token | None = None,
-    took: float = 0.0,
-    notes: tuple[str, ...] = (),
+    slice: RunSession, step: str, card: Card, *, token: Token | None, took: float = 0.0, notes: Sequence[str] = ()
 ) -> RemoteTurn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
     spec = check_next(slice, step, "gate")

@@ -141,19 +141,12 @@ def _shaped(posted: PostedGate, team: Group) -> Card:
 
 
 def _effect(action: Action, *, idempotent: bool) -> StepSpec:
+    result = action.id + RESULT
     return StepSpec(
-        action.id,
-        kind="effect",
-        reads=(action.id,),
-        writes=(action.id + RESULT,),
-        undo=action.undo,
-        irreversible=not action.undo,
-        idempotent=idempotent,
-        guarded=True,
-        responds=action.id + RESULT,
-        retry=EffectOptions.retry,
+        action.id, kind="effect", reads=(action.id,), writes=(result,), undo=action.undo,
+        irreversible=not action.undo, idempotent=idempotent, guarded=True, responds=result, retry=EffectOptions.retry,
         doc=action.tool,  # not its title, which is another one each time: each would make a version of its own
-    )
+    )  # fmt: skip
 
 
 def _definitions(posted: PostedGate) -> dict[str, Any]:

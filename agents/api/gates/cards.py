@@ -45,6 +45,10 @@ class Words(Order):
         [], description="The reasons for the risk.", max_length=50, examples=[["The first payment to this account"]]
     )
 
+    def card(self) -> Card:
+        """Return all that it asks, as the runner takes it; what is no member of a card is passed over."""
+        return Card.from_json(self.model_dump(exclude={"state"}, by_alias=True))
+
 
 class Quoted(Order):
     """Somebody's words in the state, shown as theirs."""
@@ -112,8 +116,3 @@ class AskedCard(Words):
     on_reject: str = Field(
         "", description="The step that a rejection goes back to; empty: as the plan says.", examples=[""]
     )
-
-    def card(self) -> Card:
-        """Return it as the runner takes it."""
-        plain = self.model_dump(include=set(AskedCard.model_fields), by_alias=True)
-        return Card.from_json(plain)

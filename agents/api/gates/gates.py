@@ -93,7 +93,7 @@ class Voice(Schema):
 
 
 class Agreement(Schema):
-    "Who must approve, and who has."
+    """Who must approve, and who has."""
 
     quorum: int = Field(description="How many must approve.", examples=[2])
     agreed: int = Field(description="How many have approved the current proposal.", examples=[1])

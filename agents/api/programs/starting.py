@@ -26,7 +26,6 @@ from agents.remote import post_gate as posting
 from agents.remote.post_gate import PostedGate
 from agents.runs import start
 from agents.text import one_line
-from approvals.cards.card import Card
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
@@ -105,10 +104,9 @@ class PostGate(Words):
 
     def posted(self, agent: str, policy: str) -> PostedGate:
         """Return it as the runner takes it."""
-        of_card = {"agent", "state", "policy", "team", "worker", "deferred", "thread", "ask_only"}
         return PostedGate(
             agent=agent,
-            card=Card.from_json(self.model_dump(exclude=of_card, by_alias=True)),
+            card=self.card(),
             state=self.state,
             idempotent=[each.id for each in self.actions if each.idempotent],
             policy=policy,

@@ -90,9 +90,8 @@ def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) 
     """Ask people, and let go of the run until they have decided."""
 
     def do(slice: RunSession) -> RemoteTurn:
-        turn = asking.ask(
-            slice, order.step, order.card(), token=token_of(request), took=order.took, notes=tuple(order.notes)
-        )
+        card, token = order.card(), token_of(request)
+        turn = asking.ask(slice, order.step, card, token=token, took=order.took, notes=order.notes)
         Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
         return turn
 

@@ -8,22 +8,12 @@ from typing import Annotated, Any
 from django.db.models import Choices
 from pydantic import AfterValidator, BeforeValidator, Field
 
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _hex(digest: bytes | memoryview | None) -> str | None:
-    return None if digest is None else bytes(digest).hex()
-
-
-def _filled(value: Any) -> Any:
-    return value or None
-
-
-Text = Annotated[str, BeforeValidator(_text)]  # a UUID, or words that are translated when they are read
-Hex = Annotated[str, BeforeValidator(_hex)]  # a digest
-or_null = BeforeValidator(_filled)  # null for what a row has empty or 0: `Annotated[int | None, or_null]`
+# A UUID, or words that are translated when they are read.
+Text = Annotated[str, BeforeValidator(lambda value: None if value is None else str(value))]
+# A digest.
+Hex = Annotated[str, BeforeValidator(lambda digest: None if digest is None else bytes(digest).hex())]
+# Null for what a row has empty or 0: `Annotated[int | None, or_null]`.
+or_null = BeforeValidator(lambda value: value or None)
 
 
 def one_of(values: type[Choices] | Iterable[str | None]) -> Any:

@@ -20,6 +20,21 @@ from checkpoints.values.canonical_json import canonical
 
 router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 PATCH_MEDIA_TYPE = "application/json-patch+json"
+PATCH = {
+    "title": "JSON Patch",
+    "description": "Operations of RFC 6902: add, remove and replace.",
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["op", "path"],
+        "properties": {
+            "op": {"enum": ["add", "remove", "replace"], "description": "What to do."},
+            "path": {"type": "string", "description": "The place, as a JSON Pointer."},
+            "value": {"description": "The new value, as canonical JSON."},
+        },
+    },
+    "examples": [[{"op": "replace", "path": "/proposal/amount", "value": "80.00"}]],
+}
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 
@@ -106,31 +121,7 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     "/{int:run_id}/checkpoints/{int:seq}/diff",
     response={200: None},
     summary="Compare two checkpoints",
-    openapi_extra={
-        "responses": {
-            200: {
-                "content": {
-                    PATCH_MEDIA_TYPE: {
-                        "schema": {
-                            "title": "JSON Patch",
-                            "description": "Operations of RFC 6902: add, remove and replace.",
-                            "type": "array",
-                            "items": {
-                                "type": "object",
-                                "required": ["op", "path"],
-                                "properties": {
-                                    "op": {"enum": ["add", "remove", "replace"], "description": "What to do."},
-                                    "path": {"type": "string", "description": "The place, as a JSON Pointer."},
-                                    "value": {"description": "The new value, as canonical JSON."},
-                                },
-                            },
-                            "examples": [[{"op": "replace", "path": "/proposal/amount", "value": "80.00"}]],
-                        }
-                    }
-                }
-            }
-        }
-    },
+    openapi_extra={"responses": {200: {"content": {PATCH_MEDIA_TYPE: {"schema": PATCH}}}}},
 )
 def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query[Comparison]) -> HttpResponse:
     """Return the JSON Patch that turns the state of checkpoint `seq` into that of checkpoint `to`."""

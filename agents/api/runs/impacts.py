@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Self
 
 from ninja import Schema
 from pydantic import Field
 
+from agents.api.protocol import one_of
 from approvals.impact import Impact, ImpactVerdict
 
 DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
-VERDICTS: dict[str, Any] = {"enum": [str(verdict) for verdict in ImpactVerdict]}
 
 
 class Consequence(Schema):
@@ -19,12 +19,11 @@ class Consequence(Schema):
 
     step: str = Field(description="Its name.", examples=["pay"])
     kind: str = Field(description="step, effect or gate.", examples=["effect"])
-    verdict: str = Field(
+    verdict: Annotated[str, one_of(ImpactVerdict)] = Field(
         description="will: it runs, or asks. may: it may run. skipped: it does not run, since people reject it or "
         "answer instead. stands: its recorded result is used. undone: it is undone. may_undone: it is undone unless a "
         "step reuses it. cannot: it is kept and cannot be undone.",
         examples=["undone"],
-        json_schema_extra=VERDICTS,
     )
     on: list[str] = Field(description="If it is not certain: the steps whose output it depends on.", examples=[[]])
     why: str = Field(description="The reason, as a code.", examples=["left"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .answers import Ending, Gate
+from .answers import Gate
 from .calls import Decision, in_words
 from .errors import Answered, Expired, Refused, Rejected, Withdrawn
 
@@ -32,8 +32,13 @@ class Said:
 def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Refused | None:
     """Why nothing of what the gate asks may be done; None where something may. `known`: where it was asked."""
     ending, about = gate.outcome, ", ".join(actions)
-    if ending is None or ending.kind in ("expired", "withdrawn"):
-        return _unanswered(ending, about, known)
+    if ending is None:
+        return None
+    if ending.kind == "expired":
+        return Expired(f"Nobody answered gate {known['gate']} in time, so {about} is not done.", **known)
+    if ending.kind == "withdrawn":
+        told = f"Gate {known['gate']} was withdrawn: {ending.feedback}"
+        return Withdrawn(told, reason=ending.feedback, **known)
     words = [ending.actions[name] for name in actions if name in ending.actions]
     if len(words) == 1 and words[0].verdict == "respond":
         told = f"{words[0].by} answered in the place of {about}, which is not done."
@@ -44,15 +49,6 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
     by = next((each.by for each in words if each.by), "") or ending.by
     told = sentence(f"{by} said no to {about}{f': {reason}' if reason else ''}")
     return Rejected(f"{told} Do not do it another way.", by=by, reason=reason, **known)
-
-
-def _unanswered(ending: Ending | None, about: str, known: Mapping[str, Any]) -> Refused | None:
-    if ending is None:
-        return None
-    if ending.kind == "expired":
-        return Expired(f"Nobody answered gate {known['gate']} in time, so {about} is not done.", **known)
-    reason = ending.feedback
-    return Withdrawn(f"Gate {known['gate']} was withdrawn: {reason}", reason=reason, **known)
 
 
 def decision_of(gate: Gate, action: str) -> Decision:

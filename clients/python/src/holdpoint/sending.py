@@ -52,7 +52,7 @@ class Api:
         pause, silent = FIRST, True
         while True:
             told: Reply | Lost = yield Send(request)
-            if isinstance(told, Reply) and not _passing(told):
+            if isinstance(told, Reply) and told.status != 429 and told.status < 500:
                 return _answer(told)
             wait = _asked_to_wait(told) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
             if self.habits.clock() + wait > until:
@@ -75,10 +75,6 @@ def encoded(body: Any) -> bytes:
     Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes.
     """
     return json.dumps(plain(body), allow_nan=False).encode()
-
-
-def _passing(told: Reply) -> bool:
-    return told.status == 429 or told.status >= 500
 
 
 def _answer(told: Reply) -> Any:
