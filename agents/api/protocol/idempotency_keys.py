@@ -61,7 +61,11 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         made = run_sql(_CLAIM, [who, key, asked])
         if not made:
             return _same(Answer.objects.get(who=who, key=key), asked)
-        return _written(made[0][0], do())
+        answer = do()
+        if answer.status_code >= 400:
+            transaction.set_rollback(True)
+            return answer
+        return _written(made[0][0], answer)
 
 
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:

@@ -11,6 +11,7 @@ from django.test import Client
 from agents.models import Answer, TokenScope
 from approvals.models import Delivery, Webhook
 from approvals.models.webhook import MOST, TooManyWebhooks
+from approvals.webhooks import outbox
 from checkpoints.models import Event
 from tests.agents.api.asking import address, delivery, document, gate, operations, reader_of
 from tests.agents.api.test_doors import WEBHOOKS, refusal
@@ -186,6 +187,15 @@ class TestSentAgain:
         answers = [send(client, f"/api/webhooks/{webhook.pk}/rotations", key="r1").json() for _ in range(2)]
         assert [bool(each["secret"]) for each in answers] == [True, False]
         assert kinds(webhook.pk).count("webhook.rotated") == 1
+
+    def test_a_refusal_leaves_the_key_free(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A webhook that was disabled while it was tested went on being refused for the key, also once enabled."""
+        webhook, _ = make_webhook()
+        client, path = token_of(webhook.team), f"/api/webhooks/{webhook.pk}/tests"
+        with monkeypatch.context() as patched:
+            patched.setattr(outbox, "test", lambda *args, **more: None)
+            refusal(send(client, path, key="t1"), 409)
+        assert send(client, path, key="t1").status_code == 201
 
 
 def test_sending_to_one_that_is_disabled_says_what_to_do() -> None:
