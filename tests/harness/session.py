@@ -24,8 +24,16 @@ from config.local.servers import embedded_urls, make_database
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BYTECODE = ROOT / ".pytest_cache" / "bytecode"
+PLENTY = 8 << 30  # bytes
 # Durability off: a session's data does not outlive the session.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "autovacuum_naptime": "10s"}
+
+
+def quick_folder() -> Path:
+    """Return where servers and tests keep their files: in memory where the system has plenty, since they write many."""
+    memory = Path("/dev/shm")  # noqa: S108 - each session makes a folder of its own there
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > PLENTY
+    return memory if roomy else Path("/tmp")  # noqa: S108 - likewise
 
 
 class Session:
@@ -34,7 +42,8 @@ class Session:
     def __init__(self) -> None:
         self.worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         self.is_owner = not self.worker
-        self.home = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp") if self.is_owner else os.environ["HPTEST_HOME"])
+        own = tempfile.mkdtemp(prefix="hp-", dir=quick_folder()) if self.is_owner else ""
+        self.home = Path(own or os.environ["HPTEST_HOME"])
         self.migrated = Postgres(self.home / "migrated", self.home / "pg", FAST)
         self.name = self.worker or "main"
         self.folder = self.home / self.name

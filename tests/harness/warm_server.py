@@ -130,6 +130,7 @@ def main() -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a process that was forked would copy every page
+    gc.set_threshold(50_000, 20, 100)  # such processes live for seconds
     serve(socket.socket(fileno=int(sys.argv[1])))
     if sys.argv[0] == "-m":
         del sys.argv[0]
