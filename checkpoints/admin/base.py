@@ -23,7 +23,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from checkpoints.access.permissions import everywhere
-from checkpoints.postgresql.capped_count import capped
 
 if TYPE_CHECKING:
     AnyAdmin = admin.ModelAdmin[Any]
@@ -45,7 +44,7 @@ class CappedPaginator(AnyPaginator):
     def count(self) -> int:
         """Count the rows, up to MOST."""
         found = self.object_list
-        return capped(found, MOST).number if isinstance(found, QuerySet) else len(found)
+        return found.order_by()[:MOST].count() if isinstance(found, QuerySet) else len(found)
 
 
 class OfAllTeams(Mixed):

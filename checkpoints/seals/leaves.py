@@ -10,7 +10,6 @@ from typing import NamedTuple
 from checkpoints.values.canonical_json import canonical
 
 _MARK = struct.Struct("!qq32s20s")
-SIZE = _MARK.size
 
 
 class SealedRow(NamedTuple):

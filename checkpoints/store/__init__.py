@@ -8,11 +8,11 @@ from checkpoints.layout.snapshot import Header, Snapshot
 
 from .loading import fields_of, load, load_checkpoint
 from .read_cache import expect, reading
-from .run_history import compare, diff, history
+from .run_history import compare, history
 from .saving import move_head, save
 from .start_and_fork import fork, start
 
 __all__ = [
-    "Header", "Snapshot", "compare", "diff", "expect", "fields_of", "fork", "history", "load", "load_checkpoint",
-    "move_head", "reading", "save", "start",
+    "Header", "Snapshot", "compare", "expect", "fields_of", "fork", "history", "load", "load_checkpoint", "move_head",
+    "reading", "save", "start",
 ]  # fmt: skip

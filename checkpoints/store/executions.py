@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int8
 
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
@@ -18,7 +18,7 @@ from . import gaps
 from .header import COLUMNS, CheckpointHeader, ancestry
 from .recorded_writes import writes_of
 
-__all__ = ["executions", "of_lineage", "path", "twin", "way_to", "writes_of"]
+__all__ = ["executions", "of_lineage", "path", "way_to", "writes_of"]
 
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
@@ -37,11 +37,6 @@ WITH RECURSIVE path AS (
   WHERE (c.run_id, c.seq) < (path.run_id, path.seq)
 )
 SELECT {_COLUMNS} FROM path c ORDER BY up DESC
-"""  # noqa: S608 - constants
-_TWIN = f"""
-SELECT c.id FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id
-WHERE c.input_digest = $3 AND c.step = $2 AND c.code_hash = $4 AND c.occurrence = $5 AND c.kind IN ('step', 'reused')
-ORDER BY c.at DESC, c.run_id DESC, c.seq DESC LIMIT 1
 """  # noqa: S608 - constants
 
 
@@ -95,13 +90,3 @@ def path(head: UUID) -> list[CheckpointHeader]:
 def _stretch(tip: UUID) -> list[CheckpointHeader]:
     """Return the checkpoints that lead to this one, back to the first whose parent is not there any more."""
     return [CheckpointHeader(*row) for row in run_sql(_PATH, [tip])]
-
-
-def twin(lineage: int, step: str, input_digest: bytes, code_hash: bytes, occurrence: int) -> UUID | None:
-    """Find the newest record of this very execution of a step in a lineage; None where it never ran.
-
-    Reads through every checkpoint of the lineage, since an index would cost each save: who asks for many holds
-    `executions` instead.
-    """
-    found = run_sql(_TWIN, [Int8(lineage), step, input_digest, code_hash, Int4(occurrence)])
-    return found[0][0] if found else None

@@ -1,19 +1,16 @@
-"""Looking back over a run: its checkpoints, the path that counts, and what changed between two of them."""
+"""Looking back over a run: its checkpoints, and where the ways to two of them parted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from checkpoints.errors import OtherLineage
 from checkpoints.models import Checkpoint, Run
-from checkpoints.values import patch
 
 from . import executions
 from .header import CheckpointHeader
-from .loading import load_checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +33,8 @@ def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> lis
     return list(found[:limit])
 
 
-def diff(a_id: UUID, b_id: UUID) -> list[dict[str, Any]]:
-    """Return what differs between the states of two checkpoints, as rows of patch.changes."""
-    return patch.changes(load_checkpoint(a_id).state, load_checkpoint(b_id).state)
-
-
 def compare(a_id: UUID, b_id: UUID) -> CheckpointComparison:
-    """Find where two checkpoints of one lineage parted, and what led to each; `diff` has their states.
+    """Find where two checkpoints of one lineage parted, and what led to each.
 
     Raises NoSuchCheckpoint and OtherLineage.
     """

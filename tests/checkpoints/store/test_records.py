@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -291,26 +290,3 @@ def test_a_path_crosses_into_the_run_that_was_forked_and_leaves_branches_out() -
     assert [record.id for record in executions.path(made[2].id)] == [each.id for each in made]
     with pytest.raises(NoSuchCheckpoint):
         executions.path(uuid4())
-
-
-def test_the_twin_is_the_newest_record_of_the_same_execution_anywhere_in_the_lineage() -> None:
-    run, made = executed({"n": 1}, {"n": 2}, n=0)
-    lineage, other = run.lineage, secrets.token_bytes(32)
-    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == made[2].id
-    forked = store.fork(made[1].id, by=SYSTEM)
-    claim = take(forked)
-    reused = store.save(store.load(forked), {"n": 1}, claim=claim, header=Header("reused", *rest(EXECUTED)))
-    store.save(reused, {"n": 1}, claim=claim, header=Header("gate", *rest(EXECUTED)))
-    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
-    assert executions.twin(lineage, "two", b"i" * 32, b"c" * 32, 0) is None
-    assert executions.twin(lineage, "one", other, b"c" * 32, 0) is None
-    assert executions.twin(lineage, "one", b"i" * 32, other, 0) is None
-    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 1) is None
-    stranger, _ = executed({"n": 1})
-    assert executions.twin(lineage, "one", b"i" * 32, b"c" * 32, 0) == reused.id
-    assert executions.twin(stranger.lineage, "one", b"i" * 32, b"c" * 32, 0) != reused.id
-
-
-def rest(header: Header) -> list[Any]:
-    """The header's columns after its kind."""
-    return list(header_of(header).values())[1:]
