@@ -1,8 +1,8 @@
 """The headers of what a gap removed, as bytes: everything that a checkpoint's digest covers, and nothing of its state.
 
-They lie column by column, each as in the table's binary form, since like stands beside like compresses best. What
-follows from the place is left out: run, number, and the parent where that is the row before. A column is the length
-that all its values have, or every value's length, -1 for NULL; then the values.
+They lie column by column, each as in the table's binary form, since like stands beside like compresses best. A column
+is every value's length, -1 for NULL; then the values. Run and number are left out, since they follow from the place;
+and where a parent is the row before, its two columns are empty.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from checkpoints.values import digests
 
 from .header import CheckpointHeader
 
-ID, RUN, SEQ, PARENT, PARENT_DIGEST, STATE = 0, 1, 3, 4, 5, 16
-_STORED = [0, 2, *range(6, 17)]  # the columns written for every row; the parent's two follow for those that must
-_EACH = -2  # instead of the one length: every value has its own
+ID, RUN, SEQ, PARENT, PARENT_DIGEST = 0, 1, 3, 4, 5
+_STORED = [0, 2, *range(4, 17)]
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TAG = b"holdpoint removed\n"
 _LARGEST = 256 * 1024 * 1024
@@ -53,26 +52,16 @@ class RemovedCheckpoint(NamedTuple):
 
 def pack(rows: Sequence[BinaryHeader]) -> bytes:
     """Pack the headers of one stretch of a run, in order."""
-    columns = list(zip(*rows, strict=True))
-    before = (None, *columns[ID])
-    loose = [number for number, (parent, id) in enumerate(zip(columns[PARENT], before, strict=False)) if parent != id]
-    loose = loose if loose[:1] == [0] else [0, *loose]
-    made = [struct.pack("!ii", len(rows), len(loose)), struct.pack(f"!{len(loose)}i", *loose)]
-    made += [piece for each in _STORED for piece in _column(columns[each])]
-    made += [piece for each in (PARENT, PARENT_DIGEST) for piece in _column([columns[each][n] for n in loose])]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    parents, parent_digests = columns[PARENT], columns[PARENT_DIGEST]
+    for number, before in enumerate(columns[ID][:-1], start=1):
+        if parents[number] == before:
+            parents[number] = parent_digests[number] = b""
+    made = [struct.pack("!i", len(rows))]
+    for column in (columns[each] for each in _STORED):
+        made.append(struct.pack(f"!{len(rows)}i", *[-1 if value is None else len(value) for value in column]))
+        made += [value for value in column if value]
     return zstandard.ZstdCompressor(level=3).compress(b"".join(made))
-
-
-def _column(values: Sequence[bytes | None]) -> tuple[bytes, bytes]:
-    """Pack a column: its lengths, and its values."""
-    if None not in values:
-        lengths = list(map(len, values))  # type: ignore[arg-type]
-        head = struct.pack("!i", lengths[0]) if min(lengths) == max(lengths) else b""
-        content = b"".join(values)  # type: ignore[arg-type]
-    else:
-        head, lengths = b"", [-1 if value is None else len(value) for value in values]
-        content = b"".join(value for value in values if value)
-    return head or struct.pack(f"!i{len(lengths)}i", _EACH, *lengths), content
 
 
 class _Reader:
@@ -91,9 +80,7 @@ class _Reader:
         return self.content[self.at - length : self.at]
 
     def column(self, count: int) -> list[bytes | None]:
-        (length,) = self.ints(1)
-        lengths = self.ints(count) if length == _EACH else (length,) * count
-        return [None if each == -1 else self.take(each) for each in lengths]
+        return [None if length == -1 else self.take(length) for length in self.ints(count)]
 
 
 def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoint]:
@@ -102,17 +89,16 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
         reader = _Reader(zstandard.ZstdDecompressor().decompress(data, max_output_size=_LARGEST))
     except zstandard.ZstdError as error:
         raise ValueError(f"bad frame: {error}") from error
-    count, loose = reader.ints(2)
-    places = reader.ints(loose)
-    stored = [reader.column(count) for _ in _STORED]
-    parents = dict(zip(places, zip(reader.column(loose), reader.column(loose), strict=True), strict=True))
+    (count,) = reader.ints(1)
+    columns = {each: reader.column(count) for each in _STORED}
     run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
     for number in range(count):
         row: list[bytes | None] = [None] * 17
         row[RUN], row[SEQ] = run, wire.int4(first + number)
-        for each, column in zip(_STORED, stored, strict=True):
+        for each, column in columns.items():
             row[each] = column[number]
-        row[PARENT], row[PARENT_DIGEST] = parents.get(number, before)
+        if row[PARENT] == b"":
+            row[PARENT], row[PARENT_DIGEST] = before
         digest = digests.of_header(row)
         before = (row[ID], digest)
         yield RemovedCheckpoint(row, digest)
