@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from uuid import UUID
 
 from checkpoints.errors import NotVerified
+from checkpoints.layout import rows
 from checkpoints.layout.assembly import Assembly
 from checkpoints.layout.chunks import ChunkContents, fetcher, read_chunk
 from checkpoints.layout.rows import CheckpointRow
@@ -23,12 +25,6 @@ from checkpoints.values import digests
 
 from . import covered_rows, database, removals
 
-BATCH = 200
-_ROWS = f"""
-SELECT {", ".join(CheckpointRow._fields)} FROM checkpoints_checkpoint
-WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {BATCH}
-"""  # noqa: S608 - constants
-
 
 def verify_run(run: Run) -> list[IntegrityProblem]:
     """Return what is wrong with a run's checkpoints and with the decisions in it; empty where all is as written."""
@@ -38,7 +34,7 @@ def verify_run(run: Run) -> list[IntegrityProblem]:
 def _checkpoints(run: Run) -> list[IntegrityProblem]:
     walk = _Walk(run)
     stretches = sorted(_gaps(run.pk, walk.problems), key=lambda gap: gap.first_seq)
-    for row in _rows(run.pk):
+    for row in chain.from_iterable(rows.pages(run.pk)):
         while stretches and stretches[0].first_seq <= row.seq:
             walk.skip(stretches.pop(0))
         walk.visit(row)
@@ -167,11 +163,3 @@ class _Walk:
             yield f"its newest checkpoint is {self.seq}, it saved more"
         elif self.newest is not None and next_step != self.newest.next_step:
             yield f"it would go on with {next_step!r}, its head says {self.newest.next_step!r}"
-
-
-def _rows(run_id: int) -> Iterator[CheckpointRow]:
-    seq = 0
-    while found := run_sql(_ROWS, [run_id, seq]):
-        for columns in found:
-            yield CheckpointRow._make(columns)
-        seq = found[-1][3]

@@ -12,14 +12,15 @@ from typing import Any
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode
 
-from . import rows
 from .parts import SealedStretch, chain, measure
 
 Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
 MARKS = (b"@", b"#")  # what a line that is a reference begins with
+_CHUNKS = "SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)"
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ def fetcher(lineage: int) -> Fetch:
 
     def fetch(wanted: set[bytes]) -> dict[bytes, tuple[bytes, bool]]:
         found = {}
-        for digest, codec, payload, checksum in rows.chunks(lineage, list(wanted)):
+        for digest, codec, payload, checksum in run_sql(_CHUNKS, [lineage, list(wanted)]):
             found[digest] = read_chunk(lineage, digest, codec, payload, checksum)
         for digest in wanted - found.keys():
             raise NotVerified(f"chunk {digests.brief(digest)}", "is missing")

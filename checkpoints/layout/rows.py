@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from psycopg.types.numeric import Int4, Int8
 
 from checkpoints.layout import payloads
 from checkpoints.postgresql import wire
@@ -60,6 +62,8 @@ class CheckpointRow(NamedTuple):
 
 
 COLUMNS = ", ".join(CheckpointRow._fields)
+OF_C = ", ".join(f"c.{name}" for name in CheckpointRow._fields)  # of a table that the statement calls c
+PAGE = 200  # rows that one statement reads
 
 
 def new_id() -> UUID:
@@ -72,28 +76,35 @@ def new_id() -> UUID:
 
 _TRAIL = f"""
 WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id = $1)
-SELECT {", ".join(f"c.{name}" for name in CheckpointRow._fields)}
+SELECT {OF_C}
 FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
 ORDER BY c.seq
 """  # noqa: S608 - constants
 # A head is the newest checkpoint of its own run: any other was put there by somebody else, and has no trail.
 _OWN_HEAD = "WHERE (id, run_id, seq) = (SELECT head, id, seq FROM checkpoints_run WHERE id = $1)"
 _HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", _OWN_HEAD)
-_CHUNKS = """
-SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)
-"""
+_OF_RUN = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - constants
+
+
+def read(sql: str, params: Sequence[Any]) -> list[CheckpointRow]:
+    """Return the rows that a statement selects by COLUMNS."""
+    return [CheckpointRow._make(row) for row in run_sql(sql, params)]
 
 
 def trail(checkpoint: UUID) -> list[CheckpointRow]:
     """Return the rows from a checkpoint's anchor up to itself."""
-    return [CheckpointRow._make(row) for row in run_sql(_TRAIL, [checkpoint])]
+    return read(_TRAIL, [checkpoint])
 
 
 def head_trail(run_id: int) -> list[CheckpointRow]:
     """Return the rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
-    return [CheckpointRow._make(row) for row in run_sql(_HEAD_TRAIL, [run_id])]
+    return read(_HEAD_TRAIL, [run_id])
 
 
-def chunks(lineage: int, wanted: Sequence[bytes]) -> list[tuple[bytes, int, bytes, bytes]]:
-    """Return digest, codec, payload and checksum of those of these chunks of a lineage that are there."""
-    return cast(list[tuple[bytes, int, bytes, bytes]], run_sql(_CHUNKS, [lineage, list(wanted)]))
+def pages(run_id: int, after: int = 0) -> Iterator[list[CheckpointRow]]:
+    """Yield the rows of a run after a number, in order, a bounded number a statement."""
+    while found := read(_OF_RUN, [Int8(run_id), Int4(after)]):
+        yield found
+        if len(found) < PAGE:
+            return
+        after = found[-1].seq

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from psycopg.types.numeric import Int2, Int4, Int8
 
-from checkpoints.layout import payloads
+from checkpoints.layout import payloads, rows
 from checkpoints.layout.assembly import Assembly, unpack
 from checkpoints.layout.chunks import ChunkContents, fetcher
 from checkpoints.layout.payloads import ChunkBlob
@@ -51,14 +51,14 @@ def prepared(run_id: int, lineage: int, places: Sequence[RetentionRow], orphans:
     for base, following in zip(bases, [*bases[1:], places[-1].seq + 1], strict=True):
         mine = [seq for seq in orphans if base < seq < following]
         if mine:
-            rows = [CheckpointRow._make(row) for row in run_sql(_ROWS, [Int8(run_id), Int4(base), Int4(mine[-1])])]
-            found += _of_segment(rows, contents, wanted)
+            segment = rows.read(_ROWS, [Int8(run_id), Int4(base), Int4(mine[-1])])
+            found += _of_segment(segment, contents, wanted)
     return found
 
 
-def _of_segment(rows: Sequence[CheckpointRow], contents: ChunkContents, wanted: set[int]) -> list[NewAnchor]:
+def _of_segment(segment: Sequence[CheckpointRow], contents: ChunkContents, wanted: set[int]) -> list[NewAnchor]:
     assembly, made, left = Assembly(contents), [], list[CheckpointRow]()
-    for row in rows:
+    for row in segment:
         left.append(row)
         if row.seq in wanted:
             assembly.feed_all(left)

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import transaction
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int8
 
 from checkpoints import crash_points
+from checkpoints.layout import rows
 from checkpoints.layout.assembly import references, unpack
 from checkpoints.layout.chunks import fetcher
 from checkpoints.layout.parts import SealedStretch, measure
-from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
 PORTION = 500
-AT_ONCE = 200  # rows
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"
 _LOCK = f"{_MEMBERS} FOR NO KEY UPDATE"
-_ROWS = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {AT_ONCE}"  # noqa: S608 - constants
 _STORED = "SELECT digest FROM checkpoints_chunk WHERE lineage = $1"
 _DELETE = """
 DELETE FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2) RETURNING octet_length(payload)
@@ -43,13 +41,9 @@ class NamedChunks:
     def read(self, runs: Iterable[int]) -> None:
         """Mark what the rows of these runs name that were not read yet. Raises NotVerified."""
         for run in runs:
-            while rows := [
-                CheckpointRow._make(row) for row in run_sql(_ROWS, [Int8(run), Int4(self.upto.get(run, 0))])
-            ]:
-                self._mark(references(line for row in rows for line in unpack(row)[1]))
-                self.upto[run] = rows[-1].seq
-                if len(rows) < AT_ONCE:
-                    break
+            for page in rows.pages(run, self.upto.get(run, 0)):
+                self._mark(references(line for row in page for line in unpack(row)[1]))
+                self.upto[run] = page[-1].seq
 
     def _mark(self, lines: set[bytes]) -> None:
         while lines:

@@ -18,15 +18,14 @@ from uuid import UUID
 from checkpoints.errors import NotVerified
 from checkpoints.layout.assembly import Assembly, references, unpack
 from checkpoints.layout.chunks import ChunkContents, fetcher
-from checkpoints.layout.rows import COLUMNS, CheckpointRow
+from checkpoints.layout.rows import OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 
 _TRAILS = f"""
 WITH tips AS (
   SELECT run_id, anchor_seq, max(seq) AS seq FROM checkpoints_checkpoint WHERE id = ANY($1) GROUP BY run_id, anchor_seq
 )
-SELECT r.lineage, {", ".join(f"c.{name}" for name in COLUMNS.split(", "))}
-FROM tips JOIN checkpoints_run r ON r.id = tips.run_id
+SELECT r.lineage, {OF_C} FROM tips JOIN checkpoints_run r ON r.id = tips.run_id
 JOIN checkpoints_checkpoint c ON c.run_id = tips.run_id AND c.seq BETWEEN tips.anchor_seq AND tips.seq
 ORDER BY c.run_id, c.seq
 """  # noqa: S608 - constants

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
-from checkpoints.layout import payloads
+from checkpoints.layout import payloads, rows
 from checkpoints.layout.assembly import Assembly, check_header, name_of, portions, references, unpack
 from checkpoints.layout.chunks import ChunkContents, fetcher
 from checkpoints.layout.payloads import Op
-from checkpoints.layout.rows import COLUMNS, CheckpointRow
+from checkpoints.layout.rows import COLUMNS, OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import DROP, Append, Splice, Write
 
@@ -25,7 +25,7 @@ SELECT coalesce((SELECT lineage FROM checkpoints_run r WHERE r.id = c.run_id), c
 FROM checkpoints_checkpoint c WHERE id = ANY($1)
 """  # noqa: S608 - constants
 _TRAILS = f"""
-SELECT DISTINCT ON (c.run_id, c.seq) {", ".join(f"c.{name}" for name in CheckpointRow._fields)}
+SELECT DISTINCT ON (c.run_id, c.seq) {OF_C}
 FROM unnest($1::bigint[], $2::int[], $3::int[]) AS wanted (run_id, first, last)
 JOIN checkpoints_checkpoint c ON c.run_id = wanted.run_id AND c.seq BETWEEN wanted.first AND wanted.last
 ORDER BY c.run_id, c.seq
@@ -129,11 +129,11 @@ def _whole_lists(members: Sequence[_Written], contents: ChunkContents) -> dict[U
     if not ends:
         return {}
     columns = [[run for run, _ in ends], [first for _, first in ends], list(ends.values())]
-    rows = [CheckpointRow._make(row) for row in run_sql(_TRAILS, columns)]
-    contents.collect(references(line for row in rows for line in unpack(row)[1]))
+    trails = rows.read(_TRAILS, columns)
+    contents.collect(references(line for row in trails for line in unpack(row)[1]))
     made: dict[UUID, dict[str, Any]] = {}
     assembly = Assembly(contents)
-    for row in rows:
+    for row in trails:
         if row.anchor_seq == row.seq:
             assembly = Assembly(contents)
         assembly.feed(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import Mock, patch
 from uuid import UUID, uuid4
@@ -17,7 +17,7 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
-from checkpoints.layout import rows, snapshot
+from checkpoints.layout import chunks, rows, snapshot
 from checkpoints.layout.payloads import join, pack, row_checksum, split, unpack
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql import sql
@@ -169,7 +169,9 @@ def test_long_lists_and_large_values_are_read_back_from_their_chunks() -> None:
 def statements() -> Iterator[Mock]:
     """Counts what goes to the database past Django's cursor."""
     counted = Mock(wraps=sql.run_sql)
-    with patch.object(rows, "run_sql", counted), patch.object(recorded_writes, "run_sql", counted):
+    with ExitStack() as stack:
+        for module in (rows, chunks, recorded_writes):
+            stack.enter_context(patch.object(module, "run_sql", counted))
         yield counted
 
 
