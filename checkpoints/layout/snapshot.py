@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a step says about its checkpoint. `at` is the claim's clock where it is not given."""
+    """What a step says about its checkpoint."""
 
     kind: str
     step: str
@@ -64,11 +64,10 @@ class Header:
     input_digest: bytes | None = None
     code_hash: bytes | None = None
     took_us: int = 0
-    at: datetime | None = None
 
 
 class CheckpointPlace(NamedTuple):
-    """Where a new checkpoint goes: its run, its number and who holds the run."""
+    """Where a new checkpoint goes: its run, its number, who holds the run, and the time."""
 
     run_id: int
     lineage: int
@@ -84,8 +83,7 @@ class RowDraft:
 
     row: CheckpointRow
     header: list[wire.Value]
-    blobs: list[ChunkBlob]
-    place: CheckpointPlace
+    lineage: int
     changes: StateChanges
     fields: dict[str, bytes]
     size: int
@@ -94,11 +92,10 @@ class RowDraft:
     def snapshot(self) -> Snapshot:
         """Return what the row will be once it is written. Made once; the database may work meanwhile."""
         if self.made is None:
-            row, place = self.row, self.place
+            row = self.row
             self.made = Snapshot(
-                place.run_id, place.lineage, place.plan_id, row.id, place.seq, row.digest, self.changes.finish(),
-                self.fields, row.state_digest, row.next_step, row.at, place.token, row.anchor_seq, self.changes.parts,
-                self.size,
+                row.run_id, self.lineage, row.plan_id, row.id, row.seq, row.digest, self.changes.finish(), self.fields,
+                row.state_digest, row.next_step, row.at, row.token, row.anchor_seq, self.changes.parts, self.size,
             )  # fmt: skip
         return self.made
 
@@ -233,37 +230,34 @@ def draft(
     header: Header,
     place: CheckpointPlace,
     *,
-    parent: Snapshot | None,
     id: UUID | None = None,
 ) -> RowDraft:
-    """Draft the next row, its chunks, and the snapshot that it will be.
+    """Draft the row that follows `base`, its chunks, and the snapshot that it will be.
 
-    `base` is where the state comes from, and the parent unless told otherwise. Raises ValueRefused and
-    StateTooLarge before anything is written.
+    Raises ValueRefused and StateTooLarge before anything is written.
     """
     changes = StateChanges(dict(base.state), dict(base.parts)) if base else StateChanges({}, {})
     for name, value in writes.items():
         _check_name(name)
         changes.write(name, value)
     size = _size(base, changes.parts, writes)
-    follows = parent is not None and parent.run_id == place.run_id and parent.seq == place.seq - 1 and base is parent
-    anchor = place.seq if not follows or base is None else base.anchor_seq
-    if place.seq - anchor >= ANCHOR_EVERY:
-        anchor = place.seq
+    anchor = place.seq
+    if base and (base.run_id, base.seq) == (place.run_id, place.seq - 1) and place.seq - base.anchor_seq < ANCHOR_EVERY:
+        anchor = base.anchor_seq
     if anchor == place.seq:
         changes.seal(record=header.input_digest is not None)
     fields = {name: part.digest for name, part in changes.parts.items()}
     state_digest = digests.of_state(fields)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide)
     row = CheckpointRow(
-        id or new_id(), place.run_id, place.plan_id, place.seq, parent.id if parent else None,
-        parent.digest if parent else None, header.kind, header.step, header.next_step, header.occurrence,
+        id or new_id(), place.run_id, place.plan_id, place.seq, base.id if base else None,
+        base.digest if base else None, header.kind, header.step, header.next_step, header.occurrence,
         header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
         b"", anchor, codec, payload, b"",
     )  # fmt: skip
     columns = row.header()
     row = _sealed(row, columns)
-    return RowDraft(row, columns, changes.blobs, place, changes, fields, size)
+    return RowDraft(row, columns, place.lineage, changes, fields, size)
 
 
 def _sealed(row: CheckpointRow, header: list[wire.Value]) -> CheckpointRow:

@@ -69,12 +69,12 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
     return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
 
 
-def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, lineage: int, move: RunMove) -> bool:
+def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
     Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
     """
-    row, blobs, stops = made.row, made.blobs, move.status != "running"
+    row, blobs, stops = made.row, made.changes.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
     if not (stops or blobs or move.notes):
         saved = wire.run(sql, _binary(made, claim, head, seq, move), meanwhile=made.snapshot)
@@ -87,7 +87,7 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, lineage: int, mo
     if stops:
         params.append(move.status)
     if blobs:
-        params += [Int8(lineage), *_columns(lineage, blobs)]
+        params += [Int8(made.lineage), *_columns(made.lineage, blobs)]
     if move.notes:
         params.append([note.encode(errors="replace") for note in move.notes])
     return bool(run_sql(sql, params))
@@ -108,11 +108,11 @@ def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -
     ]  # fmt: skip
 
 
-def insert_first(made: RowDraft, lineage: int) -> None:
+def insert_first(made: RowDraft) -> None:
     """Write the first checkpoint of a run that is being made in the caller's transaction."""
     run_sql(_CHECKPOINT, _typed(made.row))
-    if made.blobs:
-        insert_chunks(lineage, made.blobs)
+    if made.changes.blobs:
+        insert_chunks(made.lineage, made.changes.blobs)
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:

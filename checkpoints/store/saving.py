@@ -42,13 +42,10 @@ def save(
     claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
-    at = header.at or claim.clock()
-    place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, at)
-    made = draft(snapshot, writes, header, place, parent=snapshot)
+    place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
+    made = draft(snapshot, writes, header, place)
     move = RunMove(status, reason, wake_at, notes, actor)
-    if not save_statements.save(
-        made, claim=claim, head=snapshot.id, seq=snapshot.seq, lineage=snapshot.lineage, move=move
-    ):
+    if not save_statements.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, move=move):
         raise Fenced
     _ring(snapshot.run_id, status)
     return made.snapshot()
@@ -61,8 +58,6 @@ def move_head(
     claim: Claim,
     header: Header,
     status: str = "running",
-    reason: str = "",
-    wake_at: datetime | None = None,
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
     plan: Plan | None = None,
@@ -73,15 +68,15 @@ def move_head(
     path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
     `save` does, and NoSuchCheckpoint.
     """
-    move = RunMove(status, reason, wake_at, notes, actor)
+    move = RunMove(status, "", None, notes, actor)
     with transaction.atomic(savepoint=False):
         head, seq = _locked(claim.run_id, target.id)
         if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
-        place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, header.at or claim.clock())
-        made = draft(target, writes, header, place, parent=target)
-        if not save_statements.save(made, claim=claim, head=head, seq=seq, lineage=target.lineage, move=move):
+        place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())
+        made = draft(target, writes, header, place)
+        if not save_statements.save(made, claim=claim, head=head, seq=seq, move=move):
             raise Fenced
         _ring(claim.run_id, status)
     return made.snapshot()

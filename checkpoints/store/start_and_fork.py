@@ -123,8 +123,8 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     run.head, run.seq, run.next_step = id, 1, header.next_step
     ((run.pk, at),) = run_sql("SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp()", [])
     run.lineage = run.lineage or run.pk
-    place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, header.at or at)
-    made = draft(origin, values, header, place, parent=origin, id=id)
+    place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
+    made = draft(origin, values, header, place, id=id)
     run.save(force_insert=True)
-    insert_first(made, run.lineage)
+    insert_first(made)
     connection.validate_no_broken_transaction()
