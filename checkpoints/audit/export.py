@@ -22,9 +22,9 @@ from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json
 from checkpoints.seals.leaves import SealedRow
+from checkpoints.seals.seal import SealFact
 
 from . import reading
-from .reading import StoredSeal
 
 PAGE = 2_000
 END = b"holdpoint export\n"
@@ -72,13 +72,13 @@ def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
     total = _Sum(key)
     rows = _Rows(in_order(asked))
     seal = _covering(rows.next)
-    before = reading.seal_before(seal.fact.id) if seal else None
+    before = reading.seal_before(seal.id) if seal else None
     yield total.line(_header(asked, before))
-    last = seal.fact.id if seal else 0
+    last = seal.id if seal else 0
     while seal is not None and rows.next is not None:
-        for kept in _from(last, seal.fact.id):
-            yield from _sealed(kept, rows, asked, total)
-        last = seal.fact.id + 1
+        for each in _from(last, seal.id):
+            yield from _sealed(each, rows, asked, total)
+        last = seal.id + 1
         seal = _covering(rows.next)
     for page in rows.pages():
         for each in _with_texts([ExportedEvent(row) for row in page], asked):
@@ -129,7 +129,7 @@ class _Rows:
             yield page
 
 
-def _covering(row: SealedRow | None) -> StoredSeal | None:
+def _covering(row: SealedRow | None) -> SealFact | None:
     """Find the seal in whose range an event lies."""
     if row is None:
         return None
@@ -139,29 +139,29 @@ def _covering(row: SealedRow | None) -> StoredSeal | None:
     return reading.kept(seal) if seal else None
 
 
-def _from(first: int, last: int) -> Iterator[StoredSeal]:
+def _from(first: int, last: int) -> Iterator[SealFact]:
     """Yield the seals from one to another."""
     at = first - 1
     while found := reading.seals(at, last, events=PAGE):
         yield from found
-        at = found[-1].fact.id
+        at = found[-1].id
 
 
-def _sealed(kept: StoredSeal, rows: _Rows, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
+def _sealed(seal: SealFact, rows: _Rows, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
     """Yield the lines of a seal, and of those of its events that were asked for."""
     total.seals += 1
-    yield total.line(kept.fact.to_json(heads=False))
-    found = list(rows.until(kept.fact.last))
+    yield total.line(seal.to_json(heads=False))
+    found = list(rows.until(seal.last))
     if not found:
         return
-    for each in _with_texts(_proven(kept, found), asked):
+    for each in _with_texts(_proven(seal, found), asked):
         total.events += 1
         yield total.line(to_json(each))
 
 
-def _proven(kept: StoredSeal, rows: list[SealedRow]) -> list[ExportedEvent]:
+def _proven(seal: SealFact, rows: list[SealedRow]) -> list[ExportedEvent]:
     """Return events of one seal with their place in it, and their paths where some of its events are left out."""
-    marks = list(leaves.unpack(kept.marks))
+    marks = list(leaves.unpack(seal.marks or b""))
     index = {mark.place: n for n, mark in enumerate(marks)}
     kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
     if kept_of == marks:
@@ -187,7 +187,7 @@ def _with_texts(events: list[ExportedEvent], asked: ExportRequest) -> list[Expor
     return [replace(each, text=found.get(each.row.id)) for each in events]
 
 
-def _header(asked: ExportRequest, before: StoredSeal | None) -> dict[str, Any]:
+def _header(asked: ExportRequest, before: SealFact | None) -> dict[str, Any]:
     newest = Seal.objects.order_by("-pk").values_list("pk", "digest").first()
     return {
         "holdpoint": "audit export",
@@ -197,5 +197,5 @@ def _header(asked: ExportRequest, before: StoredSeal | None) -> dict[str, Any]:
         "filters": asked.filters,
         "upto": str(asked.upto),
         "newest": {"seal": newest[0], "digest": bytes(newest[1]).hex()} if newest else None,
-        "before": {"seal": before.fact.id, "digest": before.fact.digest.hex()} if before else None,
+        "before": {"seal": before.id, "digest": before.digest.hex()} if before else None,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Seal
@@ -33,30 +33,23 @@ WITH RECURSIVE found AS (
 ) SELECT kind FROM found WHERE kind IS NOT NULL"""
 
 
-class StoredSeal(NamedTuple):
-    """A seal as it is stored, and its marks."""
-
-    fact: SealFact
-    marks: bytes
-
-
-def kept(seal: Seal) -> StoredSeal:
+def kept(seal: Seal) -> SealFact:
     """Return a stored seal as plain data."""
-    marks = bytes(seal.marks)
-    fact = SealFact(
+    heads, marks = bytes(seal.heads), bytes(seal.marks)
+    return SealFact(
         id=seal.pk,
         at=microseconds(seal.at),
         first=(seal.first_xid, seal.first_id),
         last=(seal.last_xid, seal.last_id),
         count=seal.count,
         root=bytes(seal.merkle_root),
-        heads=bytes(seal.heads),
-        heads_digest=hashlib.sha256(bytes(seal.heads)).digest(),
+        heads=heads,
+        heads_digest=hashlib.sha256(heads).digest(),
         previous=bytes(seal.previous) if seal.previous else None,
-        marks=hashlib.sha256(marks).digest(),
+        marks=marks,
+        marks_digest=hashlib.sha256(marks).digest(),
         digest=bytes(seal.digest),
     )
-    return StoredSeal(fact, marks)
 
 
 def row_of(event: Event) -> SealedRow:
@@ -68,7 +61,7 @@ def row_of(event: Event) -> SealedRow:
     )  # fmt: skip
 
 
-def seals(after: int, upto: int, *, events: int) -> list[StoredSeal]:
+def seals(after: int, upto: int, *, events: int) -> list[SealFact]:
     """Return the next seals after one, up to another and with it, that cover about so many events; at least one."""
     sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
     wanted: list[int] = []
@@ -107,7 +100,7 @@ def newest_seal() -> int:
     return Seal.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def seal_before(seal: int) -> StoredSeal | None:
+def seal_before(seal: int) -> SealFact | None:
     """Return the seal before this one; None where there is none."""
     found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
     return kept(found) if found else None

@@ -68,7 +68,7 @@ def _made(events: list[Event], last: Seal | None) -> Seal:
         heads=_heads({row.run_id for row in rows if row.run_id is not None}),
         previous=bytes(last.digest) if last else None, digest=b"",
     )  # fmt: skip
-    seal.digest = kept(seal).fact.expected(key())
+    seal.digest = kept(seal).expected(key())
     return seal
 
 
@@ -83,12 +83,12 @@ def _heads(runs: set[int]) -> bytes:
 
 
 def _export(seal: Seal) -> None:
-    fact = kept(seal).fact.to_json()
-    log.info("audit.sealed", **kept(seal).fact.to_json(heads=False))
+    fact = kept(seal)
+    log.info("audit.sealed", **fact.to_json(heads=False))
     try:
         path = export_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(fact) + "\n")
+            file.write(json.dumps(fact.to_json()) + "\n")
     except OSError as error:
         log.error("audit.cannot_export", error=str(error))

@@ -18,10 +18,10 @@ from checkpoints.seals.chain import SealChain
 from checkpoints.seals.compare import ComparisonSources, compare
 from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.problem import IntegrityProblem
+from checkpoints.seals.seal import SealFact
 
 from . import heads, reading
 from .covered_rows import CoveredTable, covers
-from .reading import StoredSeal
 from .removals import Removals
 
 _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
@@ -46,7 +46,7 @@ class VerificationWalk:
 
     def __post_init__(self) -> None:
         before = reading.seal_before(self.at + 1)
-        self.chain = SealChain(self.key, before.fact if before and self.at else None, wrong=self.wrong)
+        self.chain = SealChain(self.key, before if self.at else None, wrong=self.wrong)
         self.removals = Removals()
 
     @property
@@ -63,17 +63,17 @@ class VerificationWalk:
             self.at = self.upto
             return []
         begin = reading.end_of(self.chain.before)
-        ahead = _Ahead(reading.events(begin, found[-1].fact.last))
+        ahead = _Ahead(reading.events(begin, found[-1].last))
         problems: list[IntegrityProblem] = []
-        for kept in found:
-            problems += self.chain.follow(kept.fact)
-            rows = list(ahead.until(kept.fact.last))
-            problems += check_seal(kept, rows, SOURCES)
+        for seal in found:
+            problems += self.chain.follow(seal)
+            rows = list(ahead.until(seal.last))
+            problems += check_seal(seal, rows, SOURCES)
             problems += self._texts(rows)
             self.events += len(rows)
-        problems += heads.check((kept.fact for kept in found), self.removals)
+        problems += heads.check(found, self.removals)
         self.seals += len(found)
-        self.at = found[-1].fact.id
+        self.at = found[-1].id
         crash_points.point(crash_points.OF_AUDITS)
         return problems
 
@@ -135,10 +135,9 @@ class _Ahead:
             self.next = next(self.rows, None)
 
 
-def check_seal(kept: StoredSeal, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:
+def check_seal(seal: SealFact, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:
     """Check one seal against the events in its range."""
-    seal, name = kept.fact, f"seal {kept.fact.id}"
-    marks = _marks(kept)
+    name, marks = f"seal {seal.id}", _marks(seal)
     if marks is not None:
         return compare(seal.id, marks, rows, sources)
     problems = [IntegrityProblem(name, "its root and what is kept of its events beside it do not agree")]
@@ -151,10 +150,10 @@ def check_seal(kept: StoredSeal, rows: list[SealedRow], sources: ComparisonSourc
     return problems
 
 
-def _marks(kept: StoredSeal) -> list[leaves.EventMark] | None:
+def _marks(seal: SealFact) -> list[leaves.EventMark] | None:
     """Return the marks of a seal; None where they are not those that its root covers."""
     try:
-        marks = list(leaves.unpack(kept.marks))
+        marks = list(leaves.unpack(seal.marks or b""))
     except struct.error:
         return None
-    return marks if marks and merkle.root([mark.leaf for mark in marks]) == kept.fact.root else None
+    return marks if marks and merkle.root([mark.leaf for mark in marks]) == seal.root else None

@@ -17,9 +17,9 @@ Made = Literal["key", "plain", "other"]
 
 @dataclass(frozen=True)
 class SealFact:
-    """One seal. `at` is in microseconds since 1970, `marks` the SHA-256 of its marks.
+    """One seal. `at` is in microseconds since 1970.
 
-    It covers its heads by their digest, so that an export need not carry them.
+    It covers its heads and its marks by their digests, so that an export need not carry them.
     """
 
     id: int
@@ -31,14 +31,15 @@ class SealFact:
     heads: bytes | None
     heads_digest: bytes
     previous: bytes | None
-    marks: bytes
+    marks: bytes | None
+    marks_digest: bytes
     digest: bytes
 
     def expected(self, key: bytes) -> bytes:
         """Compute what the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
         columns: list[object] = [
             self.at, *self.first, *self.last, self.count, self.root.hex(),
-            self.heads_digest.hex(), self.previous.hex() if self.previous else None, self.marks.hex(),
+            self.heads_digest.hex(), self.previous.hex() if self.previous else None, self.marks_digest.hex(),
         ]  # fmt: skip
         data = b"holdpoint seal\n" + canonical(columns)
         return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
@@ -63,7 +64,7 @@ class SealFact:
             "root": self.root.hex(),
             "heads_digest": self.heads_digest.hex(),
             "previous": self.previous.hex() if self.previous else None,
-            "marks": self.marks.hex(),
+            "marks": self.marks_digest.hex(),
             "digest": self.digest.hex(),
         }
         if self.heads is not None and heads:
@@ -84,7 +85,8 @@ class SealFact:
             heads=heads,
             heads_digest=bytes.fromhex(said["heads_digest"]) if heads is None else hashlib.sha256(heads).digest(),
             previous=bytes.fromhex(said["previous"]) if said["previous"] else None,
-            marks=bytes.fromhex(said["marks"]),
+            marks=None,
+            marks_digest=bytes.fromhex(said["marks"]),
             digest=bytes.fromhex(said["digest"]),
         )
 

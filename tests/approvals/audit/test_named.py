@@ -128,7 +128,7 @@ def test_a_seal_made_anew_by_somebody_who_has_the_key_is_named_by_what_was_expor
     seal = seal_all()
     row = row_of(last)._replace(actor="user:8")
     marks = leaves.pack([row])
-    change = remade(seal, key=event_proof.key(), root=merkle.root([leaves.leaf(row)]), marks=_sha(marks))
+    change = remade(seal, key=event_proof.key(), root=merkle.root([leaves.leaf(row)]), marks_digest=_sha(marks))
     with forged(
         EVENT.format(change="actor = 'user:8'", id=last.pk),
         change,
@@ -218,7 +218,7 @@ def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
 def test_the_heads_of_a_seal_are_found_by_their_numbers() -> None:
     run = make_run()
     seal = seal_all()
-    (head,) = [head for head in heads.heads_of(kept(seal).fact) if head.run == run.pk]
+    (head,) = [head for head in heads.heads_of(kept(seal)) if head.run == run.pk]
     assert head.seq == 1
     assert heads.present([head]) == {head}
     assert heads.present([head._replace(seq=2)]) == set()
