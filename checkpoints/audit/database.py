@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Max, QuerySet
 
 from checkpoints.events.cursor import Cursor, beyond, settled
 from checkpoints.events.event_proof import key
-from checkpoints.models import Seal
+from checkpoints.models import Event, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import anchors
 from checkpoints.seals.problem import IntegrityProblem
 
-from . import reading
 from .walk import VerificationWalk
 
 COUNTED = 1_000
@@ -41,7 +41,7 @@ def export_path() -> Path:
 
 def begin(*, after: int = 0) -> VerificationWalk:
     """Begin a walk over the seals that there are now, from the one after `after` on."""
-    return VerificationWalk(key(), after, reading.newest_seal())
+    return VerificationWalk(key(), after, Seal.objects.aggregate(upto=Max("pk"))["upto"] or 0)
 
 
 def verify(
@@ -79,13 +79,20 @@ def _stored(ids: list[int]) -> dict[int, bytes]:
     return {pk: bytes(digest) for pk, digest in found}
 
 
+def newest_seal() -> Seal | None:
+    """Return the newest seal with its place alone; None where there is none."""
+    return Seal.objects.only("last_xid", "last_id").order_by("-pk").first()
+
+
+def unsealed(last: Seal | None) -> QuerySet[Event]:
+    """Return the settled events after the newest seal, in order."""
+    events = settled().exclude(kind="checkpoint.saved")
+    return beyond(events, Cursor(last.last_xid, last.last_id)) if last else events
+
+
 def tail() -> UnsealedTail:
     """Return what no seal covers yet."""
-    last = Seal.objects.order_by("-pk").first()
-    waiting = settled().exclude(kind="checkpoint.saved")
-    if last:
-        waiting = beyond(waiting, Cursor(last.last_xid, last.last_id))
-    times = list(waiting.values_list("at", flat=True)[:COUNTED])
+    times = list(unsealed(newest_seal()).values_list("at", flat=True)[:COUNTED])
     oldest = min(times, default=None)
     now = run_sql("SELECT clock_timestamp()", [])[0][0]
     return UnsealedTail(len(times), oldest, bool(oldest and now - oldest > LATE))

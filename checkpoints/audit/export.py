@@ -25,6 +25,7 @@ from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.seal import SealFact
 
 from . import reading
+from .reading import RowStream
 
 PAGE = 2_000
 END = b"holdpoint export\n"
@@ -70,7 +71,7 @@ class _Sum:
 def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
     """Yield the export, line by line."""
     total = _Sum(key)
-    rows = _Rows(in_order(asked))
+    rows = RowStream(in_order(asked))
     seal = _covering(rows.next)
     before = reading.seal_before(seal.id) if seal else None
     yield total.line(_header(asked, before))
@@ -80,7 +81,7 @@ def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
             yield from _sealed(each, rows, asked, total)
         last = seal.id + 1
         seal = _covering(rows.next)
-    for page in rows.pages():
+    for page in rows.pages(PAGE):
         for each in _with_texts([ExportedEvent(row) for row in page], asked):
             total.events += 1
             yield total.line(to_json(each))
@@ -102,31 +103,8 @@ def in_order(asked: ExportRequest) -> Iterator[SealedRow]:
 
 def told(asked: ExportRequest) -> Iterator[ExportedEvent]:
     """Yield the same events without their proofs, each with its text where texts are asked for."""
-    for page in _Rows(in_order(asked)).pages():
+    for page in RowStream(in_order(asked)).pages(PAGE):
         yield from _with_texts([ExportedEvent(row) for row in page], asked)
-
-
-class _Rows:
-    """A stream of events, taken in stretches."""
-
-    def __init__(self, rows: Iterator[SealedRow]) -> None:
-        self.rows = rows
-        self.next = next(rows, None)
-
-    def until(self, place: tuple[int, int]) -> Iterator[SealedRow]:
-        """Yield the rows up to a place, itself included."""
-        while self.next is not None and self.next.place <= place:
-            row, self.next = self.next, next(self.rows, None)
-            yield row
-
-    def pages(self) -> Iterator[list[SealedRow]]:
-        """Yield all rows that are left, in pages."""
-        while self.next is not None:
-            page: list[SealedRow] = []
-            while self.next is not None and len(page) < PAGE:
-                page.append(self.next)
-                self.next = next(self.rows, None)
-            yield page
 
 
 def _covering(row: SealedRow | None) -> SealFact | None:
@@ -147,7 +125,7 @@ def _from(first: int, last: int) -> Iterator[SealFact]:
         at = found[-1].id
 
 
-def _sealed(seal: SealFact, rows: _Rows, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
+def _sealed(seal: SealFact, rows: RowStream, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
     """Yield the lines of a seal, and of those of its events that were asked for."""
     total.seals += 1
     yield total.line(seal.to_json(heads=False))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import chain, islice
 
-from checkpoints.events.cursor import Cursor
 from checkpoints.models import Event, Seal
 from checkpoints.postgresql.sql import microseconds, run_sql
 from checkpoints.seals.leaves import SealedRow
@@ -78,7 +77,7 @@ def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[SealedRow]
     """Yield the events that seals cover between two places, the second included, in order."""
     at: Sequence[int] = after
     while found := run_sql(_RANGE, [*at, *upto]):
-        rows = [_row(columns) for columns in found]
+        rows = [SealedRow._make(columns) for columns in found]
         yield from rows
         at = rows[-1].place
         if len(rows) < PAGE:
@@ -87,17 +86,12 @@ def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[SealedRow]
 
 def elsewhere(ids: Sequence[int]) -> dict[int, SealedRow]:
     """Find events by their ids, whatever their place."""
-    return {row.id: row for row in map(_row, run_sql(_BY_ID, [list(ids)]))}
+    return {row.id: row for row in map(SealedRow._make, run_sql(_BY_ID, [list(ids)]))}
 
 
 def kinds() -> list[str]:
     """List the kinds of all events that there are."""
     return [kind for (kind,) in run_sql(_KINDS, [])]
-
-
-def newest_seal() -> int:
-    """Return the id of the newest seal; 0 where there is none."""
-    return Seal.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def seal_before(seal: int) -> SealFact | None:
@@ -106,10 +100,21 @@ def seal_before(seal: int) -> SealFact | None:
     return kept(found) if found else None
 
 
-def end_of(seal: SealFact | None) -> Cursor:
-    """Return the place after everything that a seal covers; the beginning where there is no seal."""
-    return Cursor(*seal.last) if seal else Cursor()
+class RowStream:
+    """Events that are taken from one stream in stretches; `next` is the first that was not taken yet."""
 
+    def __init__(self, rows: Iterator[SealedRow]) -> None:
+        self.rows = rows
+        self.next = next(rows, None)
 
-def _row(columns: tuple[Any, ...]) -> SealedRow:
-    return SealedRow._make(columns)
+    def until(self, place: tuple[int, int]) -> Iterator[SealedRow]:
+        """Yield the rows up to a place, itself included."""
+        while self.next is not None and self.next.place <= place:
+            row, self.next = self.next, next(self.rows, None)
+            yield row
+
+    def pages(self, size: int) -> Iterator[list[SealedRow]]:
+        """Yield all rows that are left, so many at once."""
+        left = chain(() if self.next is None else (self.next,), self.rows)
+        while page := list(islice(left, size)):
+            yield page

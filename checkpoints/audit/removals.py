@@ -11,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.conf import settings
-
+from checkpoints.events import event_proof
 from checkpoints.models import Event, Gap, RetentionPolicy
 from checkpoints.seals.chain import OTHERWISE, UNKNOWN, WITHOUT
 from checkpoints.seals.problem import IntegrityProblem
@@ -89,7 +88,7 @@ def _accounted(run_id: int) -> tuple[frozenset[bytes], list[str]]:
 
 def _made(gap: Gap) -> list[str]:
     """Say with which key a gap was made, where that is not the one that is set."""
-    key = str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
+    key = event_proof.key()
     if gaps.digest_of(gap, key) == bytes(gap.digest):
         return []
     plain = bool(key) and gaps.digest_of(gap, b"") == bytes(gap.digest)

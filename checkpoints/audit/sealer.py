@@ -14,17 +14,16 @@ import json
 
 import structlog
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.db.models.functions import Now
 
-from checkpoints.events.cursor import Cursor, beyond, settled
 from checkpoints.events.event_proof import key
 from checkpoints.models import Checkpoint, Event, Run, Seal
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.values.canonical_json import canonical
 
-from .database import export_path
+from .database import export_path, newest_seal, unsealed
 from .reading import kept, row_of
 
 LOCK = 0x686F6C6470  # pg_advisory_xact_lock key of the one sealer
@@ -38,7 +37,7 @@ def seal_once() -> Seal | None:
         if not run_sql("SELECT pg_try_advisory_xact_lock($1)", [LOCK])[0][0]:
             return None
         last = Seal.objects.order_by("-pk").first()
-        events = list(_unsealed(last)[:BATCH])
+        events = list(unsealed(last)[:BATCH])
         if not events:
             return None
         seal = _made(events, last)
@@ -49,14 +48,9 @@ def seal_once() -> Seal | None:
 
 def lag() -> float:
     """Return for how many seconds the oldest event that could be sealed has waited for it; 0.0 where none does."""
-    waiting = _unsealed(Seal.objects.only("last_xid", "last_id").order_by("-pk").first())
+    waiting = unsealed(newest_seal())
     oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
     return oldest.total_seconds() if oldest else 0.0
-
-
-def _unsealed(last: Seal | None) -> QuerySet[Event]:
-    events = settled().exclude(kind="checkpoint.saved")
-    return beyond(events, Cursor(last.last_xid, last.last_id)) if last else events
 
 
 def _made(events: list[Event], last: Seal | None) -> Seal:

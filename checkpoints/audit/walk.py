@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from checkpoints import crash_points
+from checkpoints.events.cursor import Cursor
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.chain import SealChain
@@ -62,8 +63,8 @@ class VerificationWalk:
         if not found:
             self.at = self.upto
             return []
-        begin = reading.end_of(self.chain.before)
-        ahead = _Ahead(reading.events(begin, found[-1].last))
+        begin = self.chain.before.last if self.chain.before else Cursor()
+        ahead = reading.RowStream(reading.events(begin, found[-1].last))
         problems: list[IntegrityProblem] = []
         for seal in found:
             problems += self.chain.follow(seal)
@@ -119,20 +120,6 @@ class VerificationWalk:
     def from_json(cls, said: dict[str, Any], *, key: bytes) -> VerificationWalk:
         """Continue a walk that `to_json` saved."""
         return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
-
-
-class _Ahead:
-    """Rows that are taken from one stream in stretches."""
-
-    def __init__(self, rows: Iterable[SealedRow]) -> None:
-        self.rows = iter(rows)
-        self.next = next(self.rows, None)
-
-    def until(self, place: tuple[int, int]) -> Iterator[SealedRow]:
-        """Yield the rows up to a place, itself included."""
-        while self.next is not None and self.next.place <= place:
-            yield self.next
-            self.next = next(self.rows, None)
 
 
 def check_seal(seal: SealFact, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from checkpoints.errors import ValueRefused
 
@@ -20,13 +19,6 @@ BATCH = 1_000
 Stored = Callable[[list[int]], Mapping[int, bytes]]
 
 
-class SealAnchor(NamedTuple):
-    """One line, and the seal that it holds."""
-
-    line: int
-    seal: SealFact
-
-
 def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[IntegrityProblem]:
     """Report seals that the lines know and that are not stored, or are stored otherwise; and lines that are no seals.
 
@@ -34,28 +26,27 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
     """
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     while batch := list(islice(numbered, BATCH)):
-        anchors = []
-        for number, line in batch:
-            anchor = read(number, line)
-            if anchor is None:
-                yield IntegrityProblem(f"line {number} of {name}", "cannot be read")
-            elif anchor.seal.id > since:
-                anchors.append(anchor)
-        found = stored([anchor.seal.id for anchor in anchors])
-        for anchor in anchors:
-            yield from _judge(anchor, found.get(anchor.seal.id), key, name)
+        seals: list[tuple[str, SealFact]] = []
+        for number, text in batch:
+            line, seal = f"line {number} of {name}", read(text)
+            if seal is None:
+                yield IntegrityProblem(line, "cannot be read")
+            elif seal.id > since:
+                seals.append((line, seal))
+        found = stored([seal.id for _, seal in seals])
+        for line, seal in seals:
+            yield from _judge(line, seal, found.get(seal.id), key)
 
 
-def read(number: int, line: str) -> SealAnchor | None:
+def read(line: str) -> SealFact | None:
     """Read one line; None where it is no seal."""
     try:
-        return SealAnchor(number, SealFact.from_json(json.loads(line)))
+        return SealFact.from_json(json.loads(line))
     except (ValueError, KeyError, TypeError, AttributeError, ValueRefused, OverflowError):
         return None
 
 
-def _judge(anchor: SealAnchor, stored: bytes | None, key: bytes, name: str) -> Iterator[IntegrityProblem]:
-    seal, line = anchor.seal, f"line {anchor.line} of {name}"
+def _judge(line: str, seal: SealFact, stored: bytes | None, key: bytes) -> Iterator[IntegrityProblem]:
     if stored == seal.digest:
         return
     if seal.made(key) == "other":

@@ -14,10 +14,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
-
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_proof
 from checkpoints.models import Gap, Run
 from checkpoints.postgresql.sql import microseconds
 from checkpoints.values.canonical_json import canonical
@@ -67,7 +66,7 @@ def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
     ]  # fmt: skip
     data = b"holdpoint gap\n" + canonical(columns)
     if key is None:
-        key = str(getattr(settings, "HOLDPOINT_SEAL_KEY", "")).encode()
+        key = event_proof.key()
     return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
 

@@ -173,5 +173,4 @@ def _anchors(name: str | None) -> dict[int, bytes]:
     if name is None:
         return {}
     with Path(name).open(encoding="utf-8", errors="replace") as file:
-        read = (anchors.read(number, line) for number, line in enumerate(file, 1))
-        return {anchor.seal.id: anchor.seal.digest for anchor in read if anchor}
+        return {seal.id: seal.digest for seal in map(anchors.read, file) if seal}
