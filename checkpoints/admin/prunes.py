@@ -141,7 +141,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
             "freed": telling.freed(prune),
             "files": telling.files(prune),
             "page": page,
-            "lines": telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE),
+            "lines": list(telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),
             "seen": bytes(prune.digest).hex(),
             "may_apply": everywhere(request.user, MAY),

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from checkpoints.models import PruneLine
 
-from . import policies, reading, rules
+from . import reading, rules
 
 POLICY, FAULT, MOVED = "policy", "fault", "moved"
 REASONS = rules.REASONS | {
@@ -38,6 +38,7 @@ def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
         return []
     if line.fault or not counts:
         return [KeptBack(FAULT if line.fault else POLICY, None, len(there))]
-    verdict = rules.decide(history, policies.rules_of(line.policy), line.prune.at)
-    found = Counter((verdict.reasons.get(seq, MOVED), verdict.holders.get(seq)) for seq in there)
+    verdict = rules.decide(history, line.policy, line.prune.at)
+    holders = {seq: hold for hold, seqs in verdict.held.items() for seq in seqs}
+    found = Counter((verdict.reasons.get(seq, MOVED), holders.get(seq)) for seq in there)
     return [KeptBack(reason, hold, count) for (reason, hold), count in sorted(found.items(), key=lambda each: each[1])]

@@ -13,8 +13,6 @@ from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
 from checkpoints.postgresql.sql import run_sql
 
-from .rules import RetentionRules
-
 SKEW = timedelta(hours=1)  # by which a run's own time may be after its first checkpoint's: other clocks
 
 ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
@@ -54,13 +52,6 @@ def touched(policies: ByAgent, at: datetime) -> Q:
         old = Q() if policy.keep_days is None else Q(created_at__lte=at - timedelta(days=policy.keep_days) + SKEW)
         found |= theirs & long & old
     return found
-
-
-def rules_of(policy: RetentionPolicy) -> RetentionRules:
-    """Return a policy's content as the rules take it."""
-    return RetentionRules(
-        policy.keep_days, policy.keep_last, policy.keep_gates, policy.keep_decisions, policy.keep_finals
-    )
 
 
 def lock(agent: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -88,13 +89,15 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
     if policy is None:
         return None
     history = reading.history_of(run.pk)
-    verdict = rules.decide(history, policies.rules_of(policy), prune.at)
+    verdict = rules.decide(history, policy, prune.at)
     if not verdict.going and not verdict.held:
         return None
+    gone = set(verdict.going)
     return PruneLine(
-        prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(verdict.going),
-        size=reading.bytes_of(history, verdict.going), ranges=verdict.ranges, kept=dict(verdict.kept),
-        held=list(verdict.held.items()), done=not verdict.going,
+        prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(gone),
+        size=sum(place.size + reading.ROW for place in history.places if place.seq in gone),
+        ranges=rules.stretches(verdict.going), kept=Counter(verdict.reasons.values()),
+        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], done=not gone,
     )  # fmt: skip
 
 
@@ -219,7 +222,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     """
     run, policy = line.run, line.policy
     history = reading.history_of(run.pk)
-    verdict = rules.decide(history, policies.rules_of(policy), prune.at)
+    verdict = rules.decide(history, policy, prune.at)
     going = rules.within(verdict.going, line.ranges)
     portions = rules.batches(history.places, going, PORTION)
     why = RemovalReason(policy.called, policy.version, Actor(prune.by, prune.by_name), prune.at)

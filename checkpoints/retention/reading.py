@@ -41,9 +41,3 @@ def history_of(run_id: int) -> RetentionHistory:
 def effects(plan_id: int) -> frozenset[str]:
     """Return the names of a plan's effects."""
     return frozenset(step.name for step in spec_of(Plan.objects.get(pk=plan_id)).steps if step.kind == "effect")
-
-
-def bytes_of(history: RetentionHistory, going: list[int]) -> int:
-    """Estimate how many bytes the rows that go take, with their index entries."""
-    sizes = {place.seq: place.size for place in history.places}
-    return sum(sizes[seq] + ROW for seq in going)

@@ -6,13 +6,15 @@ a *decision* what came of it, a *final* the last row of a branch.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.utils.translation import gettext_lazy
+
+from checkpoints.models import RetentionPolicy
 
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
@@ -27,16 +29,6 @@ REASONS = {
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # what the runtime looks back at whatever its age
 OUTCOMES = ("gate", "recovery")
 EXECUTED = ("step", "reused")
-
-
-class RetentionRules(NamedTuple):
-    """What a policy keeps. With neither `days` nor `last` it keeps everything."""
-
-    days: int | None = None
-    last: int | None = None
-    gates: bool = True
-    decisions: bool = True
-    finals: bool = True
 
 
 class RetentionRow(NamedTuple):
@@ -75,76 +67,65 @@ class RetentionHistory:
 
 @dataclass(frozen=True)
 class RetentionVerdict:
-    """`going` are numbers in order; `kept` counts what stays by its first reason; `held` what a hold keeps alone.
-
-    `reasons` and `holders` say the same by number: why it stays, and which hold keeps it alone.
-    """
+    """`going` are numbers in order; `reasons` says why each other stays, `held` which a hold keeps alone, by its id."""
 
     going: list[int]
-    kept: Mapping[str, int]
-    held: Mapping[int, int] = field(default_factory=dict)
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    holders: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return first and last number of each stretch that goes."""
-        return stretches(self.going)
+    reasons: Mapping[int, str]
+    held: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
-def decide(history: RetentionHistory, rules: RetentionRules, now: datetime) -> RetentionVerdict:
-    """Decide which of a run's checkpoints go under these rules, with ages counted up to `now`."""
+def decide(history: RetentionHistory, policy: RetentionPolicy, now: datetime) -> RetentionVerdict:
+    """Decide which of a run's checkpoints go under this policy, with ages counted up to `now`.
+
+    A policy that keeps neither by age nor by count keeps everything.
+    """
     places = history.places
+    if policy.keep_days is None and policy.keep_last is None:
+        return RetentionVerdict([], dict.fromkeys((place.seq for place in places), YOUNG))
     reasons: dict[int, str] = {}
-    if rules.days is None and rules.last is None:
-        return RetentionVerdict(
-            [], {YOUNG: len(places)} if places else {}, reasons={place.seq: YOUNG for place in places}
-        )
-    for name, seqs in _protected(history, rules, now):
+    for name, seqs in _protected(history, policy, now):
         for seq in seqs:
             reasons.setdefault(seq, name)
     before = [place.seq for place in places if place.seq not in reasons]
     held = _held(history, before)
     for seqs in held.values():
         reasons.update(dict.fromkeys(seqs, HELD))
-    going = [seq for seq in before if seq not in reasons]
-    counts = {hold: len(seqs) for hold, seqs in held.items() if seqs}
-    holders = {seq: hold for hold, seqs in held.items() for seq in seqs}
-    return RetentionVerdict(going, Counter(reasons.values()), counts, reasons, holders)
+    return RetentionVerdict([seq for seq in before if seq not in reasons], reasons, held)
 
 
 def _protected(
-    history: RetentionHistory, rules: RetentionRules, now: datetime
+    history: RetentionHistory, policy: RetentionPolicy, now: datetime
 ) -> Iterable[tuple[str, Collection[int]]]:
     places = history.places
     yield NEEDED, _needed(history)
-    if rules.last is not None:
-        yield LAST, [place.seq for place in places[-rules.last :]]
-    if rules.days is not None:
-        since = now - timedelta(days=rules.days)
+    if policy.keep_last is not None:
+        yield LAST, [place.seq for place in places[-policy.keep_last :]]
+    if policy.keep_days is not None:
+        since = now - timedelta(days=policy.keep_days)
         yield YOUNG, [place.seq for place in places if place.at > since]
     asked = _asked(places)
-    if rules.gates or history.live:
+    if policy.keep_gates or history.live:
         yield GATE, asked
-    if rules.decisions or history.live:
+    if policy.keep_decisions or history.live:
         yield DECISION, [place.seq for place in places if place.kind in OUTCOMES or place.kind == "input"]
-    if rules.finals:
+    if policy.keep_finals:
         parents = {place.parent for place in places}
         yield FINAL, [place.seq for place in places if place.id not in parents]
 
 
-def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, list[int]]:
-    """Return, by hold, those of `seqs` that it keeps."""
-    if not history.holds:
+def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[int]]:
+    """Return, by hold, those of `seqs` that it keeps, where it keeps any."""
+    if not (history.holds and seqs):
         return {}
-    wanted, going = {hold.checkpoint for hold in history.holds}, set(seqs)
-    numbers = {place.id: place.seq for place in history.places if place.id in wanted}
-    return {
-        hold.id: list(seqs)
-        if hold.checkpoint is None
-        else [each for each in (numbers.get(hold.checkpoint),) if each in going and each is not None]
-        for hold in history.holds
-    }
+    going = set(seqs)
+    numbers = {place.id: place.seq for place in history.places if place.seq in going}
+    found: dict[int, Sequence[int]] = {}
+    for hold in history.holds:
+        if hold.checkpoint is None:
+            found[hold.id] = seqs
+        elif hold.checkpoint in numbers:
+            found[hold.id] = [numbers[hold.checkpoint]]
+    return found
 
 
 def _asked(places: Sequence[RetentionRow]) -> list[int]:

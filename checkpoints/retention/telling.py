@@ -30,42 +30,20 @@ class HoldLine(NamedTuple):
 
 
 class RunPruneWords(NamedTuple):
-    """What goes of one run."""
+    """What goes of one run, and what stays: for the rules, by reason, and for the holds."""
 
-    run: int
-    agent: str
-    policy: str
-    checkpoints: int
-    size: int
+    line: PruneLine
     ranges: str
     kept: list[tuple[str, int]]
     held: list[HoldLine]
-    removed: int
-    freed: int
-    done: bool
 
     @property
     def words(self) -> str:  # not translated: a command prints it
         """Describe the run's line in one line, for the command."""
-        kept = ", ".join(f"{count} {reason}" for reason, count in self.kept)
-        said = f"R-{self.run} ({self.agent}): {self.checkpoints:,} go ({self.ranges or 'none'}); kept: {kept or 'none'}"
-        return "; ".join([said, *(f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)])
-
-
-class ByAgent(NamedTuple):
-    """What goes of one agent's runs, and what went."""
-
-    agent: str
-    runs: int
-    checkpoints: int
-    size: int
-    removed: int
-    freed: int
-
-    @property
-    def stayed(self) -> int:
-        """Count the checkpoints that were shown and are not removed."""
-        return self.checkpoints - self.removed
+        line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
+        goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
+        holds = (f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)
+        return "; ".join([goes, f"kept: {kept or 'none'}", *holds])
 
 
 class KeptAfterAll(NamedTuple):
@@ -76,33 +54,25 @@ class KeptAfterAll(NamedTuple):
     why: str
 
 
-def by_agent(prune: Prune) -> list[ByAgent]:
-    """Return the sums, by agent."""
+def by_agent(prune: Prune) -> QuerySet[PruneLine, dict[str, Any]]:
+    """Return the sums by agent: what goes of its runs, and what went."""
     found = prune.lines.values("agent").annotate(
-        runs=Count("pk", filter=Q(checkpoints__gt=0)), gone=Sum("checkpoints"), bytes=Sum("size"),
-        so_far=Sum("removed"), free=Sum("freed"),
+        runs=Count("pk", filter=Q(checkpoints__gt=0)), shown=Sum("checkpoints"), bytes=Sum("size"),
+        gone=Sum("removed"), stayed=Sum("checkpoints") - Sum("removed"), net=Sum("freed"),
     )  # fmt: skip
-    rows = found.order_by("agent").values_list("agent", "runs", "gone", "bytes", "so_far", "free")
-    return [ByAgent(*row) for row in rows]
+    return found.order_by("agent")
 
 
-def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> list[RunPruneWords]:
-    """Return some of the runs, those first of which most goes."""
-    found = prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit]
-    return list(_told(list(found)))
-
-
-def _told(found: Sequence[PruneLine]) -> Iterator[RunPruneWords]:
+def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> Iterator[RunPruneWords]:
+    """Yield some of the runs, those first of which most goes."""
+    found = list(prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit])
     held = {line.pk: [*line.held, *([hold, count] for _, hold, count in line.stayed if hold)] for line in found}
     holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(str(REASONS[name]), count) for name, count in line.kept.items() if name != HELD]
-        yield RunPruneWords(
-            line.run_id, line.agent, str(line.policy), line.checkpoints, line.size, ranges(line.ranges), kept,
-            [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds], line.removed,
-            line.freed, line.done,
-        )  # fmt: skip
+        mine = [_held(holds[hold], count, names) for hold, count in held[line.pk] if hold in holds]
+        yield RunPruneWords(line, ranges(line.ranges), kept, mine)
 
 
 def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
@@ -125,10 +95,9 @@ def held(prune: Prune) -> list[tuple[str, int]]:
     Adds what the dry run counted and what the prune counted.
     """
     counts: Counter[int] = Counter()
-    for each in prune.lines.exclude(held=[]).values_list("held", flat=True).iterator():
-        counts.update(dict(each))
-    for each in prune.lines.exclude(stayed=[]).values_list("stayed", flat=True).iterator():
-        counts.update({hold: count for _, hold, count in each if hold is not None})
+    for kept, stayed in prune.lines.exclude(held=[], stayed=[]).values_list("held", "stayed").iterator():
+        counts.update(dict(kept))
+        counts.update({hold: count for _, hold, count in stayed if hold is not None})
     kinds = dict(Hold.objects.filter(pk__in=list(counts)).values_list("pk", "kind"))
     found: Counter[str] = Counter()
     for hold, count in counts.items():
@@ -168,8 +137,7 @@ def freed(prune: Prune) -> str:
 
 def files(prune: Prune) -> int:
     """Return the bytes that it freed beside the rows of runs: the files of artifacts, at night."""
-    rows: int = prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0
-    return prune.freed - rows if rows or not prune.removed else 0  # before lines counted what they freed
+    return prune.freed - (prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0)
 
 
 def _why(hold: Hold | None, names: Mapping[str, str]) -> str:

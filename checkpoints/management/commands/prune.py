@@ -61,7 +61,7 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(telling.facts(prune)))
             return
-        for line in telling.lines(prune)[:SHOWN]:
+        for line in telling.lines(prune, limit=SHOWN):
             self.stdout.write(line.words)
         more = prune.lines.count() - SHOWN
         if more > 0:

@@ -14,7 +14,7 @@ from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
-from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, Run
+from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, RetentionPolicy, Run
 from checkpoints.retention import chunks, delete_batch, prunes, reading, rules
 from checkpoints.retention.errors import AlreadyPruning
 from checkpoints.runs import holds
@@ -237,7 +237,7 @@ def test_a_run_that_comes_to_life_after_the_dry_run_keeps_what_it_needs() -> Non
     store.move_head(target, {}, claim=claim, header=Header("rewind", "one", "one"))
     assert prunes.apply(prune)
     assert verify_run(run) == []
-    kept = rules.decide(reading.history_of(run.pk), rules.RetentionRules(last=5), prune.at).going
+    kept = rules.decide(reading.history_of(run.pk), RetentionPolicy(keep_last=5), prune.at).going
     assert set(seqs(run)) >= {59, *range(58, 63)}
     assert kept is not None
 
