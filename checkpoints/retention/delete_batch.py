@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, cast
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from checkpoints.layout.rows import COLUMNS
 from checkpoints.models import Gap, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import gaps
-from checkpoints.store.gap_headers import ID, BinaryHeader
+from checkpoints.store.gap_headers import ID, RemovedCheckpoint
 from checkpoints.store.gaps import RemovalReason
 from checkpoints.values import digests
 
@@ -85,38 +86,29 @@ class RunMoved(Exception):
 
 @dataclass(frozen=True)
 class RemovalPortion:
-    """What is removed at once, ready to be: rows' headers and digests by stretch, and the new anchors."""
+    """What is removed at once, ready to be: the rows by stretch, and the new anchors."""
 
     run_id: int
     lineage: int
-    seqs: Sequence[int]
+    history: RetentionHistory  # the run's as it was looked at
     stretches: Sequence[tuple[int, int]]
-    headers: Sequence[BinaryHeader]
-    digests: Sequence[bytes]
+    rows: Sequence[RemovedCheckpoint]
     anchors: Sequence[NewAnchor]
     size: int
-    newest: int  # the run's newest row when it was looked at
-    head: bytes | None
-    live: bool
 
 
 def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequence[int]) -> RemovalPortion:
     """Read what the removal of these rows takes. Raises NotVerified for a row that is not what was written."""
     ranges = rules.stretches(seqs)
-    found, sizes = _headers(run_id, ranges)
-    if len(found) != len(seqs):
+    rows, size = _rows(run_id, ranges)
+    if len(rows) != len(seqs):
         raise RunMoved
-    for row, digest in found:
-        if digests.of_header(row) != digest:
-            raise NotVerified(
-                f"checkpoint {UUID(bytes=row[ID] or b'')} (run {run_id})", "does not match its digest"
-            )  # not translated: an event keeps it
+    for row in rows:
+        if digests.of_header(row.header) != row.digest:
+            said = "does not match its digest"  # not translated: an event keeps it
+            raise NotVerified(f"checkpoint {row.id} (run {run_id})", said)
     made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
-    size = sum(sizes) + len(sizes) * reading.ROW
-    return RemovalPortion(
-        run_id, lineage, seqs, ranges, [row for row, _ in found], [digest for _, digest in found], made, size,
-        history.places[-1].seq, history.head, history.live,
-    )  # fmt: skip
+    return RemovalPortion(run_id, lineage, history, ranges, rows, made, size)
 
 
 def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
@@ -125,12 +117,12 @@ def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
     team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
     columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
-    if run_sql(_REMOVE, columns)[0][0] != len(portion.headers):
+    if run_sql(_REMOVE, columns)[0][0] != len(portion.rows):
         raise RunMoved
     crash_points.point("prune_removed", str(run_id))
     made = _leave(portion, why._replace(at=at), Run(pk=run_id, team_id=team), before)
     for companion in _companions:
-        companion(run_id, lambda: [UUID(bytes=row[ID] or b"") for row in portion.headers])
+        companion(run_id, lambda: [row.id for row in portion.rows])
     grown = sum(len(anchor.payload) for anchor in portion.anchors) + sum(len(gap.headers) for gap in made)
     return portion.size - grown
 
@@ -141,51 +133,50 @@ def _check(portion: RemovalPortion) -> tuple[int, datetime, Gap | None]:
     Raises Moved where the run was moved, held, or came to life, since it was looked at.
     """
     [(head, seq, status, team)] = run_sql(_LOCK, [Int8(portion.run_id)])
-    if (status in Run.LIVE) and not portion.live:
+    if (status in Run.LIVE) and not portion.history.live:
         raise RunMoved
     found = run_sql(_NOW, [Int8(portion.run_id)])
     at, number, digest = found[0][:3]
     held = {checkpoint for *_, hold, checkpoint in found if hold is not None}
-    if held and (None in held or any(row[ID] in held for row in portion.headers)):
+    if held and (None in held or any(row.header[ID] in held for row in portion.rows)):
         raise RunMoved
     # What was saved since follows the old head, one after the other; otherwise somebody moved the run.
-    if (seq, head) != (portion.newest, portion.head) and _moved(portion):
+    history = portion.history
+    if (seq, head) != (history.places[-1].seq, history.head) and _moved(portion.run_id, history):
         raise RunMoved
     return team, at, None if number is None else Gap(run_id=portion.run_id, number=number, digest=digest)
 
 
-def _moved(portion: RemovalPortion) -> bool:
-    head = UUID(bytes=portion.head) if portion.head else None
-    params = [Int8(portion.run_id), Int4(portion.newest), head, list(rules.BY_HAND)]
+def _moved(run_id: int, history: RetentionHistory) -> bool:
+    head = UUID(bytes=history.head) if history.head else None
+    params = [Int8(run_id), Int4(history.places[-1].seq), head, list(rules.BY_HAND)]
     return bool(run_sql(_FOLLOWS, params)[0][0])
 
 
 def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | None) -> list[Gap]:
     """Write a gap for each stretch after the newest one, and the event that names the last."""
     made: list[Gap] = []
-    at = 0
+    rows = iter(portion.rows)
     for first, last in portion.stretches:
-        upto = at + last - first + 1
-        rows, known = portion.headers[at:upto], portion.digests[at:upto]
-        before = gaps.made(portion.run_id, first, rows, known, before, why)
+        before = gaps.made(portion.run_id, first, list(islice(rows, last - first + 1)), before, why)
         made.append(before)
-        at = upto
     Gap.objects.bulk_create(made)
     data = {
-        "first": portion.seqs[0], "last": portion.seqs[-1], "count": len(portion.seqs), "policy": why.policy,
+        "first": made[0].first_seq, "last": made[-1].last_seq, "count": len(portion.rows), "policy": why.policy,
         "version": why.version, "gap": made[-1].number, "digest": made[-1].digest.hex(),
     }  # fmt: skip
     event_log.record("retention.pruned", subject=f"run:{run.pk}", by=why.by, run=run, data=data)
     return made
 
 
-def _headers(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[BinaryHeader, bytes]], list[int]]:
-    """Return headers with their digests, as the database sends them, and the sizes of the payloads."""
+def _rows(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[RemovedCheckpoint], int]:
+    """Return headers with their digests, as the database sends them, and the bytes that the rows take, about."""
     firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
         for kind in ("uuid", "int8", "int4", "int2", "varchar", "timestamptz"):
             cursor.adapters.register_loader(kind, ByteaBinaryLoader)
         cursor.execute(_HEADERS.encode(), [Int8(run_id), firsts, lasts], prepare=True, binary=True)
-        rows, upto = cursor.fetchall(), len(HEADER)
-        return [(row[:upto], row[upto]) for row in rows], [int.from_bytes(row[-1]) for row in rows]
+        found, upto = cursor.fetchall(), len(HEADER)
+    size = sum(int.from_bytes(row[-1]) + reading.ROW for row in found)
+    return [RemovedCheckpoint(row[:upto], row[upto]) for row in found], size

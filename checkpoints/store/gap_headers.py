@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 from uuid import UUID
@@ -50,9 +50,9 @@ class RemovedCheckpoint(NamedTuple):
         )  # fmt: skip
 
 
-def pack(rows: Sequence[BinaryHeader]) -> bytes:
+def pack(rows: Sequence[RemovedCheckpoint]) -> bytes:
     """Pack the headers of one stretch of a run, in order."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns = [list(column) for column in zip(*(row.header for row in rows), strict=True)]
     parents, parent_digests = columns[PARENT], columns[PARENT_DIGEST]
     for number, before in enumerate(columns[ID][:-1], start=1):
         if parents[number] == before:
@@ -104,9 +104,9 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
         yield RemovedCheckpoint(row, digest)
 
 
-def over(removed: Sequence[bytes]) -> bytes:
+def over(rows: Iterable[RemovedCheckpoint]) -> bytes:
     """Hash the digests of what was removed, in order."""
-    return hashlib.sha256(_TAG + b"".join(removed)).digest()
+    return hashlib.sha256(_TAG + b"".join(row.digest for row in rows)).digest()
 
 
 def _int(column: bytes | None) -> int:

@@ -22,7 +22,7 @@ from checkpoints.postgresql.sql import microseconds
 from checkpoints.values.canonical_json import canonical
 
 from . import gap_headers
-from .gap_headers import BinaryHeader, RemovedCheckpoint
+from .gap_headers import RemovedCheckpoint
 from .header import CheckpointHeader, ancestry
 
 
@@ -38,17 +38,16 @@ class RemovalReason(NamedTuple):
 def made(
     run_id: int,
     first: int,
-    rows: Sequence[BinaryHeader],
-    digests: Sequence[bytes],
+    rows: Sequence[RemovedCheckpoint],
     before: Gap | None,
     why: RemovalReason,
 ) -> Gap:
     """Make the gap for rows that begin at number `first`, after the run's newest gap; it is not saved."""
     gap = Gap(
         run_id=run_id, number=before.number + 1 if before else 1, first_seq=first, last_seq=first + len(rows) - 1,
-        parent_digest=rows[0][gap_headers.PARENT_DIGEST], removed=gap_headers.over(digests), last_digest=digests[-1],
-        headers=gap_headers.pack(rows), policy=why.policy, policy_version=why.version, by=why.by.id,
-        by_name=why.by.name, at=why.at, previous=before.digest if before else None,
+        parent_digest=rows[0].header[gap_headers.PARENT_DIGEST], removed=gap_headers.over(rows),
+        last_digest=rows[-1].digest, headers=gap_headers.pack(rows), policy=why.policy, policy_version=why.version,
+        by=why.by.id, by_name=why.by.name, at=why.at, previous=before.digest if before else None,
     )  # fmt: skip
     gap.digest = digest_of(gap)
     return gap
@@ -92,7 +91,7 @@ def faults(gap: Gap, before: Gap | None) -> list[str]:
         return [*found, f"its headers cannot be read ({error})"]
     if len(rows) != gap.last_seq - gap.first_seq + 1:
         return [*found, f"it spans {gap.last_seq - gap.first_seq + 1} checkpoints and has the headers of {len(rows)}"]
-    if gap_headers.over([row.digest for row in rows]) != bytes(gap.removed):
+    if gap_headers.over(rows) != bytes(gap.removed):
         found.append("its headers are not those of what was removed")
     if _hex(rows[0].header[gap_headers.PARENT_DIGEST]) != _hex(gap.parent_digest):
         found.append("it does not begin after the checkpoint it names")

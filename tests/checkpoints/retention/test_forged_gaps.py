@@ -21,6 +21,7 @@ from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Gap, Hold, RetentionPolicy, Run
 from checkpoints.retention import delete_batch
 from checkpoints.store import gap_headers, gaps
+from checkpoints.store.gap_headers import RemovedCheckpoint
 from checkpoints.store.gaps import RemovalReason
 from tests.approvals.audit.evidence import seal_all
 from tests.factories import unique
@@ -234,18 +235,16 @@ def forge(
     why: RemovalReason | None = None,
 ) -> None:
     """What somebody who can write the database may make of it: rows deleted, and a gap with every digest right."""
-    rows, _ = delete_batch._headers(run.pk, [(first, last)])
-    made = [list(header) for header, _ in rows]
-    digests = [digest for _, digest in rows]
+    rows, _ = delete_batch._rows(run.pk, [(first, last)])
     if step is not None:
-        made[-1][7] = step
-        packed = gap_headers.unpack(gap_headers.pack(made), run_id=run.pk, first=first)
-        digests = [each.digest for each in packed]
+        header = [*rows[-1].header[:7], step, *rows[-1].header[8:]]
+        changed = gap_headers.pack([*rows[:-1], RemovedCheckpoint(header, b"")])
+        rows = list(gap_headers.unpack(changed, run_id=run.pk, first=first))
     if delete:
         owner.execute(f"DELETE FROM checkpoints_checkpoint WHERE run_id = {run.pk} AND seq BETWEEN {first} AND {last}")
     before = run.gaps.order_by("-number").first()
     assert before is not None
-    gap = gaps.made(run.pk, first, made, digests, before, why or RemovalReason("x", 1, SYSTEM, before.at))
+    gap = gaps.made(run.pk, first, rows, before, why or RemovalReason("x", 1, SYSTEM, before.at))
     gap.save()
     if event:
         data = {"gap": gap.number, "digest": gap.digest.hex()}
