@@ -162,26 +162,20 @@ def _named(name: str, subject: str) -> str:
     return f"{kind} {number}" if name == subject else f"{kind} {number} ({subject.replace(':', ' ')})"
 
 
-_covers: list[CoveredTable] = []
+covers: dict[str, CoveredTable] = {}  # the tables that are checked, by name
 
 
 def register(cover: CoveredTable) -> None:
     """Have a table's rows checked with the seals."""
-    _covers[:] = [each for each in _covers if each.name != cover.name] + [cover]
-
-
-def covers() -> Sequence[CoveredTable]:
-    """Return the tables that are checked."""
-    return tuple(_covers)
+    covers[cover.name] = cover
 
 
 def check_row(name: str, number: int) -> None:
     """Check one row against its events before its content is relied on. Raises NotVerified."""
-    (cover,) = [each for each in covers() if each.name == name]
-    for problem in cover.check([number]):
+    for problem in covers[name].check([number]):
         raise NotVerified(*problem)
 
 
 def check_run(run: int) -> list[IntegrityProblem]:
     """Return what is wrong with the covered rows of one run."""
-    return [problem for cover in covers() for problem in cover.check(list(cover.of_run(run)))]
+    return [problem for cover in covers.values() for problem in cover.check(list(cover.of_run(run)))]

@@ -123,20 +123,15 @@ class ExportCheck:
         if told.text is not None and hashlib.sha256(b"".join(told.text)).digest() != row.text_digest:
             yield IntegrityProblem(f"event {row.id}", f"the text of event {row.id} is not what was written")
         if told.index is None:
-            yield from self._unsealed(told)
+            if self.seal is not None and row.place <= self.seal.last:
+                said = f"({row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal"
+                yield IntegrityProblem(f"event {row.id}", said)
         elif self.seal is None:
             yield IntegrityProblem(
                 f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed"
             )
         else:
             self.told.append(told)
-
-    def _unsealed(self, told: ExportedEvent) -> Iterator[IntegrityProblem]:
-        if self.seal is not None and told.row.place <= self.seal.last:
-            yield IntegrityProblem(
-                f"event {told.row.id}",
-                f"({told.row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal",
-            )
 
     def _close_seal(self) -> Iterator[IntegrityProblem]:
         """Check the events of the seal at hand, which are all there now."""

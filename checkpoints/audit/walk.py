@@ -87,7 +87,7 @@ class VerificationWalk:
 
     def _next(self) -> Iterator[tuple[CoveredTable, Sequence[int]]]:
         """Yield, by table, the numbers of the next rows to check, where there are some."""
-        for cover in covers():
+        for cover in covers.values():
             if numbers := cover.next(self.covered.get(cover.name, 0)):
                 yield cover, numbers
 

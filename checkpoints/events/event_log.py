@@ -60,10 +60,7 @@ def record(
     text: str | None = None,
 ) -> None:
     """Append one event, and wake the tailers after commit; see Entry."""
-    entry = Entry(
-        kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text
-    )  # fmt: skip
-    append([entry])
+    append([Entry(kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text)])
 
 
 def append(entries: Sequence[Entry]) -> None:
@@ -84,11 +81,12 @@ def append(entries: Sequence[Entry]) -> None:
             data=canonical(
                 event_proof.proven(entry.kind, entry.subject, entry.version, with_request(entry.data or {}))
             ),
-            text_digest=None if words is None else text_digest(salt, words),
+            text_digest=None if words is None else hashlib.sha256(salt + words).digest(),
         )
         events.append(event)
         if words is not None:
-            texts.append(EventText(event=event, salt=salt, text=words, terms=terms_of(words)))
+            found_by = SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
+            texts.append(EventText(event=event, salt=salt, text=words, terms=found_by))
     # No savepoint: where the event cannot be written, what it tells of must not be either.
     with transaction.atomic(savepoint=False):
         Event.objects.bulk_create(events)
@@ -99,13 +97,3 @@ def append(entries: Sequence[Entry]) -> None:
 def with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an event's data with the id of the request that caused it, where a request did."""
     return {**data, "request_id": request_ids.current()} if request_ids.current() else data
-
-
-def terms_of(words: bytes) -> SearchVector:
-    """Return the search terms of a text."""
-    return SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
-
-
-def text_digest(salt: bytes, words: bytes) -> bytes:
-    """Return the digest that an event keeps of its text."""
-    return hashlib.sha256(salt + words).digest()

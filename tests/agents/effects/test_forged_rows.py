@@ -163,7 +163,7 @@ def test_one_changed_column_is_found(model: type[Model], column: str) -> None:
     subject = {Grant: "outcome", Effect: "effect"}.get(model, model.__name__.lower())
     assert faults(run) == []
     with altered(row, **changed):
-        found = [str(problem) for cover in covered_rows.covers() for problem in cover.check(numbers[cover.name])]
+        found = [str(problem) for cover in covered_rows.covers.values() for problem in cover.check(numbers[cover.name])]
         assert any(each.startswith(subject) for each in found), found
     assert faults(run) == []
 
@@ -422,7 +422,7 @@ def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None
     far = 9_000_000_000_000_000_000
     told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": canonical({"rows": {}})}
     event = Event.objects.create(**told, actor="system", actor_name="x")
-    cover = next(each for each in covered_rows.covers() if each.name == "gate")
+    cover = covered_rows.covers["gate"]
     try:
         steps, at = 0, 0
         while numbers := cover.next(at):
