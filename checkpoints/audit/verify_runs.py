@@ -14,7 +14,7 @@ from uuid import UUID
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
-from checkpoints.layout.assembly import Assembly
+from checkpoints.layout.assembly import Assembly, name_of
 from checkpoints.layout.chunks import ChunkContents, fetcher, read_chunk
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Gap, Run
@@ -142,7 +142,7 @@ class _Walk:
         return self.elsewhere or {}
 
     def _say(self, row: CheckpointRow, reason: str) -> None:
-        self.problems.append(IntegrityProblem(f"checkpoint {row.id} (run {row.run_id}, number {row.seq})", reason))
+        self.problems.append(IntegrityProblem(name_of(row), reason))
 
     def end(self) -> list[IntegrityProblem]:
         """Return all problems that were found, and where the run's own row contradicts its checkpoints."""

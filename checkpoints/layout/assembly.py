@@ -19,6 +19,8 @@ from .chunks import MARKS, ChunkContents, ListItems
 from .parts import ListField, ListTail, Part, WholeField, measure
 from .rows import CheckpointRow
 
+Portion = tuple[Op, list[bytes]]  # one op of a row and its lines
+
 
 class Assembly:
     """Rows in, a verified state out. `contents` may be shared with other assemblies of one lineage."""
@@ -127,7 +129,7 @@ def check_header(row: CheckpointRow) -> None:
         raise NotVerified(name_of(row), "its columns do not match its digest")
 
 
-def portions(ops: list[Op], lines: list[bytes]) -> Iterator[tuple[Op, list[bytes]]]:
+def portions(ops: list[Op], lines: list[bytes]) -> Iterator[Portion]:
     """Yield each op with the lines that it takes. Raises ValueError where they do not come out even."""
     at = 0
     for op in ops:

@@ -1,7 +1,7 @@
 """A state's fields as the store keeps them in hand: digests, sizes and lines beside the plain values.
 
-A Leaf is a field that is written whole. A Series is a list: the stretches already sealed in chunks, and the
-tail of item lines since. An append touches neither; an anchor seals the tail alone.
+A WholeField is written whole. A ListField is a list: the stretches already sealed in chunks, and the tail of item
+lines since. An append touches neither; an anchor seals the tail alone.
 
 Parts are immutable: snapshots share them. Their sizes are bytes of canonical JSON.
 """
@@ -126,10 +126,6 @@ def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
             size += len(line)
         head = sha256(head + digest).digest()
     return head, size
-
-
-def leaf(line: ValueLine) -> WholeField:
-    return WholeField(line.digest, line.size, line.text, line.wide)
 
 
 def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:

@@ -157,11 +157,11 @@ class StateChanges:
             line = parts.line_of(value)
             self._take([line], [line.text])
             self.ops.append(["set", name])
-            self.parts[name] = parts.leaf(line)
+            self.parts[name] = parts.WholeField(line.digest, line.size, line.text, line.wide)
             self.edits.append(_Edit(name, [line]))
 
     def _splice(self, name: str, write: Append | Splice, mark: tuple[str, ...] = ()) -> None:
-        old, start, delete, items = checked("", self.state.get(name), write)
+        old, start, delete, items = checked(self.state.get(name), write)
         verb = "append" if isinstance(write, Append) else "splice"
         series = self.parts.get(name)
         if not isinstance(series, ListField):

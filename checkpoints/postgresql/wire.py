@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import generators, pq
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's
 _MICROSECOND = timedelta(microseconds=1)
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[str, bytes]] = WeakKeyDictionary()
 
@@ -33,7 +33,7 @@ float8 = struct.Struct("!d").pack
 
 def timestamp(at: datetime) -> bytes:
     """Encode a timestamptz."""
-    return int8((at - _EPOCH) // _MICROSECOND)
+    return int8((at - EPOCH) // _MICROSECOND)
 
 
 def run(sql: str, values: Sequence[Value], *, meanwhile: Callable[[], object]) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -23,7 +23,6 @@ from .header import CheckpointHeader
 
 ID, RUN, SEQ, PARENT, PARENT_DIGEST = 0, 1, 3, 4, 5
 _STORED = [0, 2, *range(4, 17)]
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TAG = b"holdpoint removed\n"
 _LARGEST = 256 * 1024 * 1024
 
@@ -46,7 +45,7 @@ class RemovedCheckpoint(NamedTuple):
         return CheckpointHeader(
             UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
             _text(after), _int(occurrence), _int(attempt), given, code, _int(took),
-            _EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,
+            wire.EPOCH + timedelta(microseconds=_int(at)), _int(plan), True,
         )  # fmt: skip
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from checkpoints.errors import NoSuchCheckpoint, NotRecorded, NotVerified
 from checkpoints.layout import payloads, rows
-from checkpoints.layout.assembly import Assembly, check_header, name_of, portions, references, unpack
+from checkpoints.layout.assembly import Assembly, Portion, check_header, name_of, portions, references, unpack
 from checkpoints.layout.chunks import ChunkContents, fetcher
-from checkpoints.layout.payloads import Op
 from checkpoints.layout.rows import COLUMNS, OF_C, CheckpointRow
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import DROP, Append, Splice, Write
@@ -33,19 +32,12 @@ ORDER BY c.run_id, c.seq
 _MARKED = {"append": 4, "splice": 6}  # the length of an op with the mark of a plain list
 
 
-class _Portion(NamedTuple):
-    """One op of a row and its lines."""
-
-    op: Op
-    lines: list[bytes]
-
-
 @dataclass(slots=True)
 class _Written:
     """A row's own writes, still as lines."""
 
     row: CheckpointRow
-    portions: list[_Portion]
+    portions: list[Portion]
 
     def plain(self) -> list[str]:
         """Return the fields that were given as a plain list and are stored as what changed in it."""
@@ -76,10 +68,10 @@ def _written(row: CheckpointRow) -> _Written:
     check_header(row)
     ops, lines = unpack(row)
     try:
-        made = [_Portion(*each) for each in portions(ops, lines)]
+        made = list(portions(ops, lines))
         if row.anchor_seq == row.seq:
-            (wrote,) = [each for each in made if each.op[0] == "wrote"]
-            made = [_Portion(*each) for each in portions(wrote.op[1], wrote.lines)]
+            ((wrote, taken),) = [(op, taken) for op, taken in made if op[0] == "wrote"]
+            made = list(portions(wrote[1], taken))
     except (ValueError, TypeError, IndexError) as error:
         raise NotVerified(name_of(row), f"its ops do not fit ({error})") from error
     return _Written(row, made)

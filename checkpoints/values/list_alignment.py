@@ -25,6 +25,13 @@ class AlignedItem:
     moved: bool = False  # its order among those that stayed is another
 
 
+def shared_ends(left: Sequence[bytes], right: Sequence[bytes]) -> tuple[int, int]:
+    """Count the items that the two lists share at their head, and at their tail."""
+    most = min(len(left), len(right))
+    head = next((i for i in range(most) if left[i] != right[i]), most)
+    return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
+
+
 def aligned(
     left: Sequence[Any], right: Sequence[Any], keys: tuple[Sequence[bytes], Sequence[bytes]]
 ) -> list[AlignedItem]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from checkpoints.errors import ValueRefused
 
 from .canonical_json import canonical
-from .json_pointer import pointer
+from .list_alignment import shared_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,25 @@ def apply(value: Any, write: Write) -> Any:
     """
     if not isinstance(write, (Append, Splice)):
         return write
-    old, start, delete, items = checked("", value, write)
+    old, start, delete, items = checked(value, write)
     return [*old[:start], *items, *old[start + delete :]]
 
 
-def checked(name: str, value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
+def checked(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
     """Return the old list, where to start, how many to delete and what to put there.
 
     Raises ValueRefused for what is no list, and for a range outside it.
     """
-    at = pointer(name) if name else ""
     if value is None:
         value = []  # a list that nobody wrote yet
     if not isinstance(value, list):
-        raise ValueRefused(at, f"is no list, so it takes no {type(write).__name__}")
+        raise ValueRefused("", f"is no list, so it takes no {type(write).__name__}")
     if not isinstance(write.items, (list, tuple)):
-        raise ValueRefused(at, f"{type(write).__name__} takes a list of items")
+        raise ValueRefused("", f"{type(write).__name__} takes a list of items")
     if isinstance(write, Append):
         return value, len(value), 0, write.items
     if write.start < 0 or write.delete < 0 or write.start + write.delete > len(value):
-        raise ValueRefused(at, f"has {len(value)} items; cannot take {write.delete} from {write.start} on")
+        raise ValueRefused("", f"has {len(value)} items; cannot take {write.delete} from {write.start} on")
     return value, write.start, write.delete, write.items
 
 
@@ -79,9 +78,7 @@ def normalise(old: Any, new: Any) -> Any:
     if not (isinstance(old, list) and isinstance(new, (list, tuple)) and old and new):
         return new
     before, after = [canonical(item) for item in old], [canonical(item) for item in new]
-    shared = min(len(before), len(after))
-    head = next((i for i in range(shared) if before[i] != after[i]), shared)
-    tail = next((i for i in range(shared - head) if before[-1 - i] != after[-1 - i]), shared - head)
+    head, tail = shared_ends(before, after)
     if head == len(before):
         return Append(new[head:])
     if not head and not tail:

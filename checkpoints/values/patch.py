@@ -14,7 +14,7 @@ from checkpoints.errors import ValueRefused
 from .artifacts import MARK
 from .canonical_json import canonical
 from .json_pointer import INDEX, find, has, pointer, tokens
-from .list_alignment import AlignedItem, aligned
+from .list_alignment import AlignedItem, aligned, shared_ends
 
 Op = dict[str, Any]
 COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
@@ -70,17 +70,10 @@ def _diff_lists(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> Iter
 def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list[AlignedItem]]:
     """Return (number of items shared at the head, middle of the old list, middle of the new, pairs of the middles)."""
     left, right = [canonical(item) for item in a], [canonical(item) for item in b]
-    head, tail = _shared(left, right)
+    head, tail = shared_ends(left, right)
     ends = slice(head, len(a) - tail), slice(head, len(b) - tail)
     old, new = a[ends[0]], b[ends[1]]
     return head, old, new, aligned(old, new, (left[ends[0]], right[ends[1]]))
-
-
-def _shared(left: list[bytes], right: list[bytes]) -> tuple[int, int]:
-    """Count the items that the two lists share at their head, and at their tail."""
-    most = min(len(left), len(right))
-    head = next((i for i in range(most) if left[i] != right[i]), most)
-    return head, next((i for i in range(most - head) if left[-1 - i] != right[-1 - i]), most - head)
 
 
 def changes(a: Any, b: Any) -> list[dict[str, Any]]:
