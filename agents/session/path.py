@@ -14,7 +14,7 @@ from uuid import UUID
 from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
-from checkpoints.store.header import CheckpointHeader
+from checkpoints.store.header import CheckpointHeader, ancestry
 
 SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = steps.EXECUTED
@@ -46,7 +46,10 @@ class RunPath:
     @classmethod
     def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> RunPath:
         """Return the path that ends at `head`, among headers that are in hand. Raises NoSuchCheckpoint."""
-        return cls(executions.way_to(head, known))
+        found = ancestry(head, known)
+        if not found:
+            raise NoSuchCheckpoint
+        return cls(found)
 
     @property
     def head(self) -> CheckpointHeader:

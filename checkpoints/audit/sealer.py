@@ -1,11 +1,9 @@
 """Sealing: what makes a rewritten past show.
 
 Events are not chained as they are written, which would make all writers wait for one row. Every second a sealer
-takes the settled events since the last seal, in order, and appends a seal: their range and Merkle root (as in
-RFC 6962), a mark of each, the head of each run they touch, and the seal before. A key (HOLDPOINT_SEAL_KEY) makes it
-an HMAC, so that whoever can write the database still cannot forge it; the log and a file outside keep what was
-sealed, so that a cut tail shows. `checkpoint.saved` is covered by its run's chain of digests instead.
-Verifying is in checkpoints.audit.
+takes the settled events since the last seal, in order, and appends a seal. A key (HOLDPOINT_SEAL_KEY) makes its digest
+an HMAC, so that whoever can write the database still cannot forge it; the log and a file outside keep what was sealed,
+so that a cut tail shows. `checkpoint.saved` is covered by its run's chain of digests instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Events: append-only rows that live pages, notifications and the audit read.
-
-Ids of concurrent transactions do not commit in order, so a reader's cursor is (xid, id), and a reader
-stops below the oldest transaction still open: see checkpoints.events.cursor.
-"""
+"""Events: append-only rows that live pages, notifications and the audit read, in the order of `cursor`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ there; a list that a step gave as a whole is written as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from psycopg.types.numeric import Int8
@@ -15,10 +14,10 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
 
 from . import gaps
-from .header import COLUMNS, CheckpointHeader, ancestry
+from .header import COLUMNS, CheckpointHeader
 from .recorded_writes import writes_of
 
-__all__ = ["executions", "of_lineage", "path", "way_to", "writes_of"]
+__all__ = ["executions", "of_lineage", "path", "writes_of"]
 
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
@@ -57,14 +56,6 @@ def of_lineage(lineage: int) -> list[CheckpointHeader]:
     if all(each.parent is None or each.parent in known for each in found):
         return found
     return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
-
-
-def way_to(head: UUID, among: Mapping[UUID, CheckpointHeader]) -> list[CheckpointHeader]:
-    """Find `path` without a query, for callers that hold all that was saved. Raises NoSuchCheckpoint."""
-    found = ancestry(head, among)
-    if not found:
-        raise NoSuchCheckpoint
-    return found
 
 
 def path(head: UUID) -> list[CheckpointHeader]:
