@@ -6,9 +6,9 @@ It is somebody else's content on this site's origin, so no browser may take it f
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import BinaryIO
 
 from asgiref.sync import sync_to_async
-from django.core.files import File
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
@@ -52,7 +52,7 @@ def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpRespon
 class _Blocks:
     """Read on a thread while it is sent, and closed with the response. Django would hold all of a plain iterator."""
 
-    def __init__(self, file: File[bytes], held: ExitStack) -> None:
+    def __init__(self, file: BinaryIO, held: ExitStack) -> None:
         self.file, self.close = file, held.close
 
     def __aiter__(self) -> _Blocks:

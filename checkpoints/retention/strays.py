@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from django.core.files.storage import FileSystemStorage, storages
+from django.core.files.storage import storages
 from django.db.models import QuerySet
 from psycopg.types.numeric import Int4, Int8
 
@@ -28,16 +28,14 @@ _NAMED = re.compile(rb'"\$artifact":"([0-9a-f]{64})"')
 _FILE = re.compile(r"[0-9a-f]{64}")
 
 AT_ONCE = 100  # rows that one statement reads
-_TABLES: dict[str, tuple[Int8, Int4 | bytes]] = {  # what is read by which key, and what is before the first
-    """
+_CHECKPOINTS = """
 SELECT run_id, seq, codec, payload FROM checkpoints_checkpoint
 WHERE (run_id, seq) > ($1, $2) ORDER BY run_id, seq LIMIT $3
-""": (Int8(0), Int4(0)),
-    """
+"""
+_CHUNKS = """
 SELECT lineage, digest, codec, payload FROM checkpoints_chunk
 WHERE (lineage, digest) > ($1, $2) ORDER BY lineage, digest LIMIT $3
-""": (Int8(0), b""),
-}
+"""
 
 Source = Callable[[], Iterator[Iterable[bytes]]]
 _sources: list[Source] = []
@@ -49,13 +47,8 @@ def look_in(source: Source) -> None:
 
 
 def remove(*, grace: timedelta = GRACE) -> int:
-    """Remove what is old and named nowhere; return the bytes freed. Does nothing where the storage is no folder."""
-    storage = storages["artifacts"]
-    if not isinstance(storage, FileSystemStorage):
-        return 0
-    root = Path(storage.path(""))
-    if not root.is_dir():
-        return 0
+    """Remove what is old and named nowhere; return the bytes freed."""
+    root = Path(storages["artifacts"].path(""))
     since = datetime.now(UTC) - grace
     old = {path.name: path for path in _files(root) if _time(path) < since}
     aside = {path.name: path for path in (root / ASIDE).glob("*") if _FILE.fullmatch(path.name)}
@@ -101,12 +94,12 @@ def _contents() -> Iterator[bytes]:
     for source in _sources:
         for contents in source():
             yield from contents
-    for slice, first in _TABLES.items():
-        yield from _payloads(slice, first)
+    yield from _payloads(_CHECKPOINTS, (Int8(0), Int4(0)))
+    yield from _payloads(_CHUNKS, (Int8(0), b""))
 
 
 def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
-    """Yield the contents of a table, reading a bounded number of rows a statement.
+    """Yield the contents of a table after a key, reading a bounded number of rows a statement.
 
     So no statement lasts as long as reading all of it takes. The rows come in the order of their keys, in which a state
     moves: what a row of a run stops naming, as its checkpoint is removed meanwhile, a later row of that run or of a

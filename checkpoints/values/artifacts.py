@@ -4,9 +4,9 @@ A step keeps the content and puts the reference that it gets into the state:
 
     {"$artifact": "<SHA-256, hex>", "size": 1048576, "media_type": "image/png"}
 
-The storage is Django's "artifacts". A content's place follows from its digest alone, so nothing in a state leads
-anywhere else, and keeping it twice is keeping it once. It is written beside the others, flushed and then renamed:
-a crash leaves a stray file under `new/`, never half an artifact under its name.
+They lie in the folder of Django's storage "artifacts". A content's place follows from its digest alone, so nothing in a
+state leads anywhere else, and keeping it twice is keeping it once. It is written beside the others, flushed and then
+renamed: a crash leaves a stray file under `new/`, never half an artifact under its name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from django.core.files import File
-from django.core.files.storage import FileSystemStorage, Storage, storages
+from django.core.files.storage import storages
 
 from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
 
@@ -36,23 +36,16 @@ _BLOCK = 1024 * 1024
 Reference = dict[str, Any]
 
 
-class _Spooled(File):  # type: ignore[type-arg]  # it takes none at run time
-    """A file on disk that the storage may rename instead of copying it."""
-
-    def temporary_file_path(self) -> str:
-        return str(self.name)
-
-
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
     """Keep a binary, read from the file's current position, and return its reference. Raises ValueRefused."""
     canonical(media_type)
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
-    storage = _storage()
-    with _spooled(storage, source) as (file, digest, size):
-        name = _name(digest)
-        if _size(storage, name) != size or not _renewed(storage, name):
-            storage.save(name, file)
-        _flush_folders(storage, name)
+    with _spooled(source) as (spooled, digest, size):
+        path = _path(digest)
+        if not _renewed(path, size):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            spooled.replace(path)
+        _flush_folders(path)
     return {MARK: digest, "size": size, "media_type": media_type}
 
 
@@ -60,8 +53,7 @@ def read(reference: Reference) -> bytes:
     """Return the content. Raises NoSuchArtifact, NotVerified, and ValueRefused for what is no reference."""
     digest, size = _parsed(reference)
     try:
-        with _storage().open(_name(digest)) as file:
-            content: bytes = file.read()
+        content = _path(digest).read_bytes()
     except FileNotFoundError as error:
         raise NoSuchArtifact(digest) from error
     if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
@@ -70,15 +62,15 @@ def read(reference: Reference) -> bytes:
 
 
 @contextmanager
-def opened(reference: Reference) -> Iterator[File[bytes]]:
+def opened(reference: Reference) -> Iterator[BinaryIO]:
     """Open the content as a file at its beginning, read through and compared first. Raises what `read` raises."""
     digest, size = _parsed(reference)
     try:
-        file = _storage().open(_name(digest))
+        file = _path(digest).open("rb")
     except FileNotFoundError as error:
         raise NoSuchArtifact(digest) from error
     with file:
-        if file.size != size or digest_of(file) != digest:
+        if os.fstat(file.fileno()).st_size != size or digest_of(file) != digest:
             raise NotVerified(f"artifact {digest[:8]}", "the content does not match its reference")
         yield file
 
@@ -86,11 +78,9 @@ def opened(reference: Reference) -> Iterator[File[bytes]]:
 def digest_of(file: Any) -> str:
     """Return the SHA-256 of a seekable file in hex, and rewind the file to its beginning."""
     file.seek(0)
-    made = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        made.update(block)
+    made = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
-    return made.hexdigest()
+    return made
 
 
 def is_reference(value: Any) -> bool:
@@ -123,7 +113,7 @@ def missing(state: Any) -> list[str]:
 
     Looks at sizes, and reads no content.
     """
-    storage, sizes = _storage(), dict[str, int | None]()
+    sizes: dict[str, int | None] = {}
     found = []
     for at, reference in references(state):
         try:
@@ -132,18 +122,14 @@ def missing(state: Any) -> list[str]:
             found.append(at)
             continue
         if digest not in sizes:
-            sizes[digest] = _size(storage, _name(digest))
+            sizes[digest] = _size(_path(digest))
         if sizes[digest] != size:
             found.append(at)
     return found
 
 
-def _storage() -> Storage:
-    return storages["artifacts"]
-
-
-def _name(digest: str) -> str:
-    return f"{digest[:2]}/{digest}"
+def _path(digest: str) -> Path:
+    return Path(storages["artifacts"].path(f"{digest[:2]}/{digest}"))
 
 
 def _parsed(reference: Any) -> tuple[str, int]:
@@ -155,30 +141,30 @@ def _parsed(reference: Any) -> tuple[str, int]:
     raise ValueRefused("", "is no reference to an artifact: it takes a SHA-256 in hex and a size")
 
 
-def _size(storage: Storage, name: str) -> int | None:
-    """Return the size of what is stored under a name; None where nothing is."""
+def _size(path: Path) -> int | None:
+    """Return the size of a file; None where there is none."""
     try:
-        return storage.size(name) if storage.exists(name) else None
+        return path.stat().st_size
     except FileNotFoundError:
         return None
 
 
-def _renewed(storage: Storage, name: str) -> bool:
-    """Make an artifact as young as one that was just kept, so that no prune takes it; False where one just did."""
-    if not isinstance(storage, FileSystemStorage):
-        return True
+def _renewed(path: Path, size: int) -> bool:
+    """Make an artifact as young as one that was just kept, so that no prune takes it; False where it is not there."""
     try:
-        os.utime(storage.path(name))
+        os.utime(path)
     except FileNotFoundError:
         return False
-    return True
+    return _size(path) == size
 
 
 @contextmanager
-def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple[_Spooled, str, int]]:
-    """Copy the content to a file that the storage can rename, with its digest and size; remove the file afterwards."""
+def _spooled(source: BinaryIO | File[bytes]) -> Iterator[tuple[Path, str, int]]:
+    """Copy the content to a file that can be renamed, with its digest and size; remove the file afterwards."""
+    folder = Path(storages["artifacts"].path("new"))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     made, size = hashlib.sha256(), 0
-    with tempfile.NamedTemporaryFile(dir=_folder(storage), delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         try:
             while block := source.read(_BLOCK):
                 made.update(block)
@@ -186,28 +172,15 @@ def _spooled(storage: Storage, source: BinaryIO | File[bytes]) -> Iterator[tuple
                 file.write(block)
             file.flush()
             os.fsync(file.fileno())
-            file.seek(0)
-            yield _Spooled(file, file.name), made.hexdigest(), size
+            yield Path(file.name), made.hexdigest(), size
         finally:
             Path(file.name).unlink(missing_ok=True)
 
 
-def _folder(storage: Storage) -> Path | None:
-    """Return where to write what is to be renamed: on the storage's own file system, where it has one."""
-    if not isinstance(storage, FileSystemStorage):
-        return None
-    folder = Path(storage.path("new"))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _flush_folders(storage: Storage, name: str) -> None:
+def _flush_folders(path: Path) -> None:
     """Make a rename outlast a loss of power: a checkpoint that names the artifact may be committed next."""
-    if not isinstance(storage, FileSystemStorage):
-        return
-    folder = Path(storage.path(name)).parent
-    for each in (folder, folder.parent):
-        entry = os.open(each, os.O_RDONLY)
+    for folder in (path.parent, path.parent.parent):
+        entry = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(entry)
         finally:

@@ -156,7 +156,6 @@ def test_an_artifact_that_is_gone_is_red() -> None:
     assert "1 artifact that the state names can be found." in [
         each.words for each in preflight_facts.of_gate(gate).findings
     ]
-    storage = artifacts._storage()
-    storage.delete(artifacts._name(kept[artifacts.MARK]))
+    artifacts._path(kept[artifacts.MARK]).unlink()
     (reason,) = [each for each in preflight_facts.of_gate(gate).reasons if each.check == "artifacts"]
     assert (reason.colour, "/feedback/0/scan" in reason.words) == ("red", True)
