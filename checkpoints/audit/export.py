@@ -141,19 +141,16 @@ def _proven(seal: SealFact, rows: list[SealedRow]) -> list[ExportedEvent]:
     """Return events of one seal with their place in it, and their paths where some of its events are left out."""
     marks = list(leaves.unpack(seal.marks or b""))
     index = {mark.place: n for n, mark in enumerate(marks)}
-    kept_of = [marks[index[row.place]] if row.place in index else None for row in rows]
-    if kept_of == marks:
-        return [
-            ExportedEvent(row, n, mark=mark.leaf + mark.tags)
-            for n, (row, mark) in enumerate(zip(rows, marks, strict=True))
-        ]
-    tree = merkle.levels([mark.leaf for mark in marks])
+    whole = [row.place for row in rows] == [mark.place for mark in marks]
+    tree = [] if whole else merkle.levels([mark.leaf for mark in marks])
     found = []
-    for row, mark in zip(rows, kept_of, strict=True):
-        at = index.get(row.place, 0)
-        found.append(
-            ExportedEvent(row, at, merkle.path(tree, at), mark.leaf + mark.tags) if mark else ExportedEvent(row)
-        )
+    for row in rows:
+        at = index.get(row.place)
+        if at is None:
+            found.append(ExportedEvent(row))
+        else:
+            path, mark = None if whole else merkle.path(tree, at), marks[at]
+            found.append(ExportedEvent(row, at, path, mark.leaf + mark.tags))
     return found
 
 

@@ -60,21 +60,14 @@ class AuditFilters:
 
     def apply(self, events: QuerySet[Event]) -> QuerySet[Event]:
         """Return those of the events that pass all filters but the one by words."""
-        if self.kind:
-            events = events.filter(**{"kind__startswith" if self.kind.endswith(".") else "kind": self.kind})
-        if self.subject:
-            events = events.filter(subject=self.subject)
-        if self.run is not None:
-            events = events.filter(run_id=self.run)
+        asked = {
+            "kind__startswith" if self.kind.endswith(".") else "kind": self.kind, "subject": self.subject,
+            "run_id": self.run, "actor": self.actor, "team_id": self.team, "at__gte": self.since, "at__lt": self.until,
+        }  # fmt: skip
+        events = events.filter(**{name: value for name, value in asked.items() if value not in (None, "")})
         if self.agent:
             events = events.filter(Exists(Run.objects.filter(pk=OuterRef("run_id"), plan__agent=self.agent)))
-        if self.actor:
-            events = events.filter(actor=self.actor)
-        if self.team is not None:
-            events = events.filter(team_id=self.team)
-        if self.since:
-            events = events.filter(at__gte=self.since)
-        return events.filter(at__lt=self.until) if self.until else events
+        return events
 
     def matching(self, events: QuerySet[Event]) -> QuerySet[Event]:
         """Return those of a few events that contain these words, in the event or in its text."""

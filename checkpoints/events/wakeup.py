@@ -56,8 +56,6 @@ def publish(to: str, said: str) -> None:
 def ring_step(run_id: int) -> None:
     """Wake the tailers for a step of this run, at most every 100 ms."""
     now = time.monotonic()
-    if now - _rung.get(run_id, -STEP_PAUSE) < STEP_PAUSE:
-        return
     with _lock:
         if now - _rung.get(run_id, -STEP_PAUSE) < STEP_PAUSE:
             return

@@ -16,7 +16,7 @@ from checkpoints.layout import payloads
 from checkpoints.layout.payloads import PLAIN, ChunkBlob, Op
 from checkpoints.postgresql import wire
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import canonical, decode, is_utf8
 from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Drop, Splice, Write, checked, normalise
 
@@ -270,10 +270,8 @@ def _sealed(row: CheckpointRow, header: list[wire.Value]) -> CheckpointRow:
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
         raise ValueRefused("", f"has the field name {name!r}, which is no text")
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise ValueRefused("", f"has the field name {name!r} with a lone surrogate") from error
+    if not is_utf8(name):
+        raise ValueRefused("", f"has the field name {name!r} with a lone surrogate")
 
 
 def weight(name: str, part: Part | None) -> int:

@@ -112,7 +112,7 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
 
 
 def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
-    """Remove a portion, in the caller's transaction; return the bytes freed. Raises Moved."""
+    """Remove a portion, in the caller's transaction; return the bytes freed. Raises RunMoved."""
     run_id = portion.run_id
     team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
@@ -130,7 +130,7 @@ def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
 def _check(portion: RemovalPortion) -> tuple[int, datetime, Gap | None]:
     """Lock the run; return its team, the time, and its newest gap as far as the next one continues from it.
 
-    Raises Moved where the run was moved, held, or came to life, since it was looked at.
+    Raises RunMoved where the run was moved, held, or came to life, since it was looked at.
     """
     [(head, seq, status, team)] = run_sql(_LOCK, [Int8(portion.run_id)])
     if (status in Run.LIVE) and not portion.history.live:

@@ -218,7 +218,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
 def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     """Remove portion by portion while the policy is in force; False where the time is over.
 
-    Raises Moved, NotVerified and Stopped.
+    Raises RunMoved, NotVerified and Stopped.
     """
     run, policy = line.run, line.policy
     history = reading.history_of(run.pk)

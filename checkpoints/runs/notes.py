@@ -44,7 +44,7 @@ class NoteLine:
 def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
     """Note something on a checkpoint; False where this person's form with this `key` was taken before.
 
-    Raises ValueRefused for no words, too many, or too many notes; Removed and NoSuchCheckpoint.
+    Raises ValueRefused for no words, too many, or too many notes; CheckpointRemoved and NoSuchCheckpoint.
     """
     said = words.replace("\r\n", "\n").strip()
     if not said:
@@ -68,7 +68,7 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
 def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
     """Take back a note of one's own; the events keep that it was there. False where it is gone, or never was.
 
-    Raises NotTheirs, Removed and NoSuchCheckpoint.
+    Raises NotTheirs, CheckpointRemoved and NoSuchCheckpoint.
     """
     with transaction.atomic():
         checkpoint = holds.locked(run, seq)

@@ -71,7 +71,9 @@ def move_head(
     move = RunMove(status, "", None, notes, actor)
     with transaction.atomic(savepoint=False):
         head, seq = _locked(claim.run_id, target.id)
-        if head is None or not (target.run_id == claim.run_id or _leads_to(target.id, head)):
+        if head is None:
+            raise NoSuchCheckpoint
+        if target.run_id != claim.run_id and all(each.id != target.id for each in executions.path(head)):
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
         place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())
@@ -91,10 +93,6 @@ def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
     if not run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 FOR KEY SHARE", [target]):
         raise NoSuchCheckpoint
     return found
-
-
-def _leads_to(checkpoint: UUID, head: UUID) -> bool:
-    return any(each.id == checkpoint for each in executions.path(head))
 
 
 def _ring(run_id: int, status: str) -> None:

@@ -193,7 +193,7 @@ def _explain(value: Any) -> None:
 def _fault(node: Any) -> str:
     """Say what is wrong with this node itself; "" when nothing is."""
     if isinstance(node, str):
-        return "" if _is_utf8(node) else "has a lone surrogate, which is no text"
+        return "" if is_utf8(node) else "has a lone surrogate, which is no text"
     if node is None or isinstance(node, (bool, list, tuple)):
         return ""
     if isinstance(node, int):
@@ -215,12 +215,13 @@ def _key_fault(node: dict[Any, Any]) -> str:
     for key in node:
         if not isinstance(key, str):
             return f"has the key {key!r}, which is no text"
-        if not _is_utf8(key):
+        if not is_utf8(key):
             return f"has the key {key!r} with a lone surrogate"
     return ""
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Tell whether a text has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
