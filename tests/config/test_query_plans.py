@@ -11,7 +11,7 @@ import json
 import pkgutil
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -79,10 +79,8 @@ def prepared() -> dict[str, str]:
     found: dict[str, str] = {}
     for module in modules():
         for name, value in vars(module).items():
-            texts = list(value) if isinstance(value, Mapping) else [value]
-            for number, text in enumerate(texts):
-                if isinstance(text, str) and "$1" in text and WHOLE.match(text) and not HOLE.search(text):
-                    found[f"{module.__name__}.{name}" + (f"[{number}]" if number else "")] = text
+            if isinstance(value, str) and "$1" in value and WHOLE.match(value) and not HOLE.search(value):
+                found[f"{module.__name__}.{name}"] = value
     for beginning in BEGINNINGS:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
