@@ -21,6 +21,7 @@ from agents.session import manual_changes
 from agents.session.path import RunPath
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
+from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
 from approvals.impact.words import words_in
 from approvals.models import Gate
@@ -29,8 +30,6 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Snapshot
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values import digests
-from checkpoints.values.ops import Drop
 from checkpoints.values.patch import Op
 
 from . import request
@@ -97,25 +96,16 @@ class ImpactReader:
         """Return the whole lineage."""
         head = self.lineage.path(self.run.head)
         store.expect(self._returns(head))
+        forced = bool(head.places) and head.forced(self.run.next_step)
         return RecordedHistory(
-            run=self.run.pk,
             plan=self.plan,
+            head=replace(self._at(head, self.run.next_step), sent=self._sent(head), forced=forced),
             executions=list(self.lineage.executions.values()),
             effects=self.lineage.effect_facts,
             gates=self.lineage.gate_facts,
-            head_path=self._on(head),
             places=head.places,
-            head_gates=self._settled(head),
-            by_hand=self._by_hand(head),
-            next_step=self.run.next_step,
-            sent=self._sent(head),
-            forced=bool(head.places) and head.forced(self.run.next_step),
             ending=bool(self.run.ending),
             reopened=head.head.step if head.places and head.head.kind == "reopen" else "",
-            fork=self.run.forked_from is not None,
-            branched=bool(head.places) and head.branched(self.run.pk, self.run.seq),
-            own=self._own(head),
-            config=self.config,
             draws=self.draws,
             writes=self.lineage.written,
         )
@@ -133,33 +123,37 @@ class ImpactReader:
         request.check_goes_on(saved)
         request.check_stands(self.run, saved)
         path = self.lineage.path(saved.id)
-        changed = {name: value for name, value in (writes or {}).items() if not isinstance(value, Drop)}
-        gone = (writes or {}).keys() - changed.keys()
-        state = {name: value for name, value in (saved.state | changed).items() if name not in gone}
-        known = {name: digest for name, digest in saved.fields.items() if name not in gone}
-        known |= {name: digests.of_field(value) for name, value in changed.items()}
+        after = SavedState(saved.state, saved.fields).with_writes(writes or {})
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
         novel, unknown = words_in(self.plan, told if feedback else "", said_at="")
-        executed = self._on(path)
         words = frozenset({told} - {""} if feedback else ())
-        ordered = ByHand(len(executed), frozenset(writes or ()) | words)
-        return MoveTarget(
-            run=self.run.pk,
-            next_step=saved.next_step if next_step is None else next_step,
-            path=executed,
-            gates=self._settled(path),
-            by_hand=[*self._by_hand(path), ordered],
-            sent=len(executed),
-            fork=self.run.forked_from is not None,
-            branched=path.branched(self.run.pk, self.run.seq),
-            own=self._own(path),
+        target = self._at(path, saved.next_step if next_step is None else next_step)
+        executed = len(target.path)
+        ordered = ByHand(executed, frozenset(writes or ()) | words)
+        return replace(
+            target,
+            by_hand=[*target.by_hand, ordered],
+            sent=executed,
             takes_up=True,
-            state=state,
-            fields=known,
+            state=after.state,
+            fields=after.fields,
             forced=forced,
             again=forced,
             novel=novel,
             unknown=unknown,
+        )
+
+    def _at(self, path: RunPath, next_step: str) -> MoveTarget:
+        """Return the end of a path, as where the run would go on with nothing ordered."""
+        return MoveTarget(
+            run=self.run.pk,
+            next_step=next_step,
+            path=self._on(path),
+            gates=self._settled(path),
+            by_hand=self._by_hand(path),
+            fork=self.run.forked_from is not None,
+            branched=bool(path.places) and path.branched(self.run.pk, self.run.seq),
+            own=self._own(path),
             config=self.config,
         )
 

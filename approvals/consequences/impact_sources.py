@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from approvals.impact.facts import RecordedHistory
+from approvals.impact.facts import MoveTarget, RecordedHistory
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from checkpoints.models import Run
@@ -28,7 +28,7 @@ def history_of(run: Run) -> RecordedHistory:
     """Read what is recorded of the run's lineage. Needs the run's plan."""
     for source, *_ in _registered:
         return source(run)
-    return RecordedHistory(run=run.pk, plan=spec_of(run.plan), next_step=run.next_step)
+    return RecordedHistory(plan=spec_of(run.plan), head=MoveTarget(run=run.pk, next_step=run.next_step))
 
 
 def stamp_of(run: Run) -> str:

@@ -86,7 +86,7 @@ def reached(history: RecordedHistory, gate: GateFact, touched: Set[str]) -> Chec
     """
     if not history.reopened:
         return None
-    closed, since = gates.closed_last(history.head_path, gate.step)
+    closed, since = gates.closed_last(history.head.path, gate.step)
     return closed if gates.edit_goes_back(history.plan, since, touched) else None
 
 
@@ -128,7 +128,7 @@ def expiring(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveT
 
 def last_start(history: RecordedHistory, step: str) -> CheckpointHeader | None:
     """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
-    return steps.last_start(history.head_path, step)
+    return steps.last_start(history.head.path, step)
 
 
 def going_back(
@@ -156,15 +156,15 @@ def going_back(
 
 def _back(history: RecordedHistory, gate: GateFact, start: CheckpointHeader, before: SavedState) -> MoveTarget:
     """Return the target where a decision at the head sends the run back to where `start` started from."""
-    path = list(history.head_path[: history.head_path.index(start)])
-    on_path = [each for each in history.gates if each.id in history.head_gates and each.run == start.run_id]
+    path = list(history.head.path[: history.head.path.index(start)])
+    on_path = [each for each in history.gates if each.id in history.head.gates and each.run == start.run_id]
     stood = [each for each in on_path if each.seq < start.seq - 1]
-    mine = [each for each in stood if each.run == history.run and each.choice == RecoveryAnswer.DO_AGAIN]
+    mine = [each for each in stood if each.run == history.head.run and each.choice == RecoveryAnswer.DO_AGAIN]
     return replace(
         _at_head(history, gate, before),
         path=path,
         gates=[each.id for each in stood],
-        by_hand=[each for each in history.by_hand if each.at <= len(path)],
+        by_hand=[each for each in history.head.by_hand if each.at <= len(path)],
         own=frozenset(each.step for each in mine if not _landed_since(each, path)),
         sent=len(path),
         branched=True,
@@ -181,9 +181,9 @@ def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:
 def answering(history: RecordedHistory, gate: GateFact, choice: str, now: SavedState) -> MoveTarget | None:
     """Return the target of an answer to a recovery gate's question; None for an answer of which nothing is known."""
     spec = _spec(history, gate)
-    here = replace(_at_head(history, gate, now), gates=[*history.head_gates, gate.id], decision="answered")
+    here = replace(_at_head(history, gate, now), gates=[*history.head.gates, gate.id], decision="answered")
     if choice in STATUS_BY_ANSWER:
-        next_step = "" if history.ending else history.next_step
+        next_step = "" if history.ending else history.head.next_step
         return replace(here, next_step=next_step, settled={gate.about: STATUS_BY_ANSWER[choice]})
     doubtful = _doubtful(history, spec, now)
     if choice == RecoveryAnswer.STOP:
@@ -195,13 +195,13 @@ def answering(history: RecordedHistory, gate: GateFact, choice: str, now: SavedS
         return replace(
             here,
             next_step=spec.name,
-            forced=history.forced,
-            own=history.own | {spec.name} if choice == RecoveryAnswer.DO_AGAIN else history.own,
+            forced=history.head.forced,
+            own=history.head.own | {spec.name} if choice == RecoveryAnswer.DO_AGAIN else history.head.own,
             settled=dict.fromkeys(doubtful, status) if status else {},
             grants=[GrantFact(effect=spec.name, fields=partial(now_covered, spec, now))] * permitted,
         )
     if choice == RecoveryAnswer.REVISE:
-        return replace(here, next_step=gates.asked_last(history.plan, spec.name, history.head_path), forced=True)
+        return replace(here, next_step=gates.asked_last(history.plan, spec.name, history.head.path), forced=True)
     if choice == RecoveryAnswer.SKIP:
         return replace(here, next_step=history.plan.next_after(spec.name))
     if choice in (RecoveryAnswer.HAPPENED, RecoveryAnswer.TAKE, RecoveryAnswer.ACCEPT):
@@ -218,7 +218,7 @@ def _as_done(
     history: RecordedHistory, here: MoveTarget, gate: GateFact, spec: StepSpec, now: SavedState, choice: str
 ) -> MoveTarget | None:
     """Return the target where the step counts as executed, as a person says or another run did; None for unknown."""
-    path = [*history.head_path, _execution(history, gate, spec, now, "step")]
+    path = [*history.head.path, _execution(history, gate, spec, now, "step")]
     settled = dict.fromkeys(_doubtful(history, spec, now), "done") if choice == RecoveryAnswer.HAPPENED else {}
     after = history.plan.next_after(spec.name)
     if choice == RecoveryAnswer.TAKE:
@@ -241,12 +241,9 @@ def _as_done(
 
 
 def _at_head(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveTarget:
-    return MoveTarget(
-        run=history.run, next_step=gate.step, path=history.head_path, gates=history.head_gates, state=now.state,
-        fields=now.fields, sent=history.sent, fork=history.fork, branched=history.branched, own=history.own,
-        config=history.config, by_hand=history.by_hand,
-        deciding=gate.id,
-    )  # fmt: skip
+    return replace(
+        history.head, next_step=gate.step, forced=False, state=now.state, fields=now.fields, deciding=gate.id
+    )
 
 
 def _landed(history: RecordedHistory, gate: GateFact, now: SavedState, next_step: str) -> MoveTarget:
@@ -255,8 +252,8 @@ def _landed(history: RecordedHistory, gate: GateFact, now: SavedState, next_step
     return replace(
         _at_head(history, gate, now),
         next_step=next_step,
-        path=[*history.head_path, _execution(history, gate, spec, now, "gate")],
-        gates=[*history.head_gates, gate.id],
+        path=[*history.head.path, _execution(history, gate, spec, now, "gate")],
+        gates=[*history.head.gates, gate.id],
         unknown=_told(history, gate),
     )
 
@@ -264,10 +261,10 @@ def _landed(history: RecordedHistory, gate: GateFact, now: SavedState, next_step
 def _execution(
     history: RecordedHistory, gate: GateFact, spec: StepSpec, now: SavedState, kind: str
 ) -> CheckpointHeader:
-    digest = gate.input_digest or input_digest(spec, now.fields, history.config)
-    before = [each for each in history.head_path if each.step == spec.name and each.input_digest == digest]
+    digest = gate.input_digest or input_digest(spec, now.fields, history.head.config)
+    before = [each for each in history.head.path if each.step == spec.name and each.input_digest == digest]
     return CheckpointHeader(
-        id=NOW, parent=None, run_id=history.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
+        id=NOW, parent=None, run_id=history.head.run, seq=gate.seq + 1, step=spec.name, kind=kind, input_digest=digest,
         code_hash=bytes.fromhex(spec.code_hash), occurrence=len(before), next_step="", attempt=0, took_us=0,
         at=datetime.max, plan_id=0,
     )  # fmt: skip
@@ -275,17 +272,17 @@ def _execution(
 
 def _doubtful(history: RecordedHistory, spec: StepSpec, now: SavedState) -> list[int]:
     """List the run's effect at the head, where nobody knows what became of it; else []."""
-    digest = input_digest(spec, now.fields, history.config)
-    at = sum(each.step == spec.name and each.input_digest == digest for each in history.head_path)
-    mine = [row for row in history.effects if row.run == history.run and row.step == spec.name]
+    digest = input_digest(spec, now.fields, history.head.config)
+    at = sum(each.step == spec.name and each.input_digest == digest for each in history.head.path)
+    mine = [row for row in history.effects if row.run == history.head.run and row.step == spec.name]
     same = [row for row in mine if (row.input_digest, row.occurrence) == (digest, at)]
     newest = max(same, key=lambda row: row.generation, default=None)
     return [newest.id] if newest is not None and newest.status in effects.IN_DOUBT else []
 
 
 def _foreign(history: RecordedHistory, spec: StepSpec, now: SavedState, here: CheckpointHeader) -> EffectFact | None:
-    digest = input_digest(spec, now.fields, history.config)
-    others = [row for row in history.effects if row.run != history.run and effects.asked_about(row)]
+    digest = input_digest(spec, now.fields, history.head.config)
+    others = [row for row in history.effects if row.run != history.head.run and effects.asked_about(row)]
     key = (spec.name, digest, here.occurrence)
     same = [row for row in others if (row.step, row.input_digest, row.occurrence) == key]
     return same[-1] if same and effects.there(same[-1]) else None

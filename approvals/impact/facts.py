@@ -139,9 +139,9 @@ class MoveTarget:
 
     run: int  # the run that goes on; 0: a fork that is not made yet
     next_step: str  # "": the run ends here
-    path: Sequence[CheckpointHeader]
-    state: Mapping[str, Any]
-    fields: Fields
+    path: Sequence[CheckpointHeader] = ()
+    state: Mapping[str, Any] = field(default_factory=dict)
+    fields: Fields = field(default_factory=dict)
     gates: Sequence[int] = ()
     by_hand: Sequence[ByHand] = ()  # on that path, and what is ordered now
     sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
@@ -167,26 +167,19 @@ class MoveTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHistory:
-    """A lineage as it is recorded. `plan` is the one that the run would go on with."""
+    """A lineage as it is recorded. `plan` is the one that the run would go on with.
 
-    run: int
+    `head` is where the run stands, without its state. `head.sent` counts to the newest rewind, edit, fork or upcast.
+    """
+
     plan: PlanSpec
+    head: MoveTarget
     executions: Sequence[CheckpointHeader] = ()  # of all runs and branches, by time: where two match, the last counts
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
-    head_path: Sequence[CheckpointHeader] = ()  # from the root to the run's head
-    places: Sequence[CheckpointHeader] = ()  # all that was saved on that path, of every kind
-    head_gates: Sequence[int] = ()  # ids of the gates whose outcome is on that path
-    by_hand: Sequence[ByHand] = ()  # on that path
-    next_step: str = ""  # that of the head
-    sent: int = 0  # how much of it lies before the newest rewind, edit, fork or upcast
-    forced: bool = False  # a person or a repair sent the run to where its head stands
+    places: Sequence[CheckpointHeader] = ()  # all that was saved on the path to the head, of every kind
     ending: bool = False  # the run ends as soon as what it left behind is settled
     reopened: str = ""  # the effect for whose sake the gate at the head was opened again
-    fork: bool = False
-    branched: bool | None = None  # these two as a Target's
-    own: frozenset[str] = frozenset()
-    config: Mapping[str, Any] = field(default_factory=dict)
     # Whether a gate has something to ask of a state, which its method says; None where nobody can call that.
     draws: Callable[[str, Mapping[str, Any]], bool | None] = lambda step, state: None
     # What a reuse of an execution would save. Raises a CheckpointError where it cannot be, so that the step runs.

@@ -338,7 +338,7 @@ def test_what_was_said_of_one_execution_is_no_word_about_the_next() -> None:
     made.decide(waiting(made, other), "answered", choice="do_again")
     made.drive(other)
     history = made.history(other)
-    assert history.own == frozenset()
+    assert history.head.own == frozenset()
 
 
 def made_rows(engine: Engine) -> list[Any]:

@@ -88,7 +88,7 @@ def test_what_the_gates_own_method_says_is_taken_for_certain() -> None:
     def told(x: int) -> list[str]:
         history = made.history(run)
         known = RecordedHistory(
-            run=history.run, plan=history.plan, executions=history.executions, head_path=history.head_path,
+            plan=history.plan, head=history.head, executions=history.executions,
             draws=lambda step, state: state["x"] == 0,
         )  # fmt: skip
         return said(impact(known, made.target_of(run, first, "edit", {"x": x})))
@@ -130,7 +130,7 @@ def test_a_question_that_nobody_answers_ends_the_run_and_takes_nothing_back_that
     row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status="unknown", undo="cancel")
     for about, expected in ((7, []), (0, ["may ask pay on pay", "may_undone pay on pay"])):
         fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=about)
-        history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="pay")
+        history = RecordedHistory(plan=STEPS, head=MoveTarget(run=1, next_step="pay"), effects=[row], gates=[fact])
         assert said(impact(history, expiring(history, fact, NOW))) == expected
 
 
@@ -143,7 +143,7 @@ def answer(choice: str, step: str = "pay", status: str = "unknown") -> Impact | 
     here = input_digest(STEPS.step("pay"), NOW.fields)
     row = EffectFact(id=7, run=1, step="pay", input_digest=here, occurrence=0, status=status, undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step=step, input_digest=None, recovery=True)
-    history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step=step)
+    history = RecordedHistory(plan=STEPS, head=MoveTarget(run=1, next_step=step), effects=[row], gates=[fact])
     target = answering(history, fact, choice, NOW)
     return None if target is None else impact(history, target)
 
@@ -180,7 +180,8 @@ def test_each_answer_about_an_effect_that_was_left_behind_is_told(choice: str, e
     status = "unknown" if choice == "was_done" else "done"
     row = EffectFact(id=7, run=1, step="pay", input_digest=b"d", occurrence=0, status=status, undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=7)
-    history = RecordedHistory(run=1, plan=STEPS, effects=[row], gates=[fact], next_step="end", ending=True)
+    head = MoveTarget(run=1, next_step="end")
+    history = RecordedHistory(plan=STEPS, head=head, effects=[row], gates=[fact], ending=True)
     target = answering(history, fact, choice, NOW)
     assert target is not None
     assert said(impact(history, target)) == ([expected] if expected else [])

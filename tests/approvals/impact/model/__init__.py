@@ -85,14 +85,16 @@ class Engine(Decided):
         points = self.path(run)
         by_hand = self._by_hand(points)
         sent = max(at for at, point in enumerate(points) if point.kind in SENT)
-        return RecordedHistory(
-            run=run_id, plan=self.plan, executions=[self.execution(p) for p in self.points.values() if p.digest],
-            effects=effects, gates=facts, head_path=path, head_gates=gates,
-            by_hand=by_hand, fork=run.fork, branched=self._branched(run), own=frozenset(self._own(run)),
-            next_step=points[-1].next_step, writes=lambda id: self.point(id).writes,
+        head = MoveTarget(
+            run=run_id, next_step=points[-1].next_step, path=path, gates=gates, by_hand=by_hand, fork=run.fork,
+            branched=self._branched(run), own=frozenset(self._own(run)),
             forced=self._forced(run, points[-1].next_step),
-            reopened=points[-1].step if points[-1].kind == "reopen" else "",
             sent=sum(point.digest is not None for point in points[:sent]),
+        )  # fmt: skip
+        return RecordedHistory(
+            plan=self.plan, head=head, executions=[self.execution(p) for p in self.points.values() if p.digest],
+            effects=effects, gates=facts, writes=lambda id: self.point(id).writes,
+            reopened=points[-1].step if points[-1].kind == "reopen" else "",
         )  # fmt: skip
 
     def _by_hand(self, points: list[Point]) -> list[ByHand]:
