@@ -20,7 +20,6 @@ from approvals.cards.card import Card
 from approvals.consequences import past_gates
 from approvals.engine_rules import effects
 from approvals.impact.facts import ABSENT, EffectFact, Fields, GateFact, GrantFact, Writes
-from approvals.impact.words import refusals
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
@@ -185,7 +184,7 @@ class Lineage:
             choice=str(((outcome and outcome.answered) or {}).get("choice", "")),
             permits=not recovery or gate.step in gate.asked.allows,
             about=self._about(gate),
-            refused=refusals(self.plan, decided),
+            refused=[action for action in decided if action.settled],
             actions=frozenset(action.id for action in gate.asked.actions) if recovery else frozenset(),
         )
 

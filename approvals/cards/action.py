@@ -85,6 +85,11 @@ class Action:
         """Tell whether there are arguments that people may edit."""
         return self.edits and self.arguments is not None
 
+    @property
+    def settled_as(self) -> str:
+        """Return the verdict by which it does not run as shown, reject or respond; "" where it does."""
+        return self.settled.verdict if self.settled else ""
+
     def takes(self, verdict: str) -> bool:
         """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts

@@ -97,9 +97,8 @@ def of_card(card: Card, asked: Card) -> dict[str, str]:
 
 
 def _verdict_of(action: Action, asked: Action | None) -> str:
-    if action.settled is not None:
-        return action.settled.verdict
-    return APPROVE if asked is not None and same(action.arguments, asked.arguments) else EDIT
+    as_asked = asked is not None and same(action.arguments, asked.arguments)
+    return action.settled_as or (APPROVE if as_asked else EDIT)
 
 
 def _settled(action: Action, each: ActionVerdict, by: str) -> Action:
@@ -113,7 +112,7 @@ def _settled(action: Action, each: ActionVerdict, by: str) -> Action:
 def _repeats(action: Action, each: ActionVerdict) -> bool:
     """Tell whether this repeats the current verdict without words of one's own."""
     silent = not each.reason and each.response in (None, "")
-    return silent and action.settled is not None and action.settled.verdict == each.verdict
+    return silent and action.settled_as == each.verdict
 
 
 def _form_faults(action: Action, each: Any) -> list[Problem]:

@@ -10,7 +10,7 @@ from typing import Any
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.impact import Impact, choices, impact, words
+from approvals.impact import Impact, choices, impact
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.repeats import repeats
@@ -67,7 +67,7 @@ class GateImpacts:
         start = choices.reached(self.history, self.fact, touched)
         before = None if start is None else self._before(start)
         if start is None or before is None:
-            given, refused = self._grants(now, card), words.refusals(self.history.plan, card.actions)
+            given, refused = self._grants(now, card), [action for action in card.actions if action.settled]
             agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
             return self._told(choices.approving(self.history, self.fact, now, **agreed), card.actions)
         said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}

@@ -197,7 +197,7 @@ def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
     actions = proposal.card.actions
     if prepared.verdict in (Verdict.REJECT, Verdict.ANSWER):
         return {action.id: str(prepared.verdict) for action in actions}
-    plain = {action.id: action.settled.verdict if action.settled else str(Verdict.APPROVE) for action in actions}
+    plain = {action.id: action.settled_as or str(Verdict.APPROVE) for action in actions}
     return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
 
 

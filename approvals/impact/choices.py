@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from approvals.cards.action import Action
 from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.engine_rules import effects, gates, steps
 from checkpoints.errors import CheckpointError, ValueRefused
@@ -22,7 +23,6 @@ from checkpoints.values.ops import DROP, apply
 
 from .facts import (
     ABSENT,
-    ActionRefusal,
     ByHand,
     EffectFact,
     Fields,
@@ -64,7 +64,7 @@ def approving(
     now: SavedState,
     *,
     grants: Sequence[GrantFact] = (),
-    refused: Sequence[ActionRefusal] = (),
+    refused: Sequence[Action] = (),
     decision: str = "approved",
 ) -> MoveTarget:
     """Return the target where people agree, to all of it or to what they do not refuse. `now`: the state, edited.

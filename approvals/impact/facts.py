@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from approvals.cards.action import Action
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.ops import Write
@@ -79,18 +80,6 @@ class GrantFact:
     fields: Callable[[], Fields | None] = unknown
 
 
-class ActionRefusal(NamedTuple):
-    """An action that does not run although its gate lets the run go on: people refused it, or answered in its place.
-
-    `writes` is what passing its effect by writes.
-    """
-
-    effect: str
-    action: str
-    verdict: str  # reject or respond
-    writes: Writes = {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFact:
     """A gate that asked, in any run of the lineage. One that had nothing to ask is an Execution alone.
@@ -117,7 +106,7 @@ class GateFact:
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none
-    refused: Sequence[ActionRefusal] = ()
+    refused: Sequence[Action] = ()  # that do not run although it lets the run go on: they are settled
     actions: frozenset[str] = frozenset()  # the ids of its actions
 
 
@@ -162,7 +151,7 @@ class MoveTarget:
     deciding: int = 0  # the gate that is decided
     decision: str = ""  # the kind of its outcome
     grants: Sequence[GrantFact] = ()  # what that decision gives
-    refused: Sequence[ActionRefusal] = ()  # and what it refuses
+    refused: Sequence[Action] = ()  # and what it refuses, or answers in its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

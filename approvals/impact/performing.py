@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from approvals.cards import binding
+from approvals.cards.action import Action
+from approvals.cards.verdicts import written
 from approvals.engine_rules import gates
 from approvals.engine_rules.effects import adoptable, doubted
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
 
-from .facts import ActionRefusal, EffectFact, GateFact, GrantFact
+from .facts import EffectFact, GateFact, GrantFact
 from .records import may_match
 from .result import ImpactVerdict
 from .values import KnownValue, StepInput, Steps
@@ -33,10 +35,10 @@ class Permit(NamedTuple):
 
 def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     """Name what becomes of the effect; return the step where the walk goes on, or None."""
-    word = _refused(walk, spec)
-    if isinstance(word, ActionRefusal):
-        return _pass_by(walk, spec, word)
-    if word is None:
+    refused = _refused(walk, spec)
+    if isinstance(refused, Action):
+        return _pass_by(walk, spec, refused)
+    if refused is None:
         here = frozenset({spec.name})
         walk.name(spec, MAY, "reads", here)
         walk.chances.append(AdoptionChance(walk.state.reading(spec), here))
@@ -63,8 +65,8 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     return _perform(walk, spec, reading, "new")
 
 
-def _refused(walk: Walk, spec: StepSpec) -> ActionRefusal | bool | None:
-    """Find people's refusal of what it would do here; False for none, None where that cannot be known."""
+def _refused(walk: Walk, spec: StepSpec) -> Action | bool | None:
+    """Find the refused action that it would perform here; False for none, None where that cannot be known."""
     if not spec.guarded:
         return False
     last = _last_gate(walk, spec, gates.allowing(walk.flow.plan, spec.name))
@@ -74,7 +76,7 @@ def _refused(walk: Walk, spec: StepSpec) -> ActionRefusal | bool | None:
     if not spec.action:
         return mine[0]
     now = _acting(walk, spec)
-    return None if now is None else next((each for each in mine if each.action == now), False)
+    return None if now is None else next((each for each in mine if each.id == now), False)
 
 
 def _acting(walk: Walk, spec: StepSpec) -> str | None:
@@ -85,13 +87,14 @@ def _acting(walk: Walk, spec: StepSpec) -> str | None:
     return found.value if isinstance(found, KnownValue) and isinstance(found.value, str) else None
 
 
-def _pass_by(walk: Walk, spec: StepSpec, word: ActionRefusal) -> str | None:
+def _pass_by(walk: Walk, spec: StepSpec, refused: Action) -> str | None:
     """Skip the effect: what it did before is off the path, and what it would have given is not there."""
+    writes = written(walk.flow.plan, refused)
     try:
-        walk.state.write(word.writes)
+        walk.state.write(writes)
     except ValueRefused:
-        walk.state.blur(word.writes, frozenset({spec.name}))
-    walk.name(spec, ImpactVerdict.SKIPPED, word.verdict)
+        walk.state.blur(writes, frozenset({spec.name}))
+    walk.name(spec, ImpactVerdict.SKIPPED, refused.settled_as)
     return walk.flow.plan.next_after(spec.name)
 
 

@@ -6,25 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from approvals.cards.action import Action
-from approvals.cards.verdicts import written
 from approvals.engine_rules.gates import MIXED
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from .facts import ActionRefusal
 from .values import Steps
 
 
-def refusals(plan: PlanSpec, actions: Sequence[Action]) -> list[ActionRefusal]:
-    """List which of these actions do not run."""
-    return [
-        ActionRefusal(action.effect, action.id, action.settled.verdict, written(plan, action))
-        for action in actions
-        if action.settled is not None
-    ]
-
-
 def by_action(
-    plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[ActionRefusal]
+    plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[Action]
 ) -> tuple[frozenset[str], dict[str, Steps]]:
     """Return `words_in` for what the agent is told by action: of refusals always, of edits where items name it."""
     field = spec.feedback

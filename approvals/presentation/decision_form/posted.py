@@ -139,7 +139,7 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
         return form
     said = {name: form.get(f"verdict.{name}", "") for name in typed_edits.changed_in(form, card)}
     if form["verdict"] == "approve" and said and (wanted or set(said.values()) == {EDIT}):
-        every = {f"verdict.{a.id}": a.settled.verdict if a.settled else "approve" for a in card.actions}
+        every = {f"verdict.{a.id}": a.settled_as or "approve" for a in card.actions}
         return {**form, "verdict": EACH, **every, **{f"verdict.{name}": EDIT for name in said}}
     also = [name for name, verdict in said.items() if verdict in ("", "approve")] if wanted else []
     return {**form, **{f"verdict.{name}": EDIT for name in also}}
@@ -191,7 +191,7 @@ def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]
     return [
         problem(CONTRADICTED, action=action.id, part="verdict")
         for action, verdict in said
-        if verdict in (REJECT, RESPOND) and not (action.settled and action.settled.verdict == verdict)
+        if verdict in (REJECT, RESPOND) and action.settled_as != verdict
     ]
 
 

@@ -90,7 +90,7 @@ def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Pr
 
 
 def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
-    said = said or ChosenVerdict(verdict=action.settled.verdict if action.settled else "")
+    said = said or ChosenVerdict(verdict=action.settled_as)
     choices = [
         OfferedVerdict(value=name, label=str(label), icon=icon, key=key, chosen=name == said.verdict)
         for name, (label, icon, key) in CHOICES.items()
