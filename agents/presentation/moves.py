@@ -71,7 +71,7 @@ def commit(verb: str, impact: Impact) -> str:
 
 def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     if len(rows) == 1:
-        return rows[0].title or quoted(impact.called(rows))
+        return quoted(impact.called(rows))
     return _("%(count)s effects") % {"count": len(rows)}
 
 

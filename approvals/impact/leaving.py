@@ -61,7 +61,6 @@ def _row(walk: Walk, row: EffectFact, ahead: PredictedState | None) -> ImpactRow
         effect=row.id,
         irreversible=row.irreversible,
         again=row.again,
-        title=row.title,
     )
 
 

@@ -25,35 +25,18 @@ class ImpactVerdict(StrEnum):
     CANNOT = "cannot"  # it stays as it is, and nothing takes it back
 
 
-WHY = {
-    "new": "it never ran",
-    "input": "what it reads is different",
-    "forced": "a person sends the run there",
-    "world": "it calls an external system",
-    "novel": "it reads a person's words",
-    "reads": "what it reads is not known yet",
-    "flow": "whether the run comes there is not known yet",
-    "repair": "what a later step gives may be sent back to it",
-    "same": "recorded with this input",
-    "adopted": "done with this input",
-    "told": "a person says what it gave",
-    "path": "before where the run goes on",
-    "permit": "it needs a permission first",
-    "takeover": "another run has done it",
-    "doubt": "nobody knows whether it was done",
-    "guard": "it has run as often as it may",
-    "reject": "people refuse it",
-    "respond": "people answer in its place",
-    "left": "an effect off the path",
-    "unsettled": "nobody knows what became of it, and it is left behind",
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImpactRow:
     """One step, or one effect that the choice leaves behind.
 
-    `on`: the steps on whose output it depends, where it is not certain. `why` is one word, see WHY.
+    `on`: the steps on whose output it depends, where it is not certain. `why` is one word: new (it never ran), input
+    (what it reads is different), forced (a person sends the run there), world (it calls an external system), novel (it
+    reads a person's words), reads (what it reads is not known yet), flow (whether the run comes there is not known
+    yet), repair (what a later step gives may be sent back to it), same (recorded with this input), adopted (done with
+    this input), told (a person says what it gave), path (before where the run goes on), permit (it needs a permission
+    first), takeover (another run has done it), doubt (nobody knows whether it was done), guard (it has run as often as
+    it may), reject or respond (people refuse it, or answer in its place), left (an effect off the path), unsettled
+    (nobody knows what became of it, and it is left behind).
     """
 
     step: str
@@ -67,7 +50,6 @@ class ImpactRow:
     again: bool = False  # a person sends the run back to it: it is done once more
     kept: bool = False  # it is on the path before the target
     took: timedelta | None = None  # when it ran last
-    title: str = ""
     origin: int = 0  # the run whose effect it is, where another one has done it
 
     @property
@@ -75,16 +57,13 @@ class ImpactRow:
         """Tell whether the step does not run here, whatever is answered."""
         return self.asks and (self.kind == "gate" or self.why == "unsettled")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, title: str) -> dict[str, Any]:
         """Return a JSON object with every field; `took` in seconds."""
         seconds = None if self.took is None else round(self.took.total_seconds(), 6)
-        return {**self._plain(), "took": seconds, "title": self.title}
+        return {**self.bound(), "took": seconds, "title": title}
 
     def bound(self) -> dict[str, Any]:
         """Return what a digest of it covers: neither times nor words."""
-        return self._plain()
-
-    def _plain(self) -> dict[str, Any]:
         names = ("step", "kind", "why", "asks", "effect", "irreversible", "again", "kept")
         return {"verdict": str(self.verdict), "on": list(self.on), **{name: getattr(self, name) for name in names}}
 
@@ -219,7 +198,7 @@ class Impact:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object: the rows in order, a count of each verdict, where it ends, and its digest."""
         counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in ImpactVerdict}
-        rows = [{**row.to_json(), "title": row.title or self.titles.get(row.step, "")} for row in self.rows]
+        rows = [row.to_json(self.titles.get(row.step, "")) for row in self.rows]
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
         return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
 

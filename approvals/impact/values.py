@@ -51,7 +51,6 @@ class StepInput:
     absent: Steps  # fields that nobody has written
     novel: bool
     on: Steps  # the steps on which the unknown fields depend; may be empty
-    unknown: bool
     digest: bytes | None
 
     def matches(self, read: Fields) -> bool:
@@ -108,7 +107,6 @@ class PredictedState:
             absent=frozenset(step.reads) - read.keys(),
             novel=novel,
             on=NOTHING.union(*unknown),
-            unknown=bool(unknown),
             digest=input_digest(step, known, self.config) if whole else None,
         )
 

@@ -95,7 +95,7 @@ class Walk:
         row = ImpactRow(
             step=each.step, kind=kind, verdict=ImpactVerdict.UNDONE if gone else ImpactVerdict.STANDS,
             why="told" if now else "path", kept=not now, effect=effect.id if effect else 0,
-            irreversible=bool(effect and effect.irreversible), title=effect.title if effect else "",
+            irreversible=bool(effect and effect.irreversible),
         )  # fmt: skip
         self.rows.append(row)
 
@@ -147,7 +147,7 @@ class Walk:
         """Add a row."""
         row = ImpactRow(
             step=spec.name, kind=spec.kind, verdict=verdict, on=self.in_order(on), why=why, asks=asks,
-            effect=effect.id if effect else 0, irreversible=spec.irreversible, title=effect.title if effect else "",
+            effect=effect.id if effect else 0, irreversible=spec.irreversible,
             again=spec.kind == "effect" and why == "forced",
             origin=effect.run if effect and effect.run != self.target.run else 0,
             took=None if verdict is ImpactVerdict.STANDS or spec.kind == "gate" else self.records.took(spec.name),

@@ -142,7 +142,6 @@ def row(step: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
         ((), "Rewind"),
         ((row("pay", ImpactVerdict.WILL),), "Rewind"),
         ((row("pay", ImpactVerdict.UNDONE),), "Rewind, undoing “Pay”"),
-        ((row("pay", ImpactVerdict.UNDONE, title="1 payment"),), "Rewind, undoing 1 payment"),
         ((row("pay", ImpactVerdict.UNDONE), row("book", ImpactVerdict.UNDONE)), "Rewind, undoing 2 effects"),
         (
             (row("pay", ImpactVerdict.UNDONE), row("fee", ImpactVerdict.MAY_UNDONE)),
