@@ -44,7 +44,7 @@ def _passes(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> 
     found = [] if forced or walk.unbranched else matching(walk.records.every(spec), reading, walk.counts)
     twins = [each for each in found if at is None or each.occurrence == at]
     verdict = WILL if not twins else STANDS if at is not None and walk.branched else MAY
-    walk.name(spec, verdict, "same" if twins else "forced" if forced else _why(walk, spec))
+    walk.name(spec, verdict, "same" if twins else "forced" if forced else walk.records.why(spec))
     walk.landed(spec, reading)
     return walk.flow.plan.passed(spec.name)
 
@@ -72,31 +72,21 @@ def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact]
         perhaps = perhaps or (same is None and holds is not False)
     if perhaps or not surely:
         return _may(walk, spec, frozenset({spec.name}))
-    return _asks(walk, spec, "permit" if closed and closed[0].kind in gates.AGREED else _why(walk, spec))
+    return _asks(walk, spec, "permit" if closed and closed[0].kind in gates.AGREED else walk.records.why(spec))
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str | None:
     """Judge a gate whose input is not known: it certainly asks where nothing recorded could replace asking."""
-    asked = [] if forced or reading.novel or walk.unbranched else walk.records.asked(spec.name)
+    asked = [] if forced or walk.unbranched else walk.records.asked(spec.name)
     earlier = [
         each
         for each in asked
-        if each.kind in gates.AGREED and _same(walk, spec, each) is not False and _may_have_read(each, reading)
+        if each.kind in gates.AGREED and _same(walk, spec, each) is not False and may_match(each, reading)
     ]
     passes = any(may_match(each, reading) for each in walk.records.passes(spec))
     if spec.asks and not earlier and not passes:
-        return _asks(walk, spec, "forced" if forced else "novel" if reading.novel else _why(walk, spec))
+        return _asks(walk, spec, "forced" if forced else "novel" if reading.novel else walk.records.why(spec))
     return _may(walk, spec, reading.on or frozenset({spec.name}))
-
-
-def _may_have_read(gate: GateFact, reading: StepInput) -> bool:
-    """Tell whether the gate may have asked over this very input."""
-    read = gate.reads()
-    return read is None or reading.matches(read)
-
-
-def _why(walk: Walk, spec: StepSpec) -> str:
-    return "input" if walk.records.ran_before(spec.name) else "new"
 
 
 def _asks(walk: Walk, spec: StepSpec, why: str) -> str | None:

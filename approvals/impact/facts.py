@@ -57,12 +57,11 @@ class EffectFact:
     shared: bool = False
     left_open: bool = False
     landings: frozenset[UUID] = frozenset()
-    title: str = ""  # what it was, for people: data, never markup
     at: datetime | None = None
     landed: int = 0
     arguments: Callable[[], bytes | None] = lambda: None
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
-    reads: Callable[[], Fields] | None = None  # the digests of the fields that its step read, where there were any
+    reads: Callable[[], Fields | None] = unknown  # the digests of the fields that its step read; None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

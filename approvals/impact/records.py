@@ -81,9 +81,9 @@ class Records:
         given, refused = self.target.grants, self.target.refused
         return replace(gate, kind=self.target.decision, grants=given, refused=refused, execution=NOW, code_hash=code)
 
-    def ran_before(self, step: str) -> bool:
-        """Tell whether the step was ever executed in this lineage."""
-        return bool(self._executions[step])
+    def why(self, step: StepSpec) -> str:
+        """Return why a step runs of which nothing is reused: it never ran in this lineage, or with another input."""
+        return "input" if self._executions[step.name] else "new"
 
     def took(self, step: str) -> timedelta | None:
         """Return how long the step took when it was last executed; None where it never was."""
@@ -124,13 +124,13 @@ class Records:
         return [row for row in others if effects.asked_about(row)]
 
 
-def may_match(record: CheckpointHeader | EffectFact, reading: StepInput) -> bool:
+def may_match(record: CheckpointHeader | EffectFact | GateFact, reading: StepInput) -> bool:
     """Tell whether the input of a record may be this reading."""
     if reading.novel:
         return False
     if reading.digest is not None:
         return record.input_digest == reading.digest
-    return isinstance(record, CheckpointHeader) or record.reads is None or reading.matches(record.reads())
+    return isinstance(record, CheckpointHeader) or (read := record.reads()) is None or reading.matches(read)
 
 
 def matching(

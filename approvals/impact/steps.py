@@ -24,9 +24,9 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     at = walk.occurrence(reading)
     if at is not None:
         twin = next((each for each in reversed(found) if each.occurrence == at), None)
-        return _runs(walk, spec, reading, _why(walk, spec)) if twin is None else _twin(walk, spec, reading, twin)
+        return _runs(walk, spec, reading, walk.records.why(spec)) if twin is None else _twin(walk, spec, reading, twin)
     if not found:
-        return _runs(walk, spec, reading, "novel" if reading.novel else _why(walk, spec))
+        return _runs(walk, spec, reading, "novel" if reading.novel else walk.records.why(spec))
     return _perhaps(walk, spec, reading, reading.on, "reads")
 
 
@@ -35,11 +35,11 @@ def _twin(walk: Walk, spec: StepSpec, reading: StepInput, twin: CheckpointHeader
     try:
         writes = walk.records.history.writes(twin.id)
     except CheckpointError:
-        return _runs(walk, spec, reading, _why(walk, spec))
+        return _runs(walk, spec, reading, walk.records.why(spec))
     known = walk.flow.plan.state_schema.get("properties")
     fits = rules.fits(walk.flow.plan, spec, twin.next_step)
     if not fits or (known is not None and any(name not in known for name in writes)):
-        return _runs(walk, spec, reading, _why(walk, spec))
+        return _runs(walk, spec, reading, walk.records.why(spec))
     if twin.run_id != walk.target.run and not walk.branched:
         return _perhaps(walk, spec, reading, NOTHING, "same")
     try:
@@ -61,7 +61,3 @@ def _perhaps(walk: Walk, spec: StepSpec, reading: StepInput, on: Steps, why: str
     walk.name(spec, MAY, why, on)
     walk.landed(spec, reading)
     return walk.gave(spec, on)
-
-
-def _why(walk: Walk, spec: StepSpec) -> str:
-    return "input" if walk.records.ran_before(spec.name) else "new"

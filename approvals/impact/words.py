@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from approvals.cards.action import Action
 from approvals.engine_rules.gates import MIXED
+from approvals.schema.walk import Schema, resolved, schema_at
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import json_pointer
 
 from .values import Steps
 
@@ -59,10 +60,6 @@ def keeps_time(plan: PlanSpec, field: str) -> bool:
     return "at" in items.get("properties", {}) and items["properties"]["at"].get("type", "string") == "string"
 
 
-def _items(plan: PlanSpec, field: str) -> dict[str, Any]:
+def _items(plan: PlanSpec, field: str) -> Schema:
     """Return the schema of a list's items."""
-    schema = plan.state_schema
-    items = schema["properties"].get(field, {}).get("items", {})
-    name = str(items.get("$ref", "")).rpartition("/")[2]
-    found: dict[str, Any] = schema.get("$defs", {}).get(name, items) if name else items
-    return found
+    return resolved(schema_at(plan.state_schema, json_pointer.join("", field, "0")), plan.state_schema)
