@@ -135,19 +135,15 @@ class Approved:
     ) -> Approved:
         """Build what a proposal lets run, with the final arguments by action id, and the ids of its preconditions."""
         card = Card.from_json(proposal_body).with_arguments(arguments)
+        target = {name: proposal_body[name] for name in ("run", "agent", "version", "plan", "step", "answer")}
         return cls(
-            run=proposal_body["run"],
+            **target,
             gate=gate,
-            step=proposal_body["step"],
-            agent=proposal_body["agent"],
-            version=proposal_body["version"],
-            plan=proposal_body["plan"],
             resource=card.resource,
             actions=tuple(card.actions),
             allows=tuple(card.allows),
             bound=bound,
             preconditions=tuple(each for each in card.preconditions if each.id in preconditions),
-            answer=proposal_body["answer"],
         )
 
     def guarding(self, effect: str) -> list[Precondition]:
@@ -166,22 +162,9 @@ class Approved:
         # Left out where there are none, so that what was approved before there were any still has its digest; what
         # was approved with some has another digest without them.
         conditions = {"preconditions": [each.to_json() for each in self.preconditions]} if self.preconditions else {}
-        return digests.of_value(
-            {
-                **conditions,
-                "run": self.run,
-                "gate": self.gate,
-                "step": self.step,
-                "agent": self.agent,
-                "version": self.version,
-                "plan": self.plan,
-                "resource": self.resource,
-                "actions": actions,
-                "allows": list(self.allows),
-                "bound": self.bound,
-                "answer": self.answer,
-            }
-        )
+        names = ("run", "gate", "step", "agent", "version", "plan", "resource", "bound", "answer")
+        plain = {name: getattr(self, name) for name in names}
+        return digests.of_value({**conditions, **plain, "actions": actions, "allows": list(self.allows)})
 
 
 def observed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 from approvals.errors import CardRefused
 from approvals.schema import redact, validate
@@ -24,6 +24,7 @@ from .quote import Quote
 RISKS = ("low", "medium", "high", "critical")
 # Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+Shown = TypeVar("Shown", "Card", Action, Quote, Chart, Precondition)
 
 
 class AnswerChoice(TypedDict, total=False):
@@ -169,22 +170,23 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
     """Return the card without these texts in its words. Where arguments are from the state, its schema hides them."""
     if not secrets:
         return card
-    plain = {
-        name: redact.scrubbed(getattr(card, name), secrets)
-        for name in ("title", "summary", "for_whom", "amount", "resource", "reasons", "question")
-    }
-    acts = [_scrubbed_action(each, secrets) for each in card.actions]
-    said, drawn = quote.scrubbed(card.quotes, secrets), chart.scrubbed(card.charts, secrets)
-    wanted = [replace(each, label=redact.scrubbed(each.label, secrets)) for each in card.preconditions]
-    return replace(card, **plain, actions=acts, quotes=said, charts=drawn, preconditions=wanted)
+
+    def plain(shown: Shown, *names: str) -> Shown:
+        return replace(shown, **{name: redact.scrubbed(getattr(shown, name), secrets) for name in names})
+
+    words = plain(card, "title", "summary", "for_whom", "amount", "resource", "reasons", "question")
+    return replace(
+        words,
+        actions=[plain(each, "title", "undo", *_loose_arguments(each)) for each in card.actions],
+        quotes=[plain(each, "label", "role") for each in card.quotes],
+        charts=[plain(each, "title", "figures") for each in card.charts],
+        preconditions=[plain(each, "label") for each in card.preconditions],
+    )
 
 
-def _scrubbed_action(action: Action, secrets: Sequence[str]) -> Action:
-    """Scrub an action's words, and its arguments where they are at no place of the state: no schema hides those."""
-    words = {name: redact.scrubbed(getattr(action, name), secrets) for name in ("title", "undo")}
-    if action.pointer or redact.veil(action.schema):
-        return replace(action, **words)
-    return replace(action, arguments=redact.scrubbed(action.arguments, secrets), **words)
+def _loose_arguments(action: Action) -> list[str]:
+    """Name an action's arguments where they are at no place of the state, so that no schema hides what is secret."""
+    return [] if action.pointer or redact.veil(action.schema) else ["arguments"]
 
 
 def _secret_faults(card: Card, veil: redact.Redaction) -> list[str]:

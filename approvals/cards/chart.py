@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from approvals.schema import redact
 from checkpoints.values import json_pointer
 
 KINDS = ("gantt",)
@@ -27,14 +26,6 @@ class Chart:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with every field."""
         return {**asdict(self), "figures": [list(each) for each in self.figures]}
-
-
-def scrubbed(charts: Sequence[Chart], secrets: Sequence[str]) -> list[Chart]:
-    """Return the charts without these texts in the words about them."""
-    return [
-        replace(each, title=redact.scrubbed(each.title, secrets), figures=redact.scrubbed(each.figures, secrets))
-        for each in charts
-    ]
 
 
 def faults_of(charts: Sequence[Chart], state: Mapping[str, Any]) -> list[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from approvals.schema import redact
 from checkpoints.values import json_pointer
 
 
@@ -21,14 +20,6 @@ class Quote:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with every field."""
         return asdict(self)
-
-
-def scrubbed(quotes: Sequence[Quote], secrets: Sequence[str]) -> list[Quote]:
-    """Return the quotes without these texts in the words about them."""
-    return [
-        replace(each, label=redact.scrubbed(each.label, secrets), role=redact.scrubbed(each.role, secrets))
-        for each in quotes
-    ]
 
 
 def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
