@@ -176,9 +176,9 @@ def completed(
 
 def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
     """List what is wrong with the verdicts that the actions take, and with who performs them."""
-    faults = [fault for action in actions for fault in _verdict_faults(action, step, plan)]
-    faults += [fault for action in actions for fault in _missing_faults(action, step)]
-    faults += [fault for action in actions for fault in pinned_faults(action)]
+    faults: list[str] = []
+    for action in actions:
+        faults += [*_verdict_faults(action, step, plan), *_missing_faults(action, step), *pinned_faults(action)]
     performed = [] if recovery else [action.effect for action in actions if action.effect]
     by_name = {each.name: each for each in plan.steps}
     for name in sorted({name for name in performed if performed.count(name) > 1}):

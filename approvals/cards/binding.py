@@ -203,7 +203,7 @@ def differences(approved: Approved, *, approved_state: Mapping[str, Any] | None 
     """
     now = observed(approved, **world)
     rows = [
-        {"of": "target", "pointer": f"/{name}", "kind": "changed", "before": before, "after": after}
+        _row("target", f"/{name}", before, after)
         for name in ("run", "agent", "version", "plan")
         if (before := getattr(approved, name)) != (after := getattr(now, name))
     ]
@@ -242,8 +242,7 @@ def _settled_rows(before: Action | None, after: Action) -> list[Row]:
     was, now = (each.settled if each else None for each in (before, after))
     if was == now:
         return []
-    row: Row = {"of": f"verdict:{after.id}", "pointer": "", "kind": "changed"}
-    return [row | {"before": asdict(was) if was else None, "after": asdict(now) if now else None}]
+    return [_row(f"verdict:{after.id}", "", asdict(was) if was else None, asdict(now) if now else None)]
 
 
 def rows_between(before: Any, after: Any, *, of: str) -> list[Row]:

@@ -14,12 +14,11 @@ from typing import Any, Self
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.cards import fitting
 from approvals.cards.action import Action, editable, pinned_faults
 from approvals.cards.card import Card, scrubbed
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.models import Decision, Gate, Proposal
-from approvals.schema import redact
+from approvals.schema import redact, validate
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import StepSpec, spec_of
@@ -98,7 +97,14 @@ def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
     final = {a.id: json_pointer.find(state, a.pointer) if a.pointer else a.arguments for a in card.actions}
     changed = tuple(a.id for a in card.actions if not patch.same(a.arguments, final[a.id]))
     made = redrawn(current, state).with_arguments(final)
-    fitting.refuse_unfit(made, changed)
+    unfit = [
+        problem(message, action=action.id, pointer=place, at=action.pointer + place)
+        for action in made.actions
+        if action.registered and action.id in changed
+        for place, message in validate.faults_of(action.schema, action.arguments)
+    ]
+    if unfit:
+        raise Invalid(unfit)
     return NextProposal(card=made, patch=patch.diff(current.saved, state), changed=changed)
 
 
