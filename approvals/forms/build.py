@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.schema.walk import Schema, sound
 
-from .build_context import LEAF, Build, Builder
+from .build_context import CHOICE, LEAF, Build, Builder
 from .kinds import choices, groups, leaves, lists, maps
 from .nodes import FormField, FormNode
 from .places import FormPlace
@@ -18,6 +18,7 @@ from .sent import FieldFaults, SentFields
 INPUTS = 300  # drawn at once: what is further on is closed until somebody opens it
 KINDS: dict[str, Build] = {
     "object": groups.build, "list": lists.build, "tuple": lists.build, "map": maps.build, LEAF: leaves.build,
+    CHOICE: choices.build,
 }  # fmt: skip
 
 
@@ -71,12 +72,11 @@ def build(
     into: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name.
     """
     root = sound(schema)
-    found = Builder(
-        root, SentFields.of(posted or {}, prefix), FieldFaults(errors or {}), pinned,
-        inputs=inputs, kinds=KINDS, choice=choices.build,
+    builder = Builder(
+        root=root, sent=SentFields.of(posted or {}, prefix), faults=FieldFaults(errors or {}), pinned=pinned,
+        missing=missing, left=inputs, kinds=KINDS,
     )  # fmt: skip
-    found.missing = missing
-    return Form(found.node(root, value, FormPlace(quoted=quoted, label=label or FormPlace.label)))
+    return Form(builder.node(root, value, FormPlace(quoted=quoted, label=label or FormPlace.label)))
 
 
 def all_nodes(node: FormNode) -> Iterator[FormNode]:

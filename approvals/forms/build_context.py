@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals.schema import redact
@@ -19,42 +19,34 @@ from .summaries import summary
 
 DEPTH = 12  # levels that get inputs of their own; deeper is raw JSON
 LEAF = "leaf"  # every kind that `kinds` has no builder for
+CHOICE = "choice"  # a union, and a container that may be null
 Build = Callable[["Builder", Shape, Any, FormPlace], FormNode]
-BuildChoice = Callable[["Builder", Schema, Shape, Any, FormPlace], FormNode]
 
 
+@dataclass(kw_only=True)
 class Builder:
     """What the modules of the kinds share while one form is built."""
 
-    def __init__(
-        self,
-        root: Schema,
-        sent: SentFields,
-        faults: FieldFaults,
-        pinned: Sequence[str],
-        *,
-        inputs: int,
-        kinds: Mapping[str, Build],
-        choice: BuildChoice,
-    ) -> None:
-        self.root, self.sent, self.faults, self.pinned = root, sent, faults, pinned
-        self.kinds, self.choice = kinds, choice
-        self.missing: Sequence[str] = ()
-        self.left = inputs
+    root: Schema
+    sent: SentFields
+    faults: FieldFaults
+    pinned: Sequence[str]
+    missing: Sequence[str]
+    left: int  # inputs that may still be drawn
+    kinds: Mapping[str, Build]
 
     def node(self, part: Schema, value: Any, place: FormPlace) -> FormNode:
         """Build the node of one place."""
         what = self.shape(part, value, place)
         if not place.depth and value is not None:  # a form cannot remove the whole value
             what = replace(what, nullable=False)
-        optional = what.kind in CONTAINERS and (what.nullable or what.kind == "union")
-        if what.kind in CONTAINERS and not self.opens(what, place):
+        if what.kind in CONTAINERS and not (self.draws(place) or self.sent.speaks_of(place.path)):
             return self.closed(what, value, place)
-        if optional:
-            return self.choice(self, part, what, value, place)
-        return self.plain(part, what, value, place)
+        if what.kind in CONTAINERS and (what.nullable or what.kind == "union"):
+            return self.kinds[CHOICE](self, what, value, place)
+        return self.plain(what, value, place)
 
-    def plain(self, part: Schema, what: Shape, value: Any, place: FormPlace) -> FormNode:
+    def plain(self, what: Shape, value: Any, place: FormPlace) -> FormNode:
         """Build the node of one place whose shape is already settled."""
         kind = what.kind if what.kind in self.kinds else LEAF
         if kind == LEAF and place.shown:
@@ -65,27 +57,21 @@ class Builder:
 
     def shape(self, part: Schema, value: Any, place: FormPlace) -> Shape:
         """Return the shape of a place, or raw JSON where a node of that shape could not show its value."""
-        if texts.is_file(value):
-            held = shapes.shape(part, self.root)
-            return Shape(kind="file", schema=held.schema, nullable=held.nullable)
         what = shapes.shape(part, self.root)
+        raw = Shape(kind="json", schema=what.schema, nullable=what.nullable)
+        if texts.is_file(value):
+            return replace(raw, kind="file")
         if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
-            return replace(RAW, schema={**what.schema, "writeOnly": True}, nullable=what.nullable)
+            return replace(raw, schema={**what.schema, "writeOnly": True})
         if place.depth > DEPTH and what.kind in CONTAINERS:
-            return replace(RAW, schema=what.schema, nullable=what.nullable)
+            return raw
         empty = value is MISSING or (value is None and what.nullable)
         if (empty and what.kind != "json") or what.kind == "union" or shapes.fits(what, value):
             return what
-        return replace(RAW, schema=what.schema, nullable=what.nullable)
-
-    def opens(self, what: Shape, place: FormPlace) -> bool:
-        """Tell whether a container's members are built: they are drawn, or something was typed in them."""
-        asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
-        drawn = place.shown and (self.left > 0 or asked or place.depth == 0)
-        return drawn or self.sent.speaks_of(place.path)
+        return raw
 
     def draws(self, place: FormPlace) -> bool:
-        """Tell whether a container that is built is drawn as well."""
+        """Tell whether a container is drawn; one in which something was typed is built even where it is not."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 

@@ -23,11 +23,12 @@ from approvals.schema.walk import Schema
 from . import groups, leaves
 
 NULL, VALUE, ODD = "none", "value", "json"
+Branches = Mapping[str, tuple[str, Schema]]  # key -> (label, schema)
 
 
-def build(builder: Builder, part: Schema, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
     """Build the choice, and the node of what is chosen."""
-    branches = _branches(builder, part, what)
+    branches = _branches(builder, what)
     rendered = _branch_of(builder, branches, what, value)
     options = _options(builder, what, branches, rendered, quoted=place.quoted)
     sent = builder.sent.text(place.path, names.BRANCH)
@@ -47,15 +48,15 @@ def build(builder: Builder, part: Schema, what: Shape, value: Any, place: FormPl
     )
 
 
-def _branches(builder: Builder, part: Schema, what: Shape) -> dict[str, tuple[str, Schema]]:
-    """Return key -> (label, schema) of each branch; a value that may only be null or itself has one branch."""
+def _branches(builder: Builder, what: Shape) -> Branches:
+    """Return what can be chosen; a value that may only be null or itself has one branch."""
     if what.kind != "union":
-        return {VALUE: (_("A value"), part)}
+        return {VALUE: (_("A value"), what.schema)}
     labels = shapes.labels(what.branches, builder.root)
     return {label.lower(): (label, each) for label, each in zip(labels, what.branches, strict=True)}
 
 
-def _branch_of(builder: Builder, branches: Mapping[str, tuple[str, Schema]], what: Shape, value: Any) -> str:
+def _branch_of(builder: Builder, branches: Branches, what: Shape, value: Any) -> str:
     """Return the key of the branch that a value belongs to."""
     if value is None and what.nullable:
         return NULL
@@ -78,9 +79,7 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
     return inner.kind in shapes.CONTAINERS - {"union"} and shapes.fits(inner, value)
 
 
-def _options(
-    builder: Builder, what: Shape, branches: Mapping[str, tuple[str, Schema]], rendered: str, *, quoted: bool
-) -> list[FieldOption]:
+def _options(builder: Builder, what: Shape, branches: Branches, rendered: str, *, quoted: bool) -> list[FieldOption]:
     offered = [FieldOption(value=NULL, label=_("None"))] if what.nullable else []
     named = what.kind == "union"
     offered += [
@@ -93,12 +92,7 @@ def _options(
 
 
 def _inner(
-    builder: Builder,
-    branches: Mapping[str, tuple[str, Schema]],
-    chosen: str,
-    rendered: str,
-    value: Any,
-    place: FormPlace,
+    builder: Builder, branches: Branches, chosen: str, rendered: str, value: Any, place: FormPlace
 ) -> FormNode | None:
     """Build the chosen branch's node; the choice itself has its label and says whether it may be left out."""
     if chosen in (NULL, ""):
@@ -110,11 +104,11 @@ def _inner(
     what = replace(shapes.shape(part, builder.root), nullable=False)
     if chosen == rendered:
         held = builder.shape(part, value, spot)
-        return builder.plain(part, replace(held, nullable=False), value, spot)
+        return builder.plain(replace(held, nullable=False), value, spot)
     if what.kind == "object":
         return groups.build(builder, what, _shared(what, value), spot, switched=True)
     keeps = value not in (MISSING, None) and shapes.fits(what, value)
-    node = builder.plain(part, what, value if keeps else MISSING, spot)
+    node = builder.plain(what, value if keeps else MISSING, spot)
     return replace(node, was=value)
 
 
@@ -126,9 +120,7 @@ def _shared(what: Shape, value: Any) -> Any:
     return {name: each for name, each in value.items() if name in parts and "const" not in parts[name]}
 
 
-def _relocated(
-    builder: Builder, place: FormPlace, branches: Mapping[str, tuple[str, Schema]], chosen: str
-) -> FieldFaults:
+def _relocated(builder: Builder, place: FormPlace, branches: Branches, chosen: str) -> FieldFaults:
     """Take the branch's own name out of the faults' places.
 
     A validator tries every branch and names each in its faults' places: those of branches that were not chosen are
