@@ -1,7 +1,7 @@
 """Typed forms for JSON values, both ways. Pure.
 
 `build` walks a value, its JSON Schema and what was posted at once, and gives a tree of nodes: a `FormField` is one
-input, a `FormGroup` an object, `ItemRows` a list, `KeyedEntries` an object of free keys, a `ShapeChoice` a union or a
+input, a `FormGroup` an object, `ItemRows` a list or an object of free keys, a `ShapeChoice` a union or a
 nullable value. Every node holds what to show and the value that it now gives; no second walk reads the form.
 
 Names say where a value is: `args.refund/lines/2/amount`. The number is the item's place in the value as it was
@@ -26,9 +26,7 @@ from .nodes import (
     FormField,
     FormGroup,
     FormNode,
-    ItemRow,
     ItemRows,
-    KeyedEntries,
     ShapeChoice,
 )
 from .places import unit_in
@@ -42,9 +40,7 @@ __all__ = [
     "FormField",
     "FormGroup",
     "FormNode",
-    "ItemRow",
     "ItemRows",
-    "KeyedEntries",
     "ShapeChoice",
     "all_nodes",
     "applied",

@@ -8,9 +8,9 @@ from typing import Any
 
 from approvals.schema import redact
 from approvals.schema.walk import Schema
-from checkpoints.values import json_pointer
+from checkpoints.values import artifacts, json_pointer
 
-from . import shapes, texts
+from . import shapes
 from .nodes import MISSING, ClosedNode, FormNode
 from .places import FormPlace
 from .sent import FieldFaults, SentFields
@@ -59,7 +59,7 @@ class Builder:
         """Return the shape of a place, or raw JSON where a node of that shape could not show its value."""
         what = shapes.shape(part, self.root)
         raw = Shape(kind="json", schema=what.schema, nullable=what.nullable)
-        if texts.is_file(value):
+        if artifacts.is_reference(value):
             return replace(raw, kind="file")
         if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
             return replace(raw, schema={**what.schema, "writeOnly": True})

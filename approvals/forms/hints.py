@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
-from .shapes import Shape, bounds
+from .shapes import LISTED, Shape, bounds
 
 LONGEST = 120  # characters of a pattern or a bound that are named
 KINDS = {
@@ -22,6 +22,13 @@ NUMBERS = {
 }  # fmt: skip
 
 
+SIZES = {
+    "list": ("minItems", "maxItems", ngettext_lazy("%(count)s item", "%(count)s items", "number")),
+    "map": ("minProperties", "maxProperties", ngettext_lazy("%(count)s entry", "%(count)s entries", "number")),
+    "text": ("minLength", "maxLength", ngettext_lazy("%(count)s character", "%(count)s characters", "number")),
+}
+
+
 def hints(what: Shape, *, size: int | None = None) -> list[str]:
     """List what the schema asks of a value, each in a few words. With `size`, a text's bounds only if it is near."""
     schema = bounds(what.schema)
@@ -32,6 +39,8 @@ def hints(what: Shape, *, size: int | None = None) -> list[str]:
         found.append(_("each once"))
     if what.kind in KINDS:
         found.append(str(KINDS[what.kind]))
+    if len(what.options) > LISTED:
+        found.append(_("one of %(count)s values") % {"count": f"{len(what.options):,}"})
     return found
 
 
@@ -40,25 +49,19 @@ def _numbers(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
-    low, high, unit = {
-        "list": ("minItems", "maxItems", "items"),
-        "map": ("minProperties", "maxProperties", "entries"),
-        "text": ("minLength", "maxLength", "characters"),
-    }.get(kind, ("", "", ""))
+    if kind not in SIZES:
+        return []
+    low, high, units = SIZES[kind]
     least, most = schema.get(low), schema.get(high)
-    found = [_("at least %(value)s") % {"value": _counted(least, unit)}] if _is_number(least) and least else []
+    found = [_("at least %(value)s") % {"value": _counted(least, units)}] if _is_number(least) and least else []
     near = size is None or not _is_number(most) or size * 2 > float(most or 0)
-    return found + ([_("at most %(value)s") % {"value": _counted(most, unit)}] if _is_number(most) and near else [])
+    return found + ([_("at most %(value)s") % {"value": _counted(most, units)}] if _is_number(most) and near else [])
 
 
-def _counted(count: Any, units: str) -> str:
+def _counted(count: Any, units: Any) -> str:
+    """Write a number of units, whose plural the number chooses."""
     number = 1 if count == 1 else 2 if isinstance(count, float) else count
-    said = {
-        "items": ngettext("%(count)s item", "%(count)s items", number),
-        "entries": ngettext("%(count)s entry", "%(count)s entries", number),
-        "characters": ngettext("%(count)s character", "%(count)s characters", number),
-    }.get(units, "%(count)s")
-    return said % {"count": short(count)}
+    return str(units % {"number": number, "count": short(count)})
 
 
 def _is_number(value: Any) -> bool:

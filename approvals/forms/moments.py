@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import TypeVar
 
 from django.utils.translation import gettext as _
 
 OFFSET = re.compile(r"[Zz]|[+-]\d{2}:?\d{2}|")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(:\d{2})?([Zz]|[+-]\d{2}:?\d{2})?")
 _CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
+Time = TypeVar("Time", dt.date, dt.time, dt.datetime)
 
 
 def is_date(text: str) -> bool:
@@ -58,48 +60,38 @@ def same_clock(one: str, other: str) -> bool:
 def joined(local: str, offset: str) -> str:
     """Join a moment from its two inputs. Raises ValueError with what to write instead."""
     offset = offset.strip()
-    try:
-        dt.datetime.fromisoformat(local)
-    except ValueError:
-        raise ValueError(_("Write a time as 2026-03-31T14:00.")) from None
+    _parsed(dt.datetime, local, _("Write a time as 2026-03-31T14:00."))
     if not OFFSET.fullmatch(offset) or not offset.isascii():
         raise ValueError(_("Write the zone as an offset such as +02:00, as Z, or leave it empty."))
-    whole = (local if _has_seconds(local) else f"{local}:00") + offset
-    try:
-        dt.datetime.fromisoformat(whole)
-    except ValueError:
-        raise ValueError(_("Write a time as 2026-03-31T14:00, and its zone as +02:00.")) from None
+    seconds = "" if local.count(":") > 1 else ":00"
+    whole = local + seconds + offset
+    _parsed(dt.datetime, whole, _("Write a time as 2026-03-31T14:00, and its zone as +02:00."))
     return whole
 
 
 def date(text: str) -> str:
     """Read a day. Raises ValueError."""
-    try:
-        return dt.date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise ValueError(_("Write a date as 2026-03-31.")) from None
+    return _parsed(dt.date, text, _("Write a date as 2026-03-31.")).isoformat()
 
 
 def clock(text: str) -> str:
     """Read a time of day. Raises ValueError."""
-    try:
-        dt.time.fromisoformat(text)
-    except ValueError:
-        raise ValueError(_("Write a time of day as 14:00.")) from None
+    _parsed(dt.time, text, _("Write a time of day as 14:00."))
     return f"{text}:00" if re.fullmatch(r"\d{2}:\d{2}", text) else text
 
 
 def moment(text: str) -> str:
     """Read a day and time in one text. Raises ValueError."""
-    try:
-        dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(_("Write a time as 2026-03-31T14:00:00+00:00.")) from None
+    _parsed(dt.datetime, text, _("Write a time as 2026-03-31T14:00:00+00:00."))
     return text
 
 
-def _has_seconds(local: str) -> bool:
-    return local.count(":") > 1
+def _parsed(kind: type[Time], text: str, said: str) -> Time:
+    """Read a date or a time. Raises ValueError with what to write instead."""
+    try:
+        return kind.fromisoformat(text)
+    except ValueError:
+        raise ValueError(said) from None
 
 
 def _local(text: str) -> dt.datetime | dt.time:

@@ -224,7 +224,10 @@ class ItemRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemRows(FormNode):
-    """A list. `order` is what its mark posts, `rendered` what it posted before anybody moved anything."""
+    """A list, or an object of free keys.
+
+    `order` is what its mark posts, `rendered` what it posted before anybody moved anything.
+    """
 
     rows: Sequence[ItemRow] = ()  # that are drawn
     rest: Sequence[ItemRow] = ()  # that are read, and not drawn
@@ -259,13 +262,6 @@ class ItemRows(FormNode):
     def faults(self) -> Iterator[tuple[str, str]]:
         yield from self.extra
         yield from super().faults()
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyedEntries(ItemRows):
-    """An object of free keys."""
-
-    kind = "entries"
 
 
 @dataclass(frozen=True, kw_only=True)

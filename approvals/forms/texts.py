@@ -39,14 +39,9 @@ def shows(kind: str, value: Any) -> bool:
         "integer": plain,
         "number": plain or isinstance(value, float),
         "boolean": isinstance(value, bool),
-        "file": is_file(value),
+        "file": artifacts.is_reference(value),
     }
     return fitting.get(kind, False)
-
-
-def is_file(value: Any) -> bool:
-    """Tell whether a value is a reference to an artifact."""
-    return artifacts.is_reference(value)
 
 
 def written(kind: str, value: Any) -> str:
@@ -96,7 +91,7 @@ def _file(text: str) -> Any:
         value = canonical_json.parse(text)
     except ValueRefused:
         value = None
-    if not is_file(value):
+    if not artifacts.is_reference(value):
         raise ValueError(_("Choose a file."))
     return value
 

@@ -37,7 +37,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
     changed = sent is not None and carried(sent) != carried(rendered)
     new, fault = _typed(what, lines(str(sent)), value, veil) if changed else (_untouched(what, value, place), "")
     fault = refused or fault
-    error = _error(builder, place, fault)
+    error = " ".join(builder.faults.within(place.pointer)) or fault
     return FormField(
         **builder.common(what, value, place),
         kind=_input(what, rendered),
@@ -48,7 +48,10 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
         rendered=rendered,
         choices=_choices(what, value, rendered),
         suggestions=[texts.option(each) for each in what.options[:LISTED]] if len(what.options) > LISTED else (),
-        hints=[*_default(what, value, place), *_hints(what, None if place.was is None or error else len(rendered))],
+        hints=[
+            *_default(what, value, place),
+            *hints(what, size=None if place.was is None or error else len(rendered)),
+        ],
         fault=fault,
         error=error,
         exact=lines(rendered) == rendered and not texts.CONTROLS.search(rendered),
@@ -62,11 +65,10 @@ def _given(what: Shape, value: Any, place: FormPlace) -> Any:
 
     A default that was not saved is not drawn as if it were: what is not in the value does not run.
     """
-    if not place.must:
+    if not place.must or value is not MISSING or "default" not in what.schema:
         return value
-    if value is MISSING and "default" in what.schema and texts.shows(what.kind, what.schema["default"]):
-        return what.schema["default"]
-    return what.schema["default"] if value is MISSING and what.kind == "enum" and "default" in what.schema else value
+    default = what.schema["default"]
+    return default if what.kind == "enum" or texts.shows(what.kind, default) else value
 
 
 def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, str]:
@@ -170,18 +172,6 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     return [said % {"value": short(texts.option(what.schema["default"]) or _("empty"))}]
 
 
-def _hints(what: Shape, size: int | None) -> list[str]:
-    found = hints(what, size=size)
-    if len(what.options) > LISTED:
-        found.append(_("one of %(count)s values") % {"count": f"{len(what.options):,}"})
-    return found
-
-
-def _error(builder: Builder, place: FormPlace, fault: str) -> str:
-    said = builder.faults.within(place.pointer)
-    return " ".join(said) if said else fault
-
-
 def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
     """Build a moment: its local time and its offset, each in its own input, so that neither shifts the other."""
     split = moments.parts(value) if isinstance(value, str) else ("", "")
@@ -205,7 +195,7 @@ def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> Form
         zone_rendered=zone,
         hints=[*_default(what, value, place), *hints(what)],
         fault=fault,
-        error=_error(builder, place, fault),
+        error=" ".join(builder.faults.within(place.pointer)) or fault,
         nullable=what.nullable,
     )
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.forms import names
 from approvals.forms.build_context import Builder
-from approvals.forms.nodes import MISSING, KeyedEntries
+from approvals.forms.nodes import MISSING, ItemRows
 from approvals.forms.places import FormPlace
 from approvals.forms.shapes import Shape, items
 
@@ -22,7 +22,7 @@ UNNAMED = gettext_lazy("Name this entry.")
 TWICE = gettext_lazy("This name is there already.")
 
 
-def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> KeyedEntries:
+def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
     """Build the object's entries, in the order of their keys as they were saved."""
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     known = {names.encoded(key): key for key in held}
@@ -47,7 +47,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> KeyedE
         for each, spot, entry in zip(ids, found.spots, found.values, strict=True)
         if entry is not MISSING and not (names.is_new(each) and spot.pointer in bad)
     ]
-    return KeyedEntries(
+    return ItemRows(
         **_marked(found, found.common(what, value), dict(faults)),
         value=value if found.same or (value is MISSING and not ids) else dict(said),
         moves=False,

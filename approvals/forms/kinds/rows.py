@@ -7,7 +7,7 @@ is `~new1`. The order's mark holds the current ids, so an item that it does not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,7 +54,7 @@ class EditedItems:
         for at, (each, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
             shown = self.drawn and self.window.first <= at + 1 <= self.window.last
             if shown or names.is_new(each) or self.builder.sent.speaks_of(spot.path):
-                found.append(self._row(at, each, FormPlace(**{**vars(spot), "shown": shown})))
+                found.append(self._row(at, each, replace(spot, shown=shown)))
         return found
 
     def _row(self, at: int, each: str, spot: FormPlace) -> ItemRow:
