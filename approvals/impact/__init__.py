@@ -13,18 +13,7 @@ Pure: plain data in (`facts`), plain data out (`Impact`). No tables are read her
 the facts offers them.
 """
 
-from .facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from .predict import impact
 from .result import Impact, ImpactRow, ImpactVerdict
 
-__all__ = [
-    "EffectFact",
-    "GateFact",
-    "GrantFact",
-    "Impact",
-    "ImpactRow",
-    "ImpactVerdict",
-    "MoveTarget",
-    "RecordedHistory",
-    "impact",
-]  # fmt: skip
+__all__ = ["Impact", "ImpactRow", "ImpactVerdict", "impact"]

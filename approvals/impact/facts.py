@@ -134,9 +134,7 @@ class MoveTarget:
     by_hand: Sequence[ByHand] = ()  # on that path, and what is ordered now
     sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
     fork: bool = False  # the run was forked from another, or would be
-    branched: bool | None = (
-        None  # it has checkpoints beside the path, without which nothing is looked up; None: unknown
-    )
+    branched: bool | None = None  # it has checkpoints beside the path, else nothing is looked up; None: unknown
     own: frozenset[str] = frozenset()  # effects that a person said this fork does itself
     forced: bool = False  # `next_step` runs whatever is recorded
     again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again

@@ -29,11 +29,8 @@ def repeats(
     for row in told.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect"):
         if row.why != "takeover" and not row.asks_alone:
             coming[row.step] = coming.get(row.step, False) or row.verdict is ImpactVerdict.WILL
-    settled = {
-        row.effect
-        for row in told.ahead
-        if row.verdict in (ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.STANDS)
-    }
+    taken = told.having(ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.STANDS)
+    settled = {row.effect for row in taken}
     path = {each.id for each in target.path}
     found = []
     for step, certain in coming.items():

@@ -97,9 +97,7 @@ class Impact:
     rows: tuple[ImpactRow, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
-    repeats: tuple[
-        Repeat, ...
-    ] = ()  # what was done before, stands, and is done once more; see approvals.impact.repeats
+    repeats: tuple[Repeat, ...] = ()  # what was done before, stands, and is done once more; see `repeats`
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # what people call each step of the plan
 
     def title_of(self, step: str) -> str:
@@ -164,11 +162,8 @@ class Impact:
     @property
     def final(self) -> tuple[ImpactRow, ...]:
         """List the effects that run, or may, and cannot be undone once they have."""
-        return tuple(
-            row
-            for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY)
-            if row.irreversible and row.kind == "effect"
-        )
+        runs = self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
+        return tuple(row for row in runs if row.irreversible)
 
     @property
     def repeated(self) -> tuple[ImpactRow, ...]:

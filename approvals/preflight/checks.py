@@ -87,7 +87,8 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
         found.append(version(code))
         if code.goes_on_in and not saved.fault:
             found.append(state(code))
-            found += [] if code.program else environment(code, code.environment or EnvironmentFacts())
+            now = code.environment or EnvironmentFacts()
+            found += [] if code.program else [configuration(code, now), libraries(now)]
     if not saved.fault:
         found.append(artifacts(saved))
     return Preflight(tuple(found), checked=isinstance(code, AgentCode))
@@ -207,12 +208,8 @@ def state(code: AgentCode) -> Finding:
     return Finding("state", GREEN, said % names)
 
 
-def environment(code: AgentCode, now: EnvironmentFacts) -> Sequence[Finding]:
-    """Check that configuration and libraries are those that were recorded."""
-    return _configuration(code, now), _libraries(now)
-
-
-def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
+def configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
+    """Check that the configuration is the one that was recorded."""
     if now.fault:
         said = _("The recorded configuration does not fit version %(version)s: %(fault)s. Correct its Config.")
         return Finding("configuration", RED, said % {"version": code.goes_on_in, "fault": now.fault})
@@ -227,7 +224,8 @@ def _configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     return Finding("configuration", GREEN, _("The configuration is the recorded one."))
 
 
-def _libraries(now: EnvironmentFacts) -> Finding:
+def libraries(now: EnvironmentFacts) -> Finding:
+    """Check that the libraries are those that were recorded."""
     if not now.libraries:
         return Finding("libraries", GREEN, _("The agent declares no libraries."))
     gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]

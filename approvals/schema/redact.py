@@ -10,7 +10,7 @@ edits holds a placeholder, which names its place; put back unchanged, the value 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,9 +35,7 @@ class Redaction:
 
     root: Schema
     parts: tuple[Schema, ...]
-    known: dict[int, bool] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # by part, whether it hides anything
+    known: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)  # part -> it hides something
 
     @cached_property
     def secret(self) -> bool:
@@ -85,13 +83,7 @@ class Redaction:
             return value
         if self.secret:
             return placeholder(at) if named else MASK
-        if isinstance(value, dict):
-            return {k: self.within(k).masked(v, json_pointer.join(at, k), named=named) for k, v in value.items()}
-        if isinstance(value, list):
-            return [
-                self.within(str(i)).masked(v, json_pointer.join(at, str(i)), named=named) for i, v in enumerate(value)
-            ]
-        return value
+        return _copied(value, lambda name, v: self.within(name).masked(v, json_pointer.join(at, name), named=named))
 
     def kept(self, new: Any, old: Any) -> Any:
         """Return `new`, as somebody sent it, with the secrets of `old` in place of their placeholders.
@@ -100,13 +92,13 @@ class Redaction:
         """
         return _kept(self, new, "", self, old) if self else new
 
-    def rows(self, rows: Iterable[Mapping[str, Any]], at: str = "") -> list[dict[str, Any]]:
-        """Mask rows of a difference, whose pointers begin `at` a place: a hidden value only shows that it changed."""
-        return [self.row(row, at) for row in rows]
+    def rows(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Mask rows of a difference: a hidden value only shows that it changed."""
+        return [self.row(row) for row in rows]
 
-    def row(self, row: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Mask one row. The difference itself is taken between the true values."""
-        veil = self.at(at + row["pointer"])
+        veil = self.at(row["pointer"])
         sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
         if sides.get("before") == sides.get("after") == MASK:
             sides["after"] = f"{MASK} (another one)"  # not translated: the mask is data
@@ -149,9 +141,7 @@ def scrubbed(value: Any, words: Sequence[str]) -> Any:
         for word in words:
             value = value.replace(word, MASK)
         return value
-    if isinstance(value, dict):
-        return {name: scrubbed(each, words) for name, each in value.items()}
-    return [scrubbed(each, words) for each in value] if isinstance(value, (list, tuple)) else value
+    return _copied(value, lambda _, each: scrubbed(each, words))
 
 
 def begun(text: str, words: Sequence[str]) -> int:
@@ -163,11 +153,7 @@ def begun(text: str, words: Sequence[str]) -> int:
 def _kept(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any:
     if isinstance(new, str) and new.startswith(MASK):
         return _meant(veil, new, at, whole, old)
-    if isinstance(new, dict):
-        return {k: _kept(veil.within(k), v, json_pointer.join(at, k), whole, old) for k, v in new.items()}
-    if isinstance(new, list):
-        return [_kept(veil.within(str(i)), v, json_pointer.join(at, str(i)), whole, old) for i, v in enumerate(new)]
-    return new
+    return _copied(new, lambda name, v: _kept(veil.within(name), v, json_pointer.join(at, name), whole, old))
 
 
 def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> Any:
@@ -186,6 +172,13 @@ def _alike(one: str, other: str) -> bool:
     """Tell whether two pointers differ in the positions of items alone."""
     a, b = ([("0" if each.isdigit() else each) for each in json_pointer.tokens(place)] for place in (one, other))
     return a == b
+
+
+def _copied(value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """Copy an object or a list with `change(name, member)` in place of each member; anything else is itself."""
+    if isinstance(value, dict):
+        return {name: change(name, each) for name, each in value.items()}
+    return [change(str(at), each) for at, each in enumerate(value)] if isinstance(value, (list, tuple)) else value
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:

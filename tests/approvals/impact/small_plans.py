@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.impact import Impact, MoveTarget, impact
+from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState, approving, asking_anew, going_back, last_start, reached, stopping
+from approvals.impact.facts import MoveTarget
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .model import Engine, Gate, Method, Point

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from approvals.impact import EffectFact, GateFact, GrantFact, Impact, MoveTarget, RecordedHistory, impact
+from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState, answering, expiring, going_back, last_start
+from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
 from checkpoints.values import digests

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from approvals.impact import Impact, ImpactRow, MoveTarget, impact
+from approvals.impact import Impact, ImpactRow, impact
+from approvals.impact.facts import MoveTarget
 from checkpoints.values.ops import Append, Splice
 
 from .model import Engine

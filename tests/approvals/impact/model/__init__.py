@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from approvals.impact import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
-from approvals.impact.facts import ByHand
+from approvals.impact.facts import ByHand, EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from checkpoints.store.header import CheckpointHeader
 
 from .deciding import Decided
