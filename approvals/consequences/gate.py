@@ -10,6 +10,7 @@ from typing import Any
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
+from approvals.engine_rules import steps
 from approvals.impact import Impact, choices, impact
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
@@ -65,7 +66,7 @@ class GateImpacts:
         touched = patch.touched(operations)
         decision = "mixed" if card.settled else "edited" if operations else "approved"
         start = choices.reached(self.history, self.fact, touched)
-        before = None if start is None else self._before(start)
+        before = self._before(start)
         if start is None or before is None:
             given, refused = self._grants(now, card), [action for action in card.actions if action.settled]
             agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
@@ -97,8 +98,7 @@ class GateImpacts:
 
     def back(self, step: str) -> Impact:
         """Foretell a rejection that sends the run back to `step`."""
-        start = choices.last_start(self.history, step)
-        before = None if start is None else self._before(start)
+        before = self._before(steps.last_start(self.history.head.path, step))
         return self._told(choices.going_back(self.history, self.fact, step, self.saved, before=before))
 
     def answer(self, choice: str) -> Impact | None:
@@ -106,9 +106,9 @@ class GateImpacts:
         target = choices.answering(self.history, self.fact, choice, self.saved)
         return None if target is None else self._told(target)
 
-    def _before(self, start: CheckpointHeader) -> SavedState | None:
-        """Load the state from which an execution started; None where retention removed it: the runtime lacks it too."""
-        if not start.parent:
+    def _before(self, start: CheckpointHeader | None) -> SavedState | None:
+        """Load the state from which an execution started; None for none, or one that retention removed."""
+        if start is None or not start.parent:
             return None
         try:
             snapshot = store.load_checkpoint(start.parent)

@@ -126,16 +126,11 @@ def expiring(history: RecordedHistory, gate: GateFact, now: SavedState) -> MoveT
     return replace(_landed(history, gate, now, next_step), decision="expired")
 
 
-def last_start(history: RecordedHistory, step: str) -> CheckpointHeader | None:
-    """Find the execution of `step` to which a rejection sends the run back; None where it never ran on the path."""
-    return steps.last_start(history.head.path, step)
-
-
 def going_back(
     history: RecordedHistory, gate: GateFact, step: str, now: SavedState, *, before: SavedState | None
 ) -> MoveTarget:
     """Return the target of a rejection to `step`. `before`: the state from which that last started, None for never."""
-    spec, start = _spec(history, gate), last_start(history, step)
+    spec, start = _spec(history, gate), steps.last_start(history.head.path, step)
     novel, unknown = words_in(history.plan, spec.feedback, said_at=gate.step)
     if start is None or before is None:
         made = _landed(history, gate, now, step)

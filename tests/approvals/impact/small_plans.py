@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.engine_rules.steps import last_start
 from approvals.impact import Impact, impact
-from approvals.impact.choices import SavedState, approving, asking_anew, going_back, last_start, reached, stopping
+from approvals.impact.choices import SavedState, approving, asking_anew, going_back, reached, stopping
 from approvals.impact.facts import MoveTarget
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -103,7 +104,7 @@ def stop(engine: Engine, asking: Gate) -> Impact:
 
 def back(engine: Engine, asking: Gate, to: str) -> Impact:
     history, fact = engine.history(asking.run), engine.fact(asking)
-    start = last_start(history, to)
+    start = last_start(history.head.path, to)
     before = None if start is None else engine.point(start.parent)
     state = None if before is None else SavedState(before.state, before.fields)
     return impact(history, going_back(history, fact, to, saved(engine, asking), before=state))

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from approvals.engine_rules.steps import last_start
 from approvals.impact import Impact, impact
-from approvals.impact.choices import SavedState, answering, expiring, going_back, last_start
+from approvals.impact.choices import SavedState, answering, expiring, going_back
 from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
@@ -246,7 +247,7 @@ def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -
         history, gates=[replace(each, code_hash=b"") if each.kind == "open" else each for each in history.gates]
     )
     open_now = history.gates[-1]
-    before = made.point(last_start(history, "draft").parent)  # type: ignore[union-attr]
+    before = made.point(last_start(history.head.path, "draft").parent)  # type: ignore[union-attr]
     target = going_back(history, open_now, "draft", now, before=SavedState(before.state, before.fields))
     assert said(impact(history, target)) == ["will draft", "asks review"]
     other = replace(target, deciding=0)
