@@ -40,7 +40,7 @@ class FieldEditor:
     @property
     def unfolded(self) -> bool:
         """Tell whether it is drawn open: a step ahead reads it and it is small, or there is something to look at."""
-        small = 0 < len(list(self.node.fields())) <= FEW
+        small = 0 < sum(isinstance(each, FormField) for each in all_nodes(self.node)) <= FEW
         return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
 
     @property

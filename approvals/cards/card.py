@@ -131,12 +131,12 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
     allows = tuple(card.allows) or (() if recovery else tuple(step.allows))
     earlier = () if recovery else tuple(_steps_before(plan, step.name))
-    completed_actions = [
-        action.completed(each, step=step, plan=plan, state=state, recovery=recovery) for each in card.actions
-    ]
+    asked = [action.completed(each, step=step, plan=plan, state=state, recovery=recovery) for each in card.actions]
+    if card.question:  # beside a question an action takes no verdict of its own
+        asked = [replace(each, verdicts=()) for each in asked]
     whole = replace(
         card,
-        actions=[_asked(card, each) for each in completed_actions],
+        actions=asked,
         allows=allows,
         back_to=tuple(card.back_to) or earlier,
         on_reject=card.on_reject or ("" if recovery else step.on_reject),
@@ -193,11 +193,6 @@ def _secret_faults(card: Card, veil: redact.Redaction) -> list[str]:
     drawn = [*(each.pointer for each in card.quotes), *(each.pointer for each in card.charts)]
     hidden = [place for place in drawn if veil and veil.at(place).hides]
     return [f"what is at {place} in the state is secret: it cannot be quoted or drawn" for place in hidden]
-
-
-def _asked(card: Card, action: Action) -> Action:
-    """Return the action as it is asked: beside a question it takes no verdict of its own."""
-    return replace(action, verdicts=()) if card.question else action
 
 
 def _steps_before(plan: PlanSpec, name: str) -> list[str]:

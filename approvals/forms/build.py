@@ -45,7 +45,7 @@ class Form:
     @cached_property
     def fields(self) -> list[FormField]:
         """List every input that is drawn, in order, and what is edited elsewhere."""
-        return list(self.root.fields())
+        return [node for node in self.nodes if isinstance(node, FormField)]
 
     @cached_property
     def nodes(self) -> list[FormNode]:

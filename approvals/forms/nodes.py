@@ -81,11 +81,6 @@ class FormNode:
     def wide(self) -> bool:
         return True
 
-    def fields(self) -> Iterator[FormField]:
-        """Yield every input in it, in order."""
-        for child in self.children:
-            yield from child.fields()
-
     def touched(self) -> Iterator[tuple[str, str]]:
         """Yield the names and texts that differ from what was rendered."""
         for child in self.children:
@@ -141,9 +136,6 @@ class FormField(FormNode):
     @property
     def wide(self) -> bool:
         return self.kind in ("long", "json", "file") or self.too_long
-
-    def fields(self) -> Iterator[FormField]:
-        yield self
 
     def touched(self) -> Iterator[tuple[str, str]]:
         if self.text != self.rendered:
