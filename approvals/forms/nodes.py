@@ -42,20 +42,6 @@ class FormNode:
         return self.place.label
 
     @property
-    def said(self) -> str:
-        """Return what somebody else calls it, beside its real name."""
-        return self.place.said
-
-    @property
-    def quoted(self) -> bool:
-        """Tell whether somebody else wrote the schema's words about it."""
-        return self.place.quoted
-
-    @property
-    def required(self) -> bool:
-        return self.place.required
-
-    @property
     def pointer(self) -> str:
         return self.place.pointer
 
@@ -109,10 +95,6 @@ class FormField(FormNode):
     zone_rendered: str = ""
     upload_name: str = ""  # the input that takes another file in the place of the one that is there
     refused: str = ""  # why the file that was sent was not taken
-
-    @property
-    def unit(self) -> str:
-        return self.place.unit
 
     @property
     def edited(self) -> bool:

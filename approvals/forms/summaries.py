@@ -32,11 +32,8 @@ def _words(value: Any) -> str:
         return value[: LONGEST * 2]
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 300:
         return _("a very long number")
-    return (
-        {None: _("none"), True: _("yes"), False: _("no")}[value]
-        if value is None or isinstance(value, bool)
-        else repr(value)
-    )
+    named = {None: _("none"), True: _("yes"), False: _("no")}
+    return named[value] if value is None or isinstance(value, bool) else repr(value)
 
 
 def _cut(text: str) -> str:

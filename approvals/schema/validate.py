@@ -169,10 +169,6 @@ def _items(part: Any, value: Any) -> int:
     return len(value) if isinstance(value, (list, dict)) else 0
 
 
-def _reference(part: Any, value: Any) -> int:
-    return REFERENCE
-
-
 def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
     """Check the branches alone: jsonschema's own keeps every fault of each, and a value may have a million."""
     if not any(validator.evolve(schema=each).is_valid(value) for each in part):
@@ -241,7 +237,7 @@ def _rules() -> dict[str, Rule]:
         **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _parts),
         **dict.fromkeys(("properties", "required", "enum", "dependentRequired", "dependentSchemas"), _looks),
         **dict.fromkeys(("items", "contains", "propertyNames", "additionalProperties"), _items),
-        **dict.fromkeys(("$ref", "$dynamicRef"), _reference),
+        **dict.fromkeys(("$ref", "$dynamicRef"), lambda part, value: REFERENCE),
         **dict.fromkeys(("uniqueItems", "not", "if"), lambda part, value: 0),
     }
     found: dict[str, Rule] = {

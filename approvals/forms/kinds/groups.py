@@ -26,7 +26,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switch
         free = items(what)
         parts |= {name: free for name in held if name not in parts}
     order = sorted(parts, key=lambda name: not builder.holds_pinned(place.into(name).pointer))
-    window = windows.window(builder, place, len(order), [place.into(name) for name in order])
+    window = windows.window(builder, place, [place.into(name) for name in order])
     drawn = builder.draws(place)
     needed = what.schema.get("required", ())
     inner = []
@@ -63,7 +63,7 @@ def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
 
 
 def _lacked(node: FormNode) -> bool:
-    return node.required and node.value is MISSING
+    return node.place.required and node.value is MISSING
 
 
 def _told(node: FormNode, error: str) -> FormNode:

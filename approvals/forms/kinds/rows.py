@@ -41,7 +41,7 @@ class EditedItems:
 
     @cached_property
     def window(self) -> RowWindow:
-        return windows.window(self.builder, self.place, len(self.ids), self.spots)
+        return windows.window(self.builder, self.place, self.spots)
 
     @cached_property
     def drawn(self) -> bool:

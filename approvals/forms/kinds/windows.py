@@ -12,8 +12,9 @@ from approvals.forms.places import FormPlace
 SIZE = 40  # items, entries or members on one page
 
 
-def window(builder: Builder, place: FormPlace, total: int, spots: Sequence[FormPlace]) -> RowWindow:
+def window(builder: Builder, place: FormPlace, spots: Sequence[FormPlace]) -> RowWindow:
     """Return the page that is drawn: the one asked for, unless the first fault is on another."""
+    total = len(spots)
     name = builder.sent.name(place.path, names.PAGE)
     pages = max(-(-total // SIZE), 1)
     asked = builder.sent.text(place.path, names.PAGE) or ""
@@ -27,9 +28,7 @@ def window(builder: Builder, place: FormPlace, total: int, spots: Sequence[FormP
 
 def own_error(builder: Builder, place: FormPlace, inner: Sequence[str]) -> str:
     """Say what is wrong with a container itself: every fault that lies in none of its parts."""
-    found = builder.faults.messages.items()
     if not builder.faults.within(place.pointer):
         return ""
-    mine = [(at, said) for at, said in found if names.within(place.pointer, at)]
-    loose = [said for at, said in mine if not any(names.within(each, at) for each in inner)]
-    return " ".join(loose)
+    mine = [(at, said) for at, said in builder.faults.messages.items() if names.within(place.pointer, at)]
+    return " ".join(said for at, said in mine if not any(names.within(each, at) for each in inner))

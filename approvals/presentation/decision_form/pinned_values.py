@@ -75,7 +75,7 @@ def pinned_of(
 def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """Return (the name of a pinned value, where `quoted` also what the program that asks calls it)."""
     if quoted:
-        return exact_call.dotted(place) or _("all of it"), node.said if node else ""
+        return exact_call.dotted(place) or _("all of it"), node.place.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
     return plain or _("all of it"), ""
 

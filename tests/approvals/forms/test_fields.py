@@ -110,7 +110,7 @@ def test_a_decimal_is_found_however_pydantic_writes_it() -> None:
 
 def test_labels_help_and_needs_come_from_the_schema() -> None:
     assert (field("/amount").label, field("/amount").help) == ("Amount to pay", "In the order's currency")
-    assert (field("/amount").required, field("/fee").required) == (True, False)
+    assert (field("/amount").place.required, field("/fee").place.required) == (True, False)
     assert [choice.value for choice in field("/speed").choices] == ["slow", "fast"]
 
 
