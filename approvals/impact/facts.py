@@ -25,11 +25,6 @@ Writes = Mapping[str, Write]
 Fields = Mapping[str, bytes]  # field -> digest
 
 
-def unknown() -> Fields | None:
-    """Return None: nothing is known of the fields' digests."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFact:
     """An effect's row, in any run of the lineage. Only those of agents' effects, not the undos'.
@@ -61,7 +56,7 @@ class EffectFact:
     landed: int = 0
     arguments: Callable[[], bytes | None] = lambda: None
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
-    reads: Callable[[], Fields | None] = unknown  # the digests of the fields that its step read; None: not known
+    reads: Callable[[], Fields | None] = lambda: None  # the digests of the fields that its step read; None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +71,7 @@ class GrantFact:
     effect: str
     action: str = ""
     used_by: int = 0  # the id of the effect's row that consumed it; 0: nothing has
-    fields: Callable[[], Fields | None] = unknown
+    fields: Callable[[], Fields | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +95,8 @@ class GateFact:
     execution: UUID | None = None
     recovery: bool = False  # it asked how to go on after a fault
     current: bool = True
-    fields: Callable[[], Fields | None] = unknown
-    reads: Callable[[], Fields | None] = unknown
+    fields: Callable[[], Fields | None] = lambda: None
+    reads: Callable[[], Fields | None] = lambda: None
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the effect that was left behind and that it asks about; 0: none

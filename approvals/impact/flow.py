@@ -29,7 +29,7 @@ class Flow:
 
     def __init__(self, plan: PlanSpec) -> None:
         self.plan = plan
-        self.steps = {step.name: step for step in plan.steps}
+        self.steps = {step.name: step for step in plan.steps}  # in the order of definition
 
     @cached_property
     def ways(self) -> dict[str, frozenset[str]]:
@@ -41,11 +41,6 @@ class Flow:
             name: frozenset(self.plan.successors(name) | self.suspects(name) | self.asks_at(name))
             for name in self.steps
         }
-
-    @cached_property
-    def order(self) -> list[str]:
-        """List the steps in the order of definition."""
-        return [step.name for step in self.plan.steps]
 
     def suspects(self, name: str) -> set[str]:
         """Return the steps to which a refused output of `name` may be taken back, itself left out."""

@@ -68,7 +68,7 @@ def _ahead(walk: Walk) -> PredictedState | None:
     """Return the state after the walk, with what may still be written unknown; None where the run ends with it."""
     if walk.ahead is None:
         return None
-    after = walk.state.copy()
+    after = PredictedState(dict(walk.state.fields), walk.state.config)
     for name in walk.flow.reach(walk.ahead):
         spec = walk.flow.steps[name]
         words = [spec.feedback] if spec.feedback else []

@@ -47,7 +47,7 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     at = walk.occurrence(reading)
     if at is None or reading.digest is None:
         return _of_unknown(walk, spec, reading)
-    row = walk.records.newest((spec.name, reading.digest, at))
+    row = walk.records.newest.get((spec.name, reading.digest, at))
     if row is None:
         foreign = [each for each in walk.foreign(spec.name) if _at(each, reading, at)]
         return _take_over(walk, spec, reading, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")

@@ -32,7 +32,7 @@ def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
     spec = walk.flow.steps.get(name)
     if spec is None:  # the plan has lost the step: nothing can be said
-        walk.over(walk.flow.order, frozenset())
+        walk.over(walk.flow.steps, frozenset())
         return None
     if _guarded(walk, spec):
         walk.name(spec, ImpactVerdict.MAY, "guard", frozenset({name}), asks=True)

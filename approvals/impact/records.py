@@ -32,16 +32,17 @@ class Records:
         path = [each for each in target.path if each.kind in EXECUTED]
         self._on_path = {each.id for each in path}
         self._executed = {(each.step, each.input_digest, each.occurrence) for each in path}
-        self._take(self._taken_up([self._as_decided(row) for row in history.effects]))
+        self._take([self._taken_up(self._as_decided(row)) for row in history.effects])
         self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
         self.ended_at = {gate.execution for gate in history.gates if gate.execution}
 
     def _take(self, rows: list[EffectFact]) -> None:
         self.effects = rows
         self.own = [row for row in rows if row.run == self.target.run and self.target.run]
-        self._landed = {landing: row for row in self.own for landing in row.landings}
+        # This run's effects: by the executions that carry their results, and by their own in its latest generation.
+        self.landed = {landing: row for row in self.own for landing in row.landings}
         ordered = sorted(self.own, key=lambda row: row.generation)
-        self._newest: dict[Key, EffectFact] = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
+        self.newest: dict[Key, EffectFact] = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
 
     def order_again(self, row: EffectFact) -> None:
         """Note that a person sends the run back to this effect: it is done once more, and not adopted."""
@@ -53,13 +54,10 @@ class Records:
         status = self.target.settled[row.id]
         return replace(row, status=status, going=False, left_open=status == "kept" and row.status in effects.IN_DOUBT)
 
-    def _taken_up(self, rows: list[EffectFact]) -> list[EffectFact]:
-        """Return the effects as after a person moves the run: those on the path are done, and no undo is ordered."""
-        if not self.target.takes_up:
-            return rows
-        return [self._moved(row) if row.run == self.target.run else row for row in rows]
-
-    def _moved(self, row: EffectFact) -> EffectFact:
+    def _taken_up(self, row: EffectFact) -> EffectFact:
+        """Return the effect as after a person moves the run: done where the path carries it, and no undo is ordered."""
+        if not self.target.takes_up or row.run != self.target.run:
+            return row
         stands = effects.taken_up(row, on_path=self.carries(row))
         return replace(row, status="done" if stands else row.status, again=False)
 
@@ -68,10 +66,6 @@ class Records:
         if row.landings:
             return not row.landings.isdisjoint(self._on_path)
         return (row.step, row.input_digest, row.occurrence) in self._executed
-
-    def landed(self, execution: UUID) -> EffectFact | None:
-        """Find this run's effect whose result an execution carries."""
-        return self._landed.get(execution)
 
     def _decided(self, gate: GateFact) -> GateFact:
         if gate.id != self.target.deciding:
@@ -108,13 +102,9 @@ class Records:
         found = [gate for gate in self.gates if gate.step == step and not gate.recovery]
         return [gate for gate in reversed(found) if gate.kind != OPEN]
 
-    def newest(self, key: Key) -> EffectFact | None:
-        """Find this run's effect of an execution, in its latest generation."""
-        return self._newest.get(key)
-
     def generations(self, step: str) -> list[EffectFact]:
         """List this run's effects of a step, each in its latest generation."""
-        return [row for row in self._newest.values() if row.step == step]
+        return [row for row in self.newest.values() if row.step == step]
 
     def foreign(self, step: str) -> list[EffectFact]:
         """List what other runs of the lineage have done at this step, or may have, about which a fork asks."""

@@ -53,6 +53,6 @@ def _taken_back(walk: Walk, rows: list[ImpactRow]) -> list[ImpactRow]:
             effect=0,
             asks=False,
         )
-        for name in walk.flow.order
+        for name in walk.flow.steps
         if name in found and walk.flow.steps[name].undo
     ]

@@ -8,14 +8,14 @@ wrote is not there at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
 from checkpoints.values.ops import DROP, Append, Splice, Write, apply
 
-from .facts import ABSENT, Fields
+from .facts import ABSENT, Fields, MoveTarget
 
 Steps = frozenset[str]
 NOTHING: Steps = frozenset()
@@ -65,27 +65,17 @@ class PredictedState:
     """The fields by name, and the configuration, which does not change on the way."""
 
     fields: dict[str, Field]
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any]
 
     @classmethod
-    def of(
-        cls,
-        values: Mapping[str, Any],
-        known: Fields,
-        *,
-        novel: Iterable[str] = (),
-        unknown: Mapping[str, Steps] | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> PredictedState:
-        """Build the state from a saved one, with what is not known yet put over it."""
-        made: dict[str, Field] = {name: KnownValue(values.get(name), digest) for name, digest in known.items()}
-        made |= {name: UnknownValue(on) for name, on in (unknown or {}).items()}
-        made |= dict.fromkeys(novel, NOVEL)
-        return cls(made, config or {})
-
-    def copy(self) -> PredictedState:
-        """Copy the state, to be changed by itself."""
-        return PredictedState(dict(self.fields), self.config)
+    def at(cls, target: MoveTarget) -> PredictedState:
+        """Build the state from the target's saved one, with what is not known yet put over it."""
+        made: dict[str, Field] = {
+            name: KnownValue(target.state.get(name), digest) for name, digest in target.fields.items()
+        }
+        made |= {name: UnknownValue(on) for name, on in target.unknown.items()}
+        made |= dict.fromkeys(target.novel, NOVEL)
+        return cls(made, target.config)
 
     def digest(self, name: str) -> bytes | None:
         """Return the digest of a known field, empty where there is no such field; None where it is not known."""

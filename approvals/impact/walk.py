@@ -70,11 +70,7 @@ class Walk:
     @classmethod
     def begin(cls, records: Records, target: MoveTarget) -> Walk:
         """Begin a walk at the target, with the path before it named."""
-        flow = Flow(records.history.plan)
-        state = PredictedState.of(
-            target.state, target.fields, novel=target.novel, unknown=target.unknown, config=target.config
-        )  # fmt: skip
-        made = cls(records=records, flow=flow, target=target, state=state)
+        made = cls(records=records, flow=Flow(records.history.plan), target=target, state=PredictedState.at(target))
         for each in target.path:
             made._came_by(each)
         return made
@@ -84,7 +80,7 @@ class Walk:
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
-        effect = (self.records.landed(each.id) or self.records.newest(key)) if kind == "effect" else None
+        effect = (self.records.landed.get(each.id) or self.records.newest.get(key)) if kind == "effect" else None
         gone = effect is not None and effect.status in effects.GONE
         now = each.id == NOW
         self.path.append(WalkedExecution(each.step, each.input_digest, each.occurrence, len(self.rows)))
@@ -164,7 +160,7 @@ class Walk:
     def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return names in the order of the plan."""
         wanted = set(steps)
-        return tuple(name for name in self.flow.order if name in wanted)
+        return tuple(name for name in self.flow.steps if name in wanted)
 
     def landed(self, spec: StepSpec, reading: StepInput) -> None:
         """Add the step that was named last to the path, whether it ran or was reused."""
@@ -196,7 +192,7 @@ class Walk:
     def over(self, starts: Iterable[str], on: Steps) -> str | None:
         """End the walk, since nothing is certain from here: name all that may come, up to the gates that would ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
-        sure = [name for name in self.flow.order if self._surely_asks(self.flow.steps[name])]
+        sure = [name for name in self.flow.steps if self._surely_asks(self.flow.steps[name])]
         through = self.flow.reach(self.ahead, avoiding=sure)
         ways = {way for name in through for way in self.flow.ways[name]} | self.ahead
         found = through | {name for name in sure if name in ways}
