@@ -11,8 +11,8 @@ from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.engine_rules import steps
-from approvals.impact import Impact, choices, impact
-from approvals.impact.choices import SavedState
+from approvals.impact import Impact, impact
+from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.repeats import repeats
 from approvals.models import Gate
@@ -49,6 +49,10 @@ class GateImpacts:
         """Return the state that the gate shows."""
         return SavedState(self.gate.saved.state, self.gate.saved.fields)
 
+    @property
+    def choices(self) -> GateChoices:
+        return GateChoices(self.history, self.fact, self.saved)
+
     def approve(self) -> Impact:
         """Foretell that people agree to the current proposal, with any edit in it."""
         return self.with_patch(self.standing)
@@ -65,14 +69,13 @@ class GateImpacts:
         now = self.saved.with_writes(writes)
         touched = patch.touched(operations)
         decision = "mixed" if card.settled else "edited" if operations else "approved"
-        start = choices.reached(self.history, self.fact, touched)
+        choices = GateChoices(self.history, self.fact, now)
+        start = choices.reached(touched)
         before = self._before(start)
         if start is None or before is None:
             given, refused = self._grants(now, card), [action for action in card.actions if action.settled]
-            agreed: dict[str, Any] = {"grants": given, "refused": refused, "decision": decision}
-            return self._told(choices.approving(self.history, self.fact, now, **agreed), card.actions)
-        said: dict[str, Any] = {"touched": touched, "before": before, "decision": decision}
-        return self._told(choices.asking_anew(self.history, self.fact, start, now, **said))
+            return self._told(choices.approving(grants=given, refused=refused, decision=decision), card.actions)
+        return self._told(choices.asking_anew(start, touched=touched, before=before, decision=decision))
 
     def answering(self, choice: str) -> Impact | None:
         """Foretell an answer to the gate's question, a recovery gate's or another's; None where nothing is known."""
@@ -85,25 +88,24 @@ class GateImpacts:
     def answered(self, *, grants: bool) -> Impact:
         """Foretell an answer at a gate that takes verdicts too; it lets the gate's effects run or does not."""
         given = self._grants(self.saved, self.card) if grants else []
-        target = choices.approving(self.history, self.fact, self.saved, grants=given, decision="answered")
-        return self._told(target, self.card.actions)
+        return self._told(self.choices.approving(grants=given, decision="answered"), self.card.actions)
 
     def stop(self) -> Impact:
         """Foretell a rejection that ends the run."""
-        return self._told(choices.stopping(self.history, self.fact, self.saved))
+        return self._told(self.choices.stopping())
 
     def expire(self) -> Impact:
         """Foretell that nobody answers in time, and the policy does not approve by that."""
-        return self._told(choices.expiring(self.history, self.fact, self.saved))
+        return self._told(self.choices.expiring())
 
     def back(self, step: str) -> Impact:
         """Foretell a rejection that sends the run back to `step`."""
         before = self._before(steps.last_start(self.history.head.path, step))
-        return self._told(choices.going_back(self.history, self.fact, step, self.saved, before=before))
+        return self._told(self.choices.going_back(step, before=before))
 
     def answer(self, choice: str) -> Impact | None:
         """Foretell an answer to a recovery gate's question; None where nothing is known of it."""
-        target = choices.answering(self.history, self.fact, choice, self.saved)
+        target = self.choices.answering(choice)
         return None if target is None else self._told(target)
 
     def _before(self, start: CheckpointHeader | None) -> SavedState | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from approvals.engine_rules.steps import last_start
 from approvals.impact import Impact, impact
-from approvals.impact.choices import SavedState, approving, asking_anew, going_back, reached, stopping
+from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import MoveTarget
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -89,17 +89,18 @@ def approve(engine: Engine, asking: Gate, **writes: Any) -> Impact:
 def agreeing(engine: Engine, asking: Gate, now: SavedState, edited: Mapping[str, Any], decision: str) -> MoveTarget:
     """Where a yes leads, `now` with its edit."""
     history, fact = engine.history(asking.run), engine.fact(asking)
-    start = reached(history, fact, edited.keys())
+    choices = GateChoices(history, fact, now)
+    start = choices.reached(edited.keys())
     if start is None:
-        return approving(history, fact, now, grants=engine.given(asking, edited), decision=decision)
+        return choices.approving(grants=engine.given(asking, edited), decision=decision)
     at = engine.point(start.parent)
     before = SavedState(at.state, at.fields)
-    return asking_anew(history, fact, start, now, touched=edited.keys(), before=before, decision=decision)
+    return choices.asking_anew(start, touched=edited.keys(), before=before, decision=decision)
 
 
 def stop(engine: Engine, asking: Gate) -> Impact:
     history = engine.history(asking.run)
-    return impact(history, stopping(history, engine.fact(asking), saved(engine, asking)))
+    return impact(history, GateChoices(history, engine.fact(asking), saved(engine, asking)).stopping())
 
 
 def back(engine: Engine, asking: Gate, to: str) -> Impact:
@@ -107,7 +108,7 @@ def back(engine: Engine, asking: Gate, to: str) -> Impact:
     start = last_start(history.head.path, to)
     before = None if start is None else engine.point(start.parent)
     state = None if before is None else SavedState(before.state, before.fields)
-    return impact(history, going_back(history, fact, to, saved(engine, asking), before=state))
+    return impact(history, GateChoices(history, fact, saved(engine, asking)).going_back(to, before=state))
 
 
 def saved(engine: Engine, asking: Gate) -> SavedState:

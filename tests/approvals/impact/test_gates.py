@@ -9,7 +9,7 @@ import pytest
 
 from approvals.engine_rules.steps import last_start
 from approvals.impact import Impact, impact
-from approvals.impact.choices import SavedState, answering, expiring, going_back
+from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
@@ -123,7 +123,7 @@ def test_when_nobody_answers_the_run_goes_where_the_plan_says_or_ends() -> None:
         asking = waiting(made, made.start(x=1))
         history = made.history(asking.run)
         head = made.points[made.runs[asking.run].head]
-        told = impact(history, expiring(history, made.fact(asking), SavedState(head.state, head.fields)))
+        told = impact(history, GateChoices(history, made.fact(asking), SavedState(head.state, head.fields)).expiring())
         assert said(told) == expected
         assert told.ends
 
@@ -133,7 +133,7 @@ def test_a_question_that_nobody_answers_ends_the_run_and_takes_nothing_back_that
     for about, expected in ((7, []), (0, ["may ask pay on pay", "may_undone pay on pay"])):
         fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=about)
         history = RecordedHistory(plan=STEPS, head=MoveTarget(run=1, next_step="pay"), effects=[row], gates=[fact])
-        assert said(impact(history, expiring(history, fact, NOW))) == expected
+        assert said(impact(history, GateChoices(history, fact, NOW).expiring())) == expected
 
 
 STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
@@ -146,7 +146,7 @@ def answer(choice: str, step: str = "pay", status: str = "unknown") -> Impact | 
     row = EffectFact(id=7, run=1, step="pay", input_digest=here, occurrence=0, status=status, undo="cancel")
     fact = GateFact(id=3, run=1, seq=4, step=step, input_digest=None, recovery=True)
     history = RecordedHistory(plan=STEPS, head=MoveTarget(run=1, next_step=step), effects=[row], gates=[fact])
-    target = answering(history, fact, choice, NOW)
+    target = GateChoices(history, fact, NOW).answering(choice)
     return None if target is None else impact(history, target)
 
 
@@ -184,7 +184,7 @@ def test_each_answer_about_an_effect_that_was_left_behind_is_told(choice: str, e
     fact = GateFact(id=3, run=1, seq=4, step="pay", input_digest=None, recovery=True, about=7)
     head = MoveTarget(run=1, next_step="end")
     history = RecordedHistory(plan=STEPS, head=head, effects=[row], gates=[fact], ending=True)
-    target = answering(history, fact, choice, NOW)
+    target = GateChoices(history, fact, NOW).answering(choice)
     assert target is not None
     assert said(impact(history, target)) == ([expected] if expected else [])
 
@@ -248,7 +248,7 @@ def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -
     )
     open_now = history.gates[-1]
     before = made.point(last_start(history.head.path, "draft").parent)  # type: ignore[union-attr]
-    target = going_back(history, open_now, "draft", now, before=SavedState(before.state, before.fields))
+    target = GateChoices(history, open_now, now).going_back("draft", before=SavedState(before.state, before.fields))
     assert said(impact(history, target)) == ["will draft", "asks review"]
     other = replace(target, deciding=0)
     unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution=UUID(int=1))])
