@@ -74,8 +74,8 @@ class FieldFaults:
             return []
         return [said for place, said in self.messages.items() if names.within(pointer, place)]
 
-    def moved(self, pointer: str, instead: Mapping[str, str]) -> FieldFaults:
-        """Return the same faults, with other places for those at and in `pointer`; "" drops one."""
+    def moved(self, instead: Mapping[str, str]) -> FieldFaults:
+        """Return the same faults, some at another place `instead`; "" drops one."""
         kept = {place: said for place, said in self.messages.items() if place not in instead}
         for place, said in self.messages.items():
             if instead.get(place):

@@ -76,10 +76,11 @@ class Flow:
 
         It takes for granted that no loop goes on for ever. What asks a person, or may need a permission, may stop.
         """
-        found: list[Merge] = []
-        for name in self.reach(starts):
-            if not self.ends(starts, avoiding=name):
-                found.append(Merge(name, frozenset(self.reach(starts, avoiding=[name]))))
+        found = [
+            Merge(name, frozenset(self.reach(starts, avoiding=[name])))
+            for name in self.reach(starts)
+            if not self.ends(starts, avoiding=name)
+        ]
         nearest = min(found, key=lambda each: len(each.between), default=None)
         if nearest is None or any(self._may_stop(self.steps[name]) for name in nearest.between):
             return None

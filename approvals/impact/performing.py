@@ -50,7 +50,7 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
     row = walk.records.newest.get((spec.name, reading.digest, at))
     if row is None:
         foreign = [each for each in walk.foreign(spec.name) if _at(each, reading, at)]
-        return _take_over(walk, spec, reading, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
+        return _take_over(walk, spec, foreign[-1]) if foreign else _perform(walk, spec, reading, "new")
     if forced and walk.target.again and adoptable(row):
         walk.records.order_again(row)
         return _perform(walk, spec, reading, "forced")
@@ -166,7 +166,7 @@ def _perform(walk: Walk, spec: StepSpec, reading: StepInput, why: str) -> str | 
     return walk.gave(spec, frozenset({spec.name}))
 
 
-def _take_over(walk: Walk, spec: StepSpec, reading: StepInput, row: EffectFact) -> str | None:
+def _take_over(walk: Walk, spec: StepSpec, row: EffectFact) -> str | None:
     """Ask about what another run has done: whoever answers says whether it is done once more."""
     here = frozenset({spec.name})
     walk.name(spec, MAY, "takeover", here, effect=row, asks=True)

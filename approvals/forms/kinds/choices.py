@@ -138,4 +138,4 @@ def _relocated(builder: Builder, place: FormPlace, branches: Branches, chosen: s
         instead |= dict.fromkeys(of_others, "")
     else:
         instead |= dict.fromkeys(of_others, place.pointer)
-    return builder.faults.moved(place.pointer, instead) if instead else builder.faults
+    return builder.faults.moved(instead) if instead else builder.faults

@@ -41,14 +41,16 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     faults = list(_faults(found))
     if many := too_many(builder, place):
         faults.append((place.pointer, many))
-    bad = {pointer for pointer, _ in faults}
+    bad = dict(faults)
+    common = found.common(what, value)
+    rows = [replace(row, key_fault=bad.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
     said = [
         (keys[each], entry)
         for each, spot, entry in zip(ids, found.spots, found.values, strict=True)
         if entry is not MISSING and not (names.is_new(each) and spot.pointer in bad)
     ]
     return ItemRows(
-        **_marked(found, found.common(what, value), dict(faults)),
+        **{**common, "rows": rows},
         value=value if found.same or (value is MISSING and not ids) else dict(said),
         moves=False,
         noun=_("Entry"),
@@ -75,9 +77,3 @@ def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
         elif entry is MISSING:
             yield spot.pointer, str(EMPTY)
         taken.add(key)
-
-
-def _marked(found: EditedItems, common: dict[str, Any], faults: dict[str, str]) -> dict[str, Any]:
-    """Return the rows with what is wrong with their keys."""
-    rows = [replace(row, key_fault=faults.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
-    return {**common, "rows": rows}
