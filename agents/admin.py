@@ -5,21 +5,20 @@ A token can be revoked by those who see all and may change tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
-from checkpoints.admin.base import ALL, ReadOnlyAdmin, of_run, shown, since
+from checkpoints.admin.base import ALL, ColumnFilter, ReadOnlyAdmin, TakesOrders, of_run, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token
@@ -53,7 +52,7 @@ class FailureAdmin(ReadOnlyAdmin):
     page = shown("run", "page", "run_id")
 
 
-class Stands(admin.SimpleListFilter):
+class Stands(ColumnFilter):
     """Those that open something still, or no more."""
 
     title = _("state")
@@ -62,10 +61,6 @@ class Stands(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the states of a token."""
         return [(str(each.value), str(each.label)) for each in TokenState]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the tokens in the chosen state."""
-        return queryset.filter(state=self.value()) if self.value() else queryset
 
 
 class Whose(admin.SimpleListFilter):
@@ -86,7 +81,7 @@ class Whose(admin.SimpleListFilter):
 
 
 @admin.register(Token)
-class TokenAdmin(ReadOnlyAdmin):
+class TokenAdmin(TakesOrders, ReadOnlyAdmin):
     """Tokens of everybody. People make theirs on their own page."""
 
     list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
@@ -106,19 +101,16 @@ class TokenAdmin(ReadOnlyAdmin):
         """Return the tokens, each with its state."""
         return Token.objects.with_state().order_by("-pk")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the address to which a revocation is sent."""
-        own = path(
-            "<int:token>/revocations/", self.admin_site.admin_view(self.revoke), name="agents_token_revocations"
-        )  # fmt: skip
-        return [own, *super().get_urls()]
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Take the order to revoke a token."""
+        return {"<int:token>/revocations": self.revoke}
+
+    def may_order(self, request: HttpRequest) -> bool:
+        """Tell whether the user sees all and may change tokens."""
+        return everywhere(request.user, ALL, REVOKES)
 
     def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
         """Revoke the token, so that it opens nothing any more."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not _revokes(request):
-            raise PermissionDenied
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
         told = gettext("%(token)s is revoked.") if done else gettext("%(token)s had already been revoked.")
@@ -128,10 +120,5 @@ class TokenAdmin(ReadOnlyAdmin):
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         """Show the token with the button that revokes it, for those who may."""
         found = self.get_object(request, object_id)
-        order = found if found is not None and found.revoked_at is None and _revokes(request) else None
+        order = found if found is not None and found.revoked_at is None and self.may_order(request) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "revocable": order})
-
-
-def _revokes(request: HttpRequest) -> bool:
-    """Tell whether the user sees all and may change tokens."""
-    return everywhere(request.user, ALL, REVOKES)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Delivery, Webhook
 from checkpoints import actors
-from checkpoints.admin.base import ReadOnlyAdmin, number_of, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, number_of, shown, since
 
 from .webhooks import OfOwnTeams, teams_of
 
@@ -38,7 +38,7 @@ class OfWebhook(admin.SimpleListFilter):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
+class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
     """What was sent, and what came of it."""
 
     list_display = ("id", "kind", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
@@ -84,18 +84,12 @@ class DeliveryAdmin(OfOwnTeams, ReadOnlyAdmin):
         told = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
         return [*told, "created_at", "finished_at", "said"]
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the address to which the order to send again is sent."""
-        again = self.admin_site.admin_view(self.send_again)
-        return [
-            path("<int:delivery>/sendings/", again, name="approvals_delivery_sendings"),
-            *super().get_urls(),
-        ]
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Take the order to send a message again."""
+        return {"<int:delivery>/sendings": self.send_again}
 
     def send_again(self, request: HttpRequest, delivery: int) -> HttpResponse:
         """Have a message sent once more, under its id."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
         found = get_object_or_404(self.get_queryset(request).select_related("webhook"), pk=delivery)
         if found.send_again(by=actors.of_user(request.user)):
             messages.success(request, _("It is sent again, under the same id."))

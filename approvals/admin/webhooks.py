@@ -5,8 +5,9 @@ Whoever manages webhooks in a team sees and orders that team's; to anybody else 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -15,7 +16,6 @@ from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -26,13 +26,17 @@ from approvals.webhooks import outbox
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser, teams_where
 from checkpoints.actors import Actor
-from checkpoints.admin.base import Mixed, listed
+from checkpoints.admin.base import (
+    ColumnFilter,
+    Mixed,
+    ModelAdmin,
+    ModelForm,
+    NothingByHand,
+    TakesOrders,
+    column,
+    listed,
+)
 
-if TYPE_CHECKING:
-    OfWebhook = admin.ModelAdmin[Webhook]
-    WebhookModelForm = forms.ModelForm[Webhook]
-else:
-    OfWebhook, WebhookModelForm = admin.ModelAdmin, forms.ModelForm
 Order = Callable[[Webhook, Actor], str]
 
 
@@ -70,7 +74,7 @@ class OfOwnTeams(Mixed):
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "row": found})
 
 
-class WebhookForm(WebhookModelForm):
+class WebhookForm(ModelForm[Webhook]):
     """A webhook to be made."""
 
     class Meta:
@@ -100,7 +104,7 @@ class WebhookForm(WebhookModelForm):
         return team
 
 
-class WebhookStateFilter(admin.SimpleListFilter):
+class WebhookStateFilter(ColumnFilter):
     """Those that are told, or are not."""
 
     title = "status"
@@ -110,14 +114,13 @@ class WebhookStateFilter(admin.SimpleListFilter):
         """Return the two; removed ones are not listed."""
         return [(str(each.value), str(each.label)) for each in (Webhook.Status.ENABLED, Webhook.Status.DISABLED)]
 
-    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Webhook]) -> models.QuerySet[Webhook]:
-        """Return those of the one that was chosen."""
-        return queryset.filter(status=self.value()) if self.value() else queryset
-
 
 @admin.register(Webhook)
-class WebhookAdmin(OfOwnTeams, OfWebhook):
-    """Addresses outside that are told of a team's gates."""
+class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
+    """Addresses outside that are told of a team's gates.
+
+    One is made and removed, and neither changed nor deleted, so that what was sent went where the log says.
+    """
 
     form = WebhookForm
     actions = None
@@ -130,12 +133,8 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
+    host_of = column("host", gettext_lazy("Host"))  # without what may be secret in the rest of the address
     deliveries = listed("approvals_delivery", gettext_lazy("delivery log"), webhook="pk")
-
-    @admin.display(description=gettext_lazy("Host"))
-    def host_of(self, webhook: Webhook) -> str:
-        """Without what may be secret in the rest of the address."""
-        return webhook.host
 
     @admin.display(description=gettext_lazy("Agent"))
     def about(self, webhook: Webhook) -> str:
@@ -189,14 +188,6 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         """Admit whoever manages webhooks somewhere; the form says in which teams."""
         return manages(request)
 
-    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse changes: one is made and removed, so that what was sent went where the log says."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: a removed one stays, for its log."""
-        return False
-
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         """Make it, with its event."""
         said = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
@@ -213,43 +204,26 @@ class WebhookAdmin(OfOwnTeams, OfWebhook):
         """Return the secret, this once."""
         return self._secret(request, obj, request.webhook_secret)  # type: ignore[attr-defined]
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the addresses to which orders are sent."""
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Take a button's order about a webhook of one's teams."""
         orders = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
-        own = [
-            path(
-                f"<int:webhook>/{name}/", self.admin_site.admin_view(self._ordered(order)),
-                name=f"approvals_webhook_{name}",
-            )
-            for name, order in orders.items()
-        ]  # fmt: skip
-        rotate = self.admin_site.admin_view(self.rotate)
-        return [
-            *own,
-            path("<int:webhook>/rotations/", rotate, name="approvals_webhook_rotations"),
-            *super().get_urls(),
-        ]
+        views = {f"<int:webhook>/{name}": partial(self.order, order) for name, order in orders.items()}
+        return {**views, "<int:webhook>/rotations": self.rotate}
+
+    def order(self, order: Order, request: HttpRequest, webhook: int) -> HttpResponse:
+        """Carry an order out, and say what came of it."""
+        found = get_object_or_404(self.get_queryset(request), pk=webhook)
+        messages.info(request, order(found, actors.of_user(request.user)))
+        if order is _remove:
+            return redirect("admin:approvals_webhook_changelist")
+        return redirect("admin:approvals_webhook_change", found.pk)
 
     def rotate(self, request: HttpRequest, webhook: int) -> HttpResponse:
         """Give it another secret, and show that."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
         found = get_object_or_404(self.get_queryset(request), pk=webhook)
         if not (secret := found.rotate(by=actors.of_user(request.user))):
             raise Http404("The webhook was removed.")
         return self._secret(request, found, secret)
-
-    def _ordered(self, order: Order) -> Callable[[HttpRequest, int], HttpResponse]:
-        def view(request: HttpRequest, webhook: int) -> HttpResponse:
-            if request.method != "POST":
-                return HttpResponse(status=405, headers={"Allow": "POST"})
-            found = get_object_or_404(self.get_queryset(request), pk=webhook)
-            messages.info(request, order(found, actors.of_user(request.user)))
-            if order is _remove:
-                return redirect("admin:approvals_webhook_changelist")
-            return redirect("admin:approvals_webhook_change", found.pk)
-
-        return view
 
     def _secret(self, request: HttpRequest, webhook: Webhook, secret: str) -> HttpResponse:
         context = {

@@ -6,30 +6,40 @@ which no team gives by itself: staff who may view their own team's runs do not s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import models
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
 
 from checkpoints.access.permissions import everywhere
 
 if TYPE_CHECKING:
-    AnyAdmin = admin.ModelAdmin[Any]
+    ModelAdmin = admin.ModelAdmin
+    ModelForm = forms.ModelForm
     AnyPaginator = Paginator[Any]
     Mixed = admin.ModelAdmin[Any]
 else:  # at run time Django's classes take no parameter
-    AnyAdmin = admin.ModelAdmin
+
+    class ModelAdmin(admin.ModelAdmin):
+        __class_getitem__ = classmethod(lambda cls, model: cls)
+
+    class ModelForm(forms.ModelForm):
+        __class_getitem__ = classmethod(lambda cls, model: cls)
+
     AnyPaginator = Paginator
     Mixed = object
 
@@ -59,7 +69,53 @@ class OfAllTeams(Mixed):
         return everywhere(request.user, ALL)
 
 
-class ReadOnlyAdmin(OfAllTeams, AnyAdmin):
+class NothingByHand(Mixed):
+    """Rows that no form adds, changes or deletes: they are history, or change by orders alone."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse: nobody adds one by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Refuse: nobody changes one by hand."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        """Refuse: nobody deletes one."""
+        return False
+
+
+class TakesOrders(Mixed):
+    """Takes orders by POST, each at an address of its own."""
+
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Map addresses under the list's own to views: "dry-runs", or "<int:prune>/stops" for an order about a row."""
+        raise NotImplementedError
+
+    def may_order(self, request: HttpRequest) -> bool:
+        """Tell whether somebody may order anything here. Where that goes by the row, its view finds no other row."""
+        return True
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the addresses to which orders are sent."""
+        table = f"{self.opts.app_label}_{self.opts.model_name}"
+        own = [
+            path(f"{address}/", self._guarded(view), name=f"{table}_{address.rpartition('/')[2].replace('-', '_')}")
+            for address, view in self.orders().items()
+        ]
+        return [*own, *super().get_urls()]
+
+    def _guarded(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        @require_POST
+        def ordered(request: HttpRequest, **row: int) -> HttpResponse:
+            if not self.may_order(request):
+                raise PermissionDenied
+            return view(request, **row)
+
+        return self.admin_site.admin_view(ordered)
+
+
+class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     """History: looked at, never written. Binary columns are left out, pages show what is in them."""
 
     actions = None
@@ -71,22 +127,18 @@ class ReadOnlyAdmin(OfAllTeams, AnyAdmin):
     ordering = ("-pk",)
     paginator = CappedPaginator
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: nobody adds history by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: nobody changes history."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: nobody deletes history."""
-        return False
-
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List every column that can be read as text, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
         return [*columns, *self.get_readonly_fields(request, obj)]
+
+
+class ColumnFilter(admin.SimpleListFilter):
+    """Rows that have the chosen value in the column of the filter's own name."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows with the value that was chosen."""
+        return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 
 class SinceFilter(admin.SimpleListFilter):
@@ -116,6 +168,16 @@ class SinceFilter(admin.SimpleListFilter):
 def since(column: str) -> type[SinceFilter]:
     """Make a filter by another column's time."""
     return type("Since", (SinceFilter,), {"column": column})
+
+
+def column(name: str, label: str | Promise, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
+    """Make a column that shows what a row has under a name, under another label."""
+
+    @admin.display(description=label, boolean=boolean)  # type: ignore[arg-type]  # as below
+    def value(self: Any, obj: Any) -> Any:
+        return getattr(obj, name)
+
+    return value
 
 
 def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:

@@ -19,7 +19,13 @@ from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
 from checkpoints.values import digests
 
-from .base import ReadOnlyAdmin, listed, number_of, of_run, shown, since
+from .base import ColumnFilter, ReadOnlyAdmin, listed, number_of, of_run, shown, since
+
+
+@admin.display(description="digest")
+def brief_digest(self: Any, row: Checkpoint | Plan | Seal) -> str:
+    """Show the beginning of a row's digest."""
+    return digests.brief(bytes(row.digest))
 
 
 @admin.register(Run)
@@ -66,11 +72,8 @@ class CheckpointAdmin(ReadOnlyAdmin):
     search_fields = ("id",)
     search_help_text = _("A checkpoint's id, or R-7 for those of a run")
     readonly_fields = ("digest_brief",)
+    digest_brief = brief_digest
     in_run = of_run
-
-    @admin.display(description="digest")
-    def digest_brief(self, checkpoint: Checkpoint) -> str:
-        return digests.brief(bytes(checkpoint.digest))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Checkpoint]:
         """Return the checkpoints without what they hold."""
@@ -95,14 +98,11 @@ class PlanAdmin(ReadOnlyAdmin):
     list_filter = ("agent",)
     search_fields = ("=agent",)
     readonly_fields = ("digest_brief", "runs")
+    digest_brief = brief_digest
     runs = listed("checkpoints_run", _("its runs"), plan__id__exact="pk")
 
-    @admin.display(description="digest")
-    def digest_brief(self, plan: Plan) -> str:
-        return digests.brief(bytes(plan.digest))
 
-
-class EventKindFilter(admin.SimpleListFilter):
+class EventKindFilter(ColumnFilter):
     """The kinds that there are, found along their index."""
 
     title = "kind"
@@ -111,10 +111,6 @@ class EventKindFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the kinds that there are."""
         return [(kind, kind) for kind in reading.kinds()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Event]) -> QuerySet[Event]:
-        """Return the events of the kind."""
-        return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
 @admin.register(Event)
@@ -159,10 +155,7 @@ class SealAdmin(ReadOnlyAdmin):
     list_filter = (since("at"),)
     search_fields = ("=id",)
     readonly_fields = ("digest_brief",)
-
-    @admin.display(description="digest")
-    def digest_brief(self, seal: Seal) -> str:
-        return digests.brief(bytes(seal.digest))
+    digest_brief = brief_digest
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Seal]:
         """Return the seals without what is kept of each event."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -22,19 +22,14 @@ from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
 
-from .base import ALL, OfAllTeams, ReadOnlyAdmin
+from .base import ALL, ColumnFilter, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders
 
-if TYPE_CHECKING:
-    OfHold = admin.ModelAdmin[Hold]
-    HoldModelForm = forms.ModelForm[Hold]
-else:
-    OfHold, HoldModelForm = admin.ModelAdmin, forms.ModelForm
 MAY = "checkpoints.set_legal_hold"
 # What this list and its pages are called; no migration, as these are not its Meta's.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
 
 
-class LegalHoldForm(HoldModelForm):
+class LegalHoldForm(ModelForm[Hold]):
     """A legal hold on a run, or on one of its checkpoints."""
 
     run_number = forms.IntegerField(
@@ -86,7 +81,7 @@ class HoldStateFilter(admin.SimpleListFilter):
         return queryset if wanted is None else queryset.filter(freed_at__isnull=wanted)
 
 
-class Holds(OfAllTeams, OfHold):
+class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
     """What must live, and why."""
 
     actions = None
@@ -147,20 +142,8 @@ class Holds(OfAllTeams, OfHold):
             hold.names = known
         return page
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: the product makes these."""
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: a hold is made and freed, and not changed."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: a freed hold stays in the list."""
-        return False
-
-
-class HoldReasonFilter(admin.SimpleListFilter):
+class HoldReasonFilter(ColumnFilter):
     """Those that one kind of thing keeps."""
 
     title = gettext_lazy("what holds")
@@ -169,10 +152,6 @@ class HoldReasonFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List all kinds but legal holds, which have a list of their own."""
         return [(str(each.value), str(each.label)) for each in Hold.Kind if each != Hold.Kind.LEGAL]
-
-    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
-        """Return the holds of the kind that was chosen."""
-        return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
 @admin.register(TechnicalHold)
@@ -192,7 +171,7 @@ class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
 
 
 @admin.register(Hold)
-class HoldAdmin(Holds):
+class HoldAdmin(TakesOrders, Holds):
     """Legal holds: set and freed by people."""
 
     form = LegalHoldForm
@@ -221,19 +200,16 @@ class HoldAdmin(Holds):
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the address to which a release is sent."""
-        own = path(
-            "<int:hold>/releases/", self.admin_site.admin_view(self.release), name="checkpoints_hold_release"
-        )  # fmt: skip
-        return [own, *super().get_urls()]
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Take the order to free a hold."""
+        return {"<int:hold>/releases": self.release}
+
+    def may_order(self, request: HttpRequest) -> bool:
+        """Allow whoever may set legal holds."""
+        return self.has_add_permission(request)
 
     def release(self, request: HttpRequest, hold: int) -> HttpResponse:
         """Free a legal hold."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         held = get_object_or_404(Hold.objects.select_related("run"), pk=hold, kind=Hold.Kind.LEGAL)
         with transaction.atomic():
             freed = holds.release(held, by=actors.of_user(request.user))

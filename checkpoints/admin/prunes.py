@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors, tasks
@@ -20,19 +19,15 @@ from checkpoints.models import Prune
 from checkpoints.retention import policies, prunes, telling
 from checkpoints.retention.errors import PruneRefused
 
-from .base import ALL, OfAllTeams
+from .base import ALL, ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
 
-if TYPE_CHECKING:
-    OfPrune = admin.ModelAdmin[Prune]
-else:
-    OfPrune = admin.ModelAdmin
 MAY = "checkpoints.prune_checkpoints"
 AT_ONCE = 1.5  # seconds that a request itself works; the rest is a worker's
 PAGE = 50  # runs
 
 
 @admin.register(Prune)
-class PruneAdmin(OfAllTeams, OfPrune):
+class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
     """Each dry run and each prune that there was."""
 
     actions = None
@@ -41,11 +36,7 @@ class PruneAdmin(OfAllTeams, OfPrune):
     list_filter = ("status", "nightly")
     list_per_page = 50
     show_full_result_count = False
-
-    @admin.display(description=_("In the dry run"))
-    def shown(self, prune: Prune) -> int:
-        """Count the checkpoints that the dry run showed."""
-        return prune.checkpoints
+    shown = column("checkpoints", _("In the dry run"))
 
     @admin.display(description=_("Deleted"))
     def deleted(self, prune: Prune) -> int | str:
@@ -62,34 +53,16 @@ class PruneAdmin(OfAllTeams, OfPrune):
         """Show how many bytes that freed."""
         return filesizeformat(prune.freed) if prune.started_at else "-"
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: a dry run is begun from the list of policies."""
-        return False
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Take a dry run from the list of policies; of a row, the order to remove what it showed, and to stop."""
+        return {"dry-runs": self.look, "<int:prune>/applications": self.apply, "<int:prune>/stops": self.stop}
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse: a prune is read; what may be ordered is a button."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse: what was pruned stays in the list."""
-        return False
-
-    def get_urls(self) -> list[URLPattern]:
-        """Add the addresses to which a dry run, an order and a stop are sent."""
-        guard = self.admin_site.admin_view
-        return [
-            path("dry-runs/", guard(self.look), name="checkpoints_prune_dry_runs"),
-            path("<int:prune>/applications/", guard(self.apply), name="checkpoints_prune_applications"),
-            path("<int:prune>/stops/", guard(self.stop), name="checkpoints_prune_stops"),
-            *super().get_urls(),
-        ]
+    def may_order(self, request: HttpRequest) -> bool:
+        """Allow whoever may prune and may see everything."""
+        return everywhere(request.user, MAY, ALL)
 
     def look(self, request: HttpRequest) -> HttpResponse:
         """Begin a dry run."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not everywhere(request.user, MAY, ALL):
-            raise PermissionDenied
         prune = prunes.begin(by=actors.of_user(request.user))
         if not prunes.look(prune, seconds=AT_ONCE):
             tasks.ring()
@@ -97,10 +70,6 @@ class PruneAdmin(OfAllTeams, OfPrune):
 
     def apply(self, request: HttpRequest, prune: int) -> HttpResponse:
         """Order the removal of what was shown; refuse where the policies have changed since."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not everywhere(request.user, MAY, ALL):
-            raise PermissionDenied
         found = get_object_or_404(Prune, pk=prune)
         try:
             prunes.order(found, seen=_digest(request.POST.get("seen", "")), by=actors.of_user(request.user))
@@ -113,10 +82,6 @@ class PruneAdmin(OfAllTeams, OfPrune):
 
     def stop(self, request: HttpRequest, prune: int) -> HttpResponse:
         """End the prune under way; what is removed by then stays removed."""
-        if request.method != "POST":
-            return HttpResponse(status=405, headers={"Allow": "POST"})
-        if not everywhere(request.user, MAY, ALL):
-            raise PermissionDenied
         found = get_object_or_404(Prune, pk=prune)
         try:
             prunes.stop(found, by=actors.of_user(request.user))

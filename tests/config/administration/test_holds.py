@@ -53,6 +53,6 @@ def test_technical_holds_are_only_read(root: Any) -> None:
     assert "Free this hold" not in root.get(address).content.decode()
     assert root.post(address, {"reason": "x"}).status_code == 403
     assert root.get(reverse("admin:checkpoints_technicalhold_add")).status_code == 403
-    assert root.post(reverse("admin:checkpoints_hold_release", args=[held.pk])).status_code == 404
+    assert root.post(reverse("admin:checkpoints_hold_releases", args=[held.pk])).status_code == 404
     held.refresh_from_db()
     assert held.freed_at is None
