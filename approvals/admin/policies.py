@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
-from django.contrib.auth.models import Group
 from django.db import models
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -21,20 +17,15 @@ from django.utils.translation import gettext_lazy
 from approvals.models import Policy
 from approvals.policy import enough_reviewers, policy_versions
 from checkpoints import actors
+from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
-from checkpoints.admin.versions import NewestVersionsFilter, VersionedForm, refuse_old
+from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
-if TYPE_CHECKING:
-    OfPolicy = admin.ModelAdmin[Policy]
-    PolicyModelForm = forms.ModelForm[Policy]
-else:  # at run time Django's classes take no parameter
-    OfPolicy = admin.ModelAdmin
-    PolicyModelForm = forms.ModelForm
 SHORTEST = timedelta(minutes=1)
 PATIENCE = timedelta(minutes=2)  # with a program that has gone silent
 
 
-class PolicyForm(PolicyModelForm):
+class PolicyForm(VersionedForm[Policy]):
     """What a version says, each in words that tell what it does."""
 
     deadline = Duration(
@@ -112,9 +103,7 @@ class PolicyForm(PolicyModelForm):
 
     def clean(self) -> dict[str, Any]:
         """Refuse what would overwrite a version that was not read, and a quorum that nobody could make."""
-        said: dict[str, Any] = super().clean() or {}
-        if self.instance.pk:
-            self._refuse_old()
+        said = super().clean()
         team = said.get("team") or (self.instance.team if self.instance.pk else None)
         if team and said.get("quorum") and "groups" in said:
             short = enough_reviewers.too_few(said["quorum"], list(said["groups"]) or [team])
@@ -122,15 +111,9 @@ class PolicyForm(PolicyModelForm):
                 self.add_error("quorum", short)
         return said
 
-    def _refuse_old(self) -> None:
-        """Under the team's lock: of two who save at once, the second has read what is not the newest any more."""
-        locked = Group.objects.select_for_update(no_key=True)
-        locked.get(pk=self.instance.team_id)
-        refuse_old(self.instance, newest_of(self.instance))
-
 
 @admin.register(Policy)
-class PolicyAdmin(VersionedForm, OfPolicy):
+class PolicyAdmin(VersionedAdmin[Policy]):
     """Saving makes the next version; gates keep the version they were opened under, and older ones are only read."""
 
     list_display = (
@@ -151,12 +134,15 @@ class PolicyAdmin(VersionedForm, OfPolicy):
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
-    sortable_by = ()
     filter_horizontal = ("groups",)
     COUNTS = gettext_lazy("What counts for new gates is {}.")
     form = PolicyForm
     fields = PolicyForm.Meta.fields
-    actions = None
+    needed = column("quorum", gettext_lazy("Approvals"))
+    four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
+    password = column("step_up", gettext_lazy("Password"), boolean=True)
+    state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
+    gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
         """Add the groups that decide, read at once."""
@@ -166,26 +152,6 @@ class PolicyAdmin(VersionedForm, OfPolicy):
     def reviewing(self, policy: Policy) -> str:
         """Return the groups whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
-
-    @admin.display(description=gettext_lazy("Approvals"))
-    def needed(self, policy: Policy) -> int:
-        """Return how many people must agree."""
-        return policy.quorum
-
-    @admin.display(description=gettext_lazy("Four-eyes"), boolean=True)
-    def four_eyes(self, policy: Policy) -> bool:
-        """Tell whether whoever asks cannot approve."""
-        return policy.separation
-
-    @admin.display(description=gettext_lazy("Password"), boolean=True)
-    def password(self, policy: Policy) -> bool:
-        """Tell whether each approval takes the password again."""
-        return policy.step_up
-
-    @admin.display(description=gettext_lazy("Whole state"), boolean=True)
-    def state_edits(self, policy: Policy) -> bool:
-        """Tell whether the whole state may be edited."""
-        return policy.whole_state
 
     @admin.display(description=gettext_lazy("May decide now"))
     def may_decide(self, policy: Policy) -> str:
@@ -214,20 +180,6 @@ class PolicyAdmin(VersionedForm, OfPolicy):
         """Return what happens when it has passed, in the word before the explanation."""
         return "-" if policy.deadline is None else str(policy.on_expiry)
 
-    @admin.display(description=gettext_lazy("Gates"))
-    def gates(self, policy: Policy) -> SafeString:
-        """Return those that were opened under this version."""
-        address = reverse("admin:approvals_gate_changelist")
-        return format_html('<a href="{}?policy__id__exact={}">gates</a>', address, policy.pk)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Policy | None = None) -> tuple[str, ...]:
-        """Keep a version within the same policy of the same team."""
-        return ("team", "name") if obj else ()
-
-    def newest_of(self, row: Policy) -> Policy:
-        """Return the version that counts for new gates."""
-        return newest_of(row)
-
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Call a group a team, as everywhere."""
         if db_field.name == "groups":
@@ -240,8 +192,3 @@ class PolicyAdmin(VersionedForm, OfPolicy):
         policy_versions.write(obj, groups, by=actors.of_user(request.user))
         if tight := enough_reviewers.tight(obj, groups or [obj.team]):
             messages.warning(request, tight)
-
-
-def newest_of(policy: Policy) -> Policy:
-    """Return the version that counts for new gates."""
-    return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version")[0]

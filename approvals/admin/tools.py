@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
@@ -15,16 +14,9 @@ from approvals.models import Tool
 from approvals.schema import walk
 from approvals.tools import schemas, versions
 from checkpoints import actors
-from checkpoints.admin.versions import NewestVersionsFilter, VersionedForm, refuse_old
+from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
-
-if TYPE_CHECKING:
-    OfTool = admin.ModelAdmin[Tool]
-    ToolModelForm = forms.ModelForm[Tool]
-else:  # at run time Django's classes take no parameter
-    OfTool = admin.ModelAdmin
-    ToolModelForm = forms.ModelForm
 
 MONO = "vLargeTextField mono"  # not translated: classes
 EXAMPLE = """{
@@ -37,7 +29,7 @@ EXAMPLE = """{
 }"""
 
 
-class ToolForm(ToolModelForm):
+class ToolForm(VersionedForm[Tool]):
     """What a version says: its schema as JSON, its labels and pins a line each."""
 
     schema = forms.CharField(
@@ -112,9 +104,7 @@ class ToolForm(ToolModelForm):
 
     def clean(self) -> dict[str, Any]:
         """Refuse labels and pins of arguments that there are not, and what would overwrite a version not read."""
-        said: dict[str, Any] = super().clean() or {}
-        if self.instance.pk:
-            self._refuse_old()
+        said = super().clean()
         schema = said.get("schema")
         if isinstance(schema, dict):
             known = {place for place, _ in walk.places(schema)}
@@ -129,14 +119,9 @@ class ToolForm(ToolModelForm):
             self.add_error("undo", gettext("Leave this empty: you say that it cannot be undone."))
         return said
 
-    def _refuse_old(self) -> None:
-        """Under the team's lock: of two who save at once, the second has read what is not the newest any more."""
-        Group.objects.select_for_update(no_key=True).get(pk=self.instance.team_id)
-        refuse_old(self.instance, newest_of(self.instance))
-
 
 @admin.register(Tool)
-class ToolAdmin(VersionedForm, OfTool):
+class ToolAdmin(VersionedAdmin[Tool]):
     """Saving makes the next version; gates keep the version that drew them, and older ones are only read."""
 
     list_display = ("name", "version", "team", "title", "risk", "pins", "irreversible", "used")
@@ -144,30 +129,15 @@ class ToolAdmin(VersionedForm, OfTool):
     list_select_related = ("team",)
     search_fields = ("name", "title", "team__name")
     ordering = ("team__name", "name", "-version")
-    sortable_by = ()
     COUNTS = gettext_lazy("What counts for new gates is {}.")
     form = ToolForm
     fields = ToolForm.Meta.fields
-    actions = None
 
     @admin.display(description=gettext_lazy("Pinned"))
     def pins(self, tool: Tool) -> str:
         """Return the pointers of what is shown first."""
         return ", ".join(tool.pinned) or "none"
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Tool | None = None) -> tuple[str, ...]:
-        """Keep a version within the same tool of the same team."""
-        return ("team", "name") if obj else ()
-
-    def newest_of(self, row: Tool) -> Tool:
-        """Return the version that counts for new gates."""
-        return newest_of(row)
-
     def save_model(self, request: HttpRequest, obj: Tool, form: forms.ModelForm[Tool], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
         versions.write(obj, by=actors.of_user(request.user))
-
-
-def newest_of(tool: Tool) -> Tool:
-    """Return the version that counts for new gates."""
-    return Tool.objects.filter(team=tool.team_id, name=tool.name).order_by("-version")[0]

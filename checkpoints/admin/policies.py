@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -17,20 +17,15 @@ from checkpoints.access.permissions import everywhere
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
-from .base import ALL, OfAllTeams
+from .base import ALL, OfAllTeams, column
 from .durations import Days, spelled
-from .versions import NewestVersionsFilter, VersionedForm, refuse_old
-
-if TYPE_CHECKING:
-    OfPolicy = admin.ModelAdmin[RetentionPolicy]
-    PolicyModelForm = forms.ModelForm[RetentionPolicy]
-else:  # at run time Django's classes take no parameter
-    OfPolicy, PolicyModelForm = admin.ModelAdmin, forms.ModelForm
+from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 
-class PolicyForm(PolicyModelForm):
+class PolicyForm(VersionedForm[RetentionPolicy]):
     """What is kept. The agent has to be one that there is, and something has to be limited."""
 
+    OF = ("agent",)
     keep_days = Days(
         label=gettext_lazy("Keep checkpoints newer than"),
         help_text=gettext_lazy("For example 90 days. Empty: no age rule."),
@@ -72,12 +67,13 @@ class PolicyForm(PolicyModelForm):
             )
         return agent
 
+    def lock(self) -> None:
+        """Take the lock of the agent's policies."""
+        policies.lock(self.instance.agent)
+
     def clean(self) -> dict[str, Any]:
         """Refuse what would overwrite a version that was not read, and a policy that would delete nothing."""
-        said: dict[str, Any] = super().clean() or {}
-        if self.instance.pk:
-            policies.lock(self.instance.agent)
-            refuse_old(self.instance, newest_of(self.instance))
+        said = super().clean()
         limits = [said.get(name) for name in ("keep_days", "keep_last")]
         if said.get("enabled") and not any(limits) and not self.errors:
             raise forms.ValidationError(
@@ -90,15 +86,14 @@ class PolicyForm(PolicyModelForm):
 
 
 @admin.register(RetentionPolicy)
-class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
+class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
     """What stays if any rule keeps it. Nothing is removed before a dry run is applied, or the night comes."""
 
     form = PolicyForm
-    actions = None
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
     list_filter = (NewestVersionsFilter,)
     ordering = ("agent", "-version")
-    sortable_by = ()
+    deletes = column("enabled", gettext_lazy("Deletes"), boolean=True)
     fieldsets = (
         (None, {"fields": ("agent", "enabled")}),
         (
@@ -116,10 +111,6 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
         ),
     )
 
-    def newest_of(self, row: RetentionPolicy) -> RetentionPolicy:
-        """Return the version in force."""
-        return newest_of(row)
-
     @admin.display(description=gettext_lazy("Newer than"))
     def age(self, policy: RetentionPolicy) -> str:
         """Show up to which age checkpoints are kept."""
@@ -129,11 +120,6 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
     def count(self, policy: RetentionPolicy) -> int | str:
         """Show how many of a run's newest checkpoints are kept."""
         return _("no limit by count") if policy.keep_last is None else policy.keep_last
-
-    @admin.display(description=gettext_lazy("Deletes"), boolean=True)
-    def deletes(self, policy: RetentionPolicy) -> bool:
-        """Tell whether the policy is switched on."""
-        return policy.enabled
 
     @admin.display(description=gettext_lazy("Agent"))
     def whose(self, policy: RetentionPolicy) -> str:
@@ -145,10 +131,6 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
         """List the kinds that stay whatever their age, beside named checkpoints."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}
         return ", ".join(["named", *(kind for kind, kept in kinds.items() if kept)])
-
-    def get_readonly_fields(self, request: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
-        """Keep the agent as it is: a version of a policy stays the policy of the same agent."""
-        return ("agent",) if obj else ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Apply Django's own rule to those who see everything."""
@@ -166,7 +148,3 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedForm, OfPolicy):
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:
         """Write what was entered as the next version, with its event."""
         policies.write(obj, by=actors.of_user(request.user))
-
-
-def newest_of(policy: RetentionPolicy) -> RetentionPolicy:
-    return RetentionPolicy.objects.filter(agent=policy.agent).order_by("-version")[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib.auth.models import Group
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -15,11 +16,40 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from .base import Mixed
+from .base import ModelAdmin, ModelForm
+
+Row = TypeVar("Row", bound=Model)
 
 
-class VersionedForm(Mixed):
-    """A form whose save is the next version of what it shows.
+class VersionedForm(ModelForm[Row]):
+    """The form of one version, which refuses to write over a version that was not read."""
+
+    OF: tuple[str, ...] = ("team", "name")  # rows that have the same of these are versions of one thing
+
+    @classmethod
+    def newest_of(cls, row: Row) -> Row:
+        """Return the version in force, of those of the same thing."""
+        same = {name: row.serializable_value(name) for name in cls.OF}
+        return type(row)._default_manager.filter(**same).order_by("-version")[0]
+
+    def lock(self) -> None:
+        """Take the lock that writers take: of two who save at once, the second has read what is not the newest."""
+        Group.objects.select_for_update(no_key=True).get(pk=self.instance.serializable_value("team"))
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse to overwrite a version that was not read."""
+        said: dict[str, Any] = super().clean() or {}
+        if self.instance.pk:
+            self.lock()
+            newest: Any = self.newest_of(self.instance)
+            if newest.pk != self.instance.pk:
+                words = _("Nothing was saved. Version {} was written since; {} shows what it says: change that one.")
+                raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
+        return said
+
+
+class VersionedAdmin(ModelAdmin[Row]):
+    """Pages whose form's save is the next version of what it shows.
 
     That is a row of its own: what was read along with the old one (its groups, its cached answers) is not of the new
     one, and would hide from a many-to-many field that it has nothing yet.
@@ -27,10 +57,13 @@ class VersionedForm(Mixed):
 
     ANEW = ("version", "created_at")  # columns that a version does not take from the one before
     COUNTS = gettext_lazy("What counts now is {}.")
+    form: type[VersionedForm[Row]]
+    sortable_by = ()
+    actions = None
 
-    def newest_of(self, row: Any) -> Any:
-        """Return the version in force, of those of the same name."""
-        raise NotImplementedError
+    def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> tuple[str, ...]:
+        """Keep a version among those of the same thing."""
+        return self.form.OF if obj else ()
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
         """Replace the form's row by one that is not stored yet, with the same columns."""
@@ -51,7 +84,7 @@ class VersionedForm(Mixed):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Allow changing only the newest version. The form refuses what is posted to an older one."""
-        old = obj is not None and request.method != "POST" and self.newest_of(obj).pk != obj.pk
+        old = obj is not None and request.method != "POST" and self.form.newest_of(obj).pk != obj.pk
         return not old and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -60,8 +93,8 @@ class VersionedForm(Mixed):
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         """Show an older version with a message that links to the newest."""
-        row = self.get_object(request, object_id)
-        if row is not None and request.method != "POST" and (newest := self.newest_of(row)).pk != row.pk:
+        row: Any = self.get_object(request, object_id)
+        if row is not None and request.method != "POST" and (newest := self.form.newest_of(row)).pk != row.pk:
             words = format_html(_("This is version {}, which is only kept for the record. "), row.version)
             messages.info(request, words + format_html(str(self.COUNTS), link_to(newest)))
         return super().change_view(request, object_id, form_url, extra_context)
@@ -86,13 +119,6 @@ class NewestVersionsFilter(admin.SimpleListFilter):
         """Return the versions of the choice."""
         newest = queryset.model._default_manager.current().values("pk")
         return queryset if self.value() == "all" else queryset.filter(pk__in=newest)
-
-
-def refuse_old(row: Any, newest: Any) -> None:
-    """Refuse to write over a version that was not read. Raises ValidationError; hold the lock that writers take."""
-    if newest.pk != row.pk:
-        words = _("Nothing was saved. Version {} was written since; {} shows what it says: change that one.")
-        raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
 
 
 def link_to(row: Any) -> SafeString:
