@@ -23,7 +23,7 @@ from agents.models.worker import SILENT
 from agents.serving import deafness
 from checkpoints.events.horizon import horizon_age
 from config import canary, proxies
-from config.readiness.bounded import BoundedChecks
+from config.bounded_checks import BoundedChecks
 
 ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 import structlog
 from django.db import Error, transaction
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from agents.definition import registry
 from agents.models import SweeperPass, Worker
@@ -26,29 +25,20 @@ from checkpoints.events.horizon import horizon_age
 from checkpoints.events.tailer import OTHERS
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
-from config.readiness.bounded import BoundedChecks
+from config.bounded_checks import BoundedChecks
 
 STATEMENT = 1.0  # seconds for one at most
 ASKED = 1.9  # seconds after which no more is asked for
 LONGEST = 3.0  # seconds for all of them
 Family = Callable[[], Iterable[Metric]]
+bounded = BoundedChecks[list[Metric]]()
 log = structlog.get_logger(__name__)
 
 
-class DatabaseMetrics(Collector):
-    """Asks PostgreSQL for all of it at once; another scrape meanwhile gets the same answer."""
-
-    def __init__(self) -> None:
-        self._bounded = BoundedChecks[list[Metric]]()
-
-    def describe(self) -> list[Metric]:
-        """Name nothing: the library would collect to find the names out."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what the database holds, or only that it does not answer."""
-        found = self._bounded.ask({"metrics": _read}, within=LONGEST, late=[_up(0)])
-        yield from found["metrics"]
+def collect() -> Iterator[Metric]:
+    """Yield what the database holds, or only that it does not answer; another scrape meanwhile gets the same answer."""
+    found = bounded.ask({"metrics": _read}, within=LONGEST, late=[_up(0)])
+    yield from found["metrics"]
 
 
 def _read() -> list[Metric]:
@@ -89,7 +79,7 @@ def _name(family: Family) -> str:
 
 
 def _delays() -> Iterator[Metric]:
-    yield _gauge(
+    yield GaugeMetricFamily(
         "holdpoint_horizon_age_seconds",
         "Seconds for which an open transaction that wrote has held readers back, in whatever database of the server.",
         horizon_age().seconds,
@@ -97,15 +87,15 @@ def _delays() -> Iterator[Metric]:
 
 
 def _seals() -> Iterator[Metric]:
-    yield _gauge(
+    yield GaugeMetricFamily(
         "holdpoint_sealer_lag_seconds", "Age of the oldest event that could be sealed and is not.", sealer.lag()
     )
 
 
 def _processes() -> Iterator[Metric]:
     if (age := SweeperPass.age()) is not None:
-        yield _gauge("holdpoint_sweeper_age_seconds", "Seconds since the sweeper last finished a pass.", age)
-    yield _gauge(
+        yield GaugeMetricFamily("holdpoint_sweeper_age_seconds", "Seconds since the sweeper last finished a pass.", age)
+    yield GaugeMetricFamily(
         "holdpoint_worker_processes", "Processes of workers that were heard of lately.", Worker.objects.there().count()
     )
 
@@ -151,15 +141,11 @@ def _webhooks() -> Iterator[Metric]:
     deliveries.add_metric(["failed"], Delivery.objects.lately_failed())
     yield deliveries
     failing = Webhook.objects.failing().count()
-    yield _gauge("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
-
-
-def _gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, told, value)
+    yield GaugeMetricFamily("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
 
 
 def _up(value: int) -> Metric:
-    return _gauge("holdpoint_database_up", "1 where PostgreSQL answers in time.", value)
+    return GaugeMetricFamily("holdpoint_database_up", "1 where PostgreSQL answers in time.", value)
 
 
 FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks)

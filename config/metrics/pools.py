@@ -6,36 +6,28 @@ from collections.abc import Iterator
 
 from django.db import connections
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 MS = 1000
 
 
-class PoolMetrics(Collector):
-    """Reads the pool's own counters."""
-
-    def describe(self) -> list[Metric]:
-        """Name nothing: the library would collect to find the names out."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what the pool of the default database has done so far."""
-        told = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
-        size = GaugeMetricFamily(
-            "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]
-        )
-        for state, name in (("most", "pool_max"), ("open", "pool_size"), ("idle", "pool_available")):
-            size.add_metric([state], told.get(name, 0))
-        yield size
-        yield GaugeMetricFamily(
-            "holdpoint_pool_waiting", "Requests that wait for a connection now.", told.get("requests_waiting", 0)
-        )
-        yield CounterMetricFamily(
-            "holdpoint_pool_requests", "Times that a connection was asked for.", told.get("requests_num", 0)
-        )
-        yield CounterMetricFamily(
-            "holdpoint_pool_wait_seconds", "Seconds waited for one.", told.get("requests_wait_ms", 0) / MS
-        )
-        yield CounterMetricFamily(
-            "holdpoint_pool_timeouts", "Times that none came in time.", told.get("requests_errors", 0)
-        )
+def collect() -> Iterator[Metric]:
+    """Yield what the pool of the default database has done so far."""
+    told = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
+    size = GaugeMetricFamily(
+        "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]
+    )
+    for state, name in (("most", "pool_max"), ("open", "pool_size"), ("idle", "pool_available")):
+        size.add_metric([state], told.get(name, 0))
+    yield size
+    yield GaugeMetricFamily(
+        "holdpoint_pool_waiting", "Requests that wait for a connection now.", told.get("requests_waiting", 0)
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_requests", "Times that a connection was asked for.", told.get("requests_num", 0)
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_wait_seconds", "Seconds waited for one.", told.get("requests_wait_ms", 0) / MS
+    )
+    yield CounterMetricFamily(
+        "holdpoint_pool_timeouts", "Times that none came in time.", told.get("requests_errors", 0)
+    )
