@@ -40,10 +40,9 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
         return
     scope["state"][LEAVE] = waiting.leave
     await asyncio.to_thread(lambda: count_by_name(registry.names()))
-    tailer = await consumer.start_tailer()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    await tailer.stop()
+    async with consumer.reading_along():
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
     await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -59,7 +59,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.middleware.wrong_methods.middleware",
-    "approvals.live.drawn_at.middleware",
+    "approvals.live.page_frame.middleware",
     "approvals.time_zones.middleware",
     "approvals.presentation.text.size_limit.middleware",
 ]

@@ -15,9 +15,9 @@ client -> {"ping": true}, which a heartbeat answers at once
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Set
 from typing import Any, TypedDict, cast
 
 from channels.db import database_sync_to_async
@@ -263,19 +263,14 @@ async def deliver(events: list[Event]) -> None:
     await asyncio.sleep(0)
 
 
-@dataclass
-class ConsumerTasks:
-    """What of this process reads along, as tasks."""
-
-    tasks: list[asyncio.Task[None]]
-
-    async def stop(self) -> None:
-        await asyncio.gather(*map(end, self.tasks))
-
-
-async def start_tailer() -> ConsumerTasks:
-    """Start the one tailer of this process, and what tells of the rest; called at the server's start."""
-    return ConsumerTasks([asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())])
+@contextlib.asynccontextmanager
+async def reading_along() -> AsyncIterator[None]:
+    """Run the one tailer of this process, and what tells of the rest, as long as the server runs."""
+    tasks = [asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())]
+    try:
+        yield
+    finally:
+        await asyncio.gather(*map(end, tasks))
 
 
 consumer: Any = LiveConsumer.as_asgi()  # path() is typed for views only

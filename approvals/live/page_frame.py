@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 from psycopg.types.numeric import Int8
 
 from approvals.audit import readers
 from approvals.gates import queues
 from approvals.gates.queues import ReaderReach
+from approvals.middleware import PROBED, Respond
 from approvals.models import Policy
 from checkpoints.access.permissions import Person, person
 from checkpoints.events.cursor import Cursor, settled
@@ -36,6 +38,24 @@ class PageFrame:
     def waiting(self) -> Capped:
         """Count the gates that wait."""
         return Capped(min(len(self.queue), MOST), len(self.queue) > MOST)
+
+
+def middleware(get_response: Respond) -> Respond:
+    """Read the frame of whole pages of people who may be signed in; fragments start no feed."""
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        if _starts_a_feed(request):
+            of(request)
+        return get_response(request)
+
+    return respond
+
+
+def _starts_a_feed(request: HttpRequest) -> bool:
+    if request.path_info in PROBED:
+        return False
+    fragment = request.headers.get("HX-Request") == "true"
+    return settings.SESSION_COOKIE_NAME in request.COOKIES and request.accepts("text/html") and not fragment
 
 
 def of(request: HttpRequest) -> PageFrame | None:

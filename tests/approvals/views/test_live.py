@@ -18,7 +18,7 @@ from approvals.live.access import Access, WatchedPage
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
-from checkpoints.events import cursor
+from checkpoints.events import cursor, tailer
 from checkpoints.models import Event
 from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
@@ -355,5 +355,5 @@ async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> Non
     task = asyncio.create_task(deaf())
     await begun.wait()
     async with asyncio.timeout(PATIENCE):
-        await consumer.ConsumerTasks([task]).stop()
+        await tailer.end(task)
     assert task.cancelled()
