@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.models import Answer, Spoken, Worker
 from approvals.models import Draft, Looking
-from approvals.webhooks import keeping
+from approvals.webhooks import outbox
 from config import canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
@@ -42,7 +42,7 @@ def clear_drafts() -> None:
 @shared_task
 def clear_deliveries() -> None:
     """Delete the messages to webhooks that are old, with their attempts."""
-    keeping.clear()
+    outbox.clear()
 
 
 @shared_task

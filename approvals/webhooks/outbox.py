@@ -7,10 +7,11 @@ address is wrong, what was meant for a reviewer must not be there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from approvals.models import Delivery, Gate, Webhook
@@ -22,6 +23,7 @@ from checkpoints.values.canonical_json import canonical
 from . import ringing
 
 TEST = "webhook.test"
+CLEARED = 1000  # rows a transaction
 
 
 def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
@@ -51,6 +53,14 @@ def test(webhook: Webhook, *, by: Actor) -> Delivery | None:
         webhook.say("webhook.tested", by=by)
         [made] = _write([webhook], TEST, {"webhook": webhook.pk}, at=datetime.now(UTC), gate=None)
     return made
+
+
+def clear() -> None:
+    """Delete the deliveries that are older than they are kept, with their attempts, some at a time."""
+    kept = timedelta(days=settings.HOLDPOINT_WEBHOOKS_KEEP_DAYS)
+    old = Delivery.objects.outlived(kept).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
+    while numbers := list(old.all()):
+        Delivery.objects.filter(pk__in=numbers).delete()
 
 
 def _write(

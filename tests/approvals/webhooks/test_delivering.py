@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from approvals.gates import closing
 from approvals.models import Attempt, Delivery, Webhook
-from approvals.webhooks import keeping, outbox
+from approvals.webhooks import outbox
 from approvals.webhooks.delivering import deliver
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
@@ -346,7 +346,7 @@ def test_old_messages_are_cleared_and_what_is_in_hand_is_not() -> None:
     Delivery.objects.take(held.pk)
     days = dt.timedelta(days=31)
     Delivery.objects.filter(pk__in=[old.pk, held.pk]).update(created_at=Now() - days)
-    keeping.clear()
+    outbox.clear()
     left = set(Delivery.objects.filter(pk__in=[old.pk, held.pk, young.pk]).values_list("pk", flat=True))
     assert left == {held.pk, young.pk}
 
