@@ -63,7 +63,8 @@ def in_a_problem(scope: Scope) -> TooMuchSent:
 
 
 waiting = Waiting(PagesHandler())
-served = StaticFiles(waiting, prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+files = StaticFiles(prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug=settings.DEBUG)
+served = PrefixRoute(settings.STATIC_URL, files, outside=waiting)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
 application = ProtocolTypeRouter(

@@ -22,6 +22,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 SHEET = "css/main.css"
 IMPORT = re.compile(r'^@import url\("(?P<file>[^"]+)"\) layer\((?P<layer>\w+)\);$', re.MULTILINE)
+BY_CONTENT = r"\.[0-9a-f]{12}\.[^./]+$"  # the end of a name that holds a digest of the content: main.3f2a9c81d0aa.css
 # No browser asks whether a file changed whose name changes with its content, and a page loads dozens of them.
 REVALIDATION = ("etag", "last-modified")
 Scope = dict[str, Any]
@@ -57,25 +58,18 @@ def _read(storage: FileSystemStorage, path: str) -> str:
 
 
 class StaticFiles:
-    """An ASGI application that serves what lies under `prefix`, and hands everything else on."""
+    """An ASGI application that serves what was collected under `root`; with `debug`, the sources themselves."""
 
-    def __init__(
-        self, application: Callable[[Scope, Receive, Send], Awaitable[None]], *, prefix: str, root: Path, debug: bool
-    ) -> None:
-        self.application = application
-        self.prefix = prefix
-        self.index = WhiteNoise(None, autorefresh=debug, allow_all_origins=False, immutable_file_test=_named_by_content)
+    def __init__(self, *, prefix: str, root: Path, debug: bool) -> None:
+        self.index = WhiteNoise(None, autorefresh=debug, allow_all_origins=False, immutable_file_test=BY_CONTENT)
         for folder in _sources() if debug else [str(root)]:
             self.index.add_files(folder, prefix)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if not scope["path"].startswith(self.prefix):
-            await self.application(scope, receive, send)
-            return
         status, headers, body = await asyncio.to_thread(self.answer, scope)
-        await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def answer(self, scope: Scope) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Return the status, the headers and the body for one request."""
@@ -88,19 +82,13 @@ class StaticFiles:
         if response.file is not None:
             with response.file as file:
                 body = file.read()
-        needless = REVALIDATION if _named_by_content(path, path) else ()
+        needless = REVALIDATION if self.index.immutable_file_test(path, path) else ()
         headers = [
             (name.lower().encode("latin1"), value.encode("latin1"))
             for name, value in response.headers
             if name.lower() not in needless
         ]
         return int(response.status), [*headers, (b"x-content-type-options", b"nosniff")], body
-
-
-def _named_by_content(path: str, url: str) -> bool:
-    """Tell whether the name holds a digest of the content, as `main.3f2a9c81d0aa.css` does."""
-    parts = url.rsplit("/", 1)[-1].split(".")
-    return len(parts) > 2 and len(parts[-2]) == 12 and set(parts[-2]) <= set("0123456789abcdef")
 
 
 def _sources() -> list[str]:
