@@ -19,6 +19,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 LAST = ("run", "step", "attempt", "token")  # what ties a line to its run comes last
 log = structlog.get_logger(__name__)
+CLOCK = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)  # of a terminal
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -30,7 +31,7 @@ def configuration(style: str, level: str) -> dict[str, Any]:
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         drop_colours,
-        structlog.processors.TimeStamper(fmt="iso", utc=True) if style == "json" else _clock(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True) if style == "json" else CLOCK,
         structlog.processors.format_exc_info,
     ]
     structlog.configure(
@@ -154,7 +155,3 @@ def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else escaped(repr(value))
     return f'"{text}"' if " " in text or text == "" else text
-
-
-def _clock() -> Processor:
-    return structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)

@@ -43,7 +43,7 @@ class Console:
         for line in text.splitlines():
             self.line("holdpoint", line)
 
-    def pump(self, name: str, stream: IO[bytes]) -> threading.Thread:
+    def pump(self, name: str, stream: IO[bytes]) -> None:
         """Copy the lines of `stream`, in a thread, until it ends."""
 
         last = self.said[name] = deque(maxlen=LAST)
@@ -55,10 +55,8 @@ class Console:
                     last.append(text)
                     self.line(name, text)
 
-        thread = threading.Thread(target=copy, name=f"log of {name}", daemon=True)
-        thread.start()
-        self.pumps[name] = thread
-        return thread
+        self.pumps[name] = threading.Thread(target=copy, name=f"log of {name}", daemon=True)
+        self.pumps[name].start()
 
     def last_words(self, name: str) -> str:
         """Return the last lines of a process that has ended, once all that it wrote is read."""

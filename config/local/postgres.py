@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,7 @@ import psutil
 import psycopg
 
 from config.local.errors import Refused
-from config.local.process import Account, spawn, stop, tied, unprivileged
+from config.local.process import spawn, stop, tied, unprivileged
 
 SUPERUSER = "postgres"
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -75,7 +76,7 @@ class Postgres:
         for folder in (self.data, self.sockets):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if account is not None:
-                os.chown(folder, account.uid, account.gid)
+                os.chown(folder, account.pw_uid, account.pw_gid)
         if not (self.data / "PG_VERSION").exists():
             self.initialise(account)
         self.clear_stale_lock()
@@ -89,7 +90,7 @@ class Postgres:
         self.wait_until_up()
         return self.process
 
-    def initialise(self, account: Account | None) -> None:
+    def initialise(self, account: pwd.struct_passwd | None) -> None:
         """Make the data folder's content; a half-made one from an interrupted first start is thrown away."""
         for leftover in self.data.iterdir():
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

@@ -15,20 +15,10 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
 from config.local.errors import Refused
-
-
-@dataclass(frozen=True)
-class Account:
-    """The operating system's account that a server runs under."""
-
-    name: str
-    uid: int
-    gid: int
 
 
 class Child(Protocol):
@@ -42,13 +32,13 @@ class Child(Protocol):
 
 
 @functools.cache
-def unprivileged() -> Account | None:
+def unprivileged() -> pwd.struct_passwd | None:
     """Return the account for servers that refuse root, made when absent; None where this process is not root."""
     if os.geteuid() != 0:
         return None
     name = "pgserver"
     try:
-        entry = pwd.getpwnam(name)
+        return pwd.getpwnam(name)
     except KeyError:
         useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin")
         if useradd is None or subprocess.run([useradd, "--system", name], capture_output=True).returncode:
@@ -56,8 +46,7 @@ def unprivileged() -> Account | None:
                 f"PostgreSQL does not run as root and the account {name!r} could not be made: "
                 "run this as an ordinary user."
             ) from None
-        entry = pwd.getpwnam(name)
-    return Account(name, entry.pw_uid, entry.pw_gid)
+        return pwd.getpwnam(name)
 
 
 @functools.cache
@@ -69,17 +58,17 @@ def setpriv() -> str:
     return path
 
 
-def reaches(account: Account, path: Path) -> bool:
+def reaches(account: pwd.struct_passwd, path: Path) -> bool:
     """Tell whether `account` may walk down to `path` and use it."""
     probe = ["test", "-x", str(path)]
-    return subprocess.run(probe, user=account.uid, group=account.gid, extra_groups=[]).returncode == 0
+    return subprocess.run(probe, user=account.pw_uid, group=account.pw_gid, extra_groups=[]).returncode == 0
 
 
 def tied(
     command: Sequence[str],
     *,
     dies_by: signal.Signals = signal.SIGTERM,
-    account: Account | None = None,
+    account: pwd.struct_passwd | None = None,
     needs: Sequence[Path] = (),
 ) -> list[str]:
     """Return `command` so that it dies with its parent, as `account`, which must reach the folders `needs`.
@@ -93,7 +82,7 @@ def tied(
         raise Refused(
             "PostgreSQL does not run as root and `setpriv` (util-linux) is missing: run this as an ordinary user."
         )
-    options = [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+    options = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
     if not all(reaches(account, path) for path in needs):
         # Without the fixup bit access(2), by which initdb looks for its neighbours, would ignore the capability.
         options += ["--securebits=+no_setuid_fixup", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]

@@ -69,10 +69,10 @@ class Redis:
                         raise Refused(f"Redis did not start: {error}") from None
                     time.sleep(0.02)
 
-    def stop(self, *, by: signal.Signals = signal.SIGTERM) -> None:
+    def stop(self) -> None:
         """Stop the server; its socket goes with it."""
         if self.process is None:
             return
-        stop(self.process, by=by, within=STOP_WITHIN)
+        stop(self.process, by=signal.SIGTERM, within=STOP_WITHIN)
         self.process = None
         self.socket.unlink(missing_ok=True)

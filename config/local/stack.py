@@ -42,8 +42,7 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     within: float
-    command: tuple[str, ...] = ()
-    by: signal.Signals = signal.SIGTERM
+    command: tuple[str, ...]
 
 
 class Stack:
@@ -82,9 +81,8 @@ class Stack:
     def start_servers(self) -> None:
         """Start the embedded servers, or look at those that the environment names, before anything starts."""
         postgres, redis = servers.embedded(self.home)
-        urls: dict[str, str] = {}
         if postgres is None:
-            urls |= servers.external_urls(self.home)
+            self.environment |= servers.external_urls(self.home)
         if redis is None:
             servers.check_redis(os.environ["REDIS_URL"])
         if postgres is not None:
@@ -92,12 +90,11 @@ class Stack:
             with self.console.wait("Starting PostgreSQL"):
                 self.serve("postgres", postgres)
             servers.make_database(postgres)
-            urls |= servers.embedded_urls(postgres)
+            self.environment |= servers.embedded_urls(postgres)
         if redis is not None:
             self.servers.append(("redis", redis))
             self.serve("redis", redis)
-            urls |= {"REDIS_URL": redis.url}
-        self.environment |= urls
+            self.environment |= {"REDIS_URL": redis.url}
 
     def serve(self, name: str, server: Postgres | Redis) -> None:
         """Start an embedded server. Raises Refused where it does not come up."""
@@ -149,19 +146,16 @@ class Stack:
 
     def check_children(self) -> None:
         """Raise Refused where a process has ended."""
-        for child in self.children:
-            code = child.process.poll()
-            if code is not None:
-                raise Refused(self.told_of(child, code))
-        for name, server in self.servers:
-            if server.process is not None and server.process.poll() is not None:
-                code = server.process.returncode
-                raise Refused(f"The {name} server ended with exit code {code}; everything is stopped.")
+        running = [(child.name, child.process) for child in self.children]
+        running += [(name, server.process) for name, server in self.servers if server.process is not None]
+        for name, process in running:
+            if (code := process.poll()) is not None:
+                raise Refused(self.told_of(name, code))
 
-    def told_of(self, child: Child, code: int) -> str:
+    def told_of(self, name: str, code: int) -> str:
         """Say that a process has ended, with its last lines where it ended by itself: they say why, and what to do."""
-        ended = f"The {child.name} process ended with exit code {code}; everything else is stopped."
-        words = self.console.last_words(child.name) if code > 0 else ""
+        ended = f"The {name} process ended with exit code {code}; everything else is stopped."
+        words = self.console.last_words(name) if code > 0 else ""
         return f"{ended} It said last:\n{words}" if words else ended
 
     def supervise(self, look: Callable[[], None]) -> None:
@@ -214,7 +208,7 @@ class Stack:
     def end(self, child: Child) -> None:
         """Ask one process to stop, wait for it as long as it may take, then kill what is left of its group."""
         if child.process.poll() is None:
-            child.process.send_signal(child.by)
+            child.process.terminate()
         until = time.monotonic() + child.within
         with self.console.wait(f"Waiting for {child.name} to finish (Ctrl-C again: at once)"):
             while child.process.poll() is None and time.monotonic() < until and not self.hurry:

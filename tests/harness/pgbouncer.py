@@ -30,7 +30,7 @@ def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
     path.write_text("\n".join(lines) + "\n")
     if account is not None:
         for each in (folder, path):
-            os.chown(each, account.uid, account.gid)
+            os.chown(each, account.pw_uid, account.pw_gid)
     command = tied([tool("pgbouncer"), str(path)], account=account, needs=[folder])
     process = spawn(command, out=session.log(f"pooler-{mode}"), cwd=folder)
     try:
