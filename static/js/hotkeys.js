@@ -1,34 +1,21 @@
 // <hp-hotkeys>: single keys through one listener. An element names its key in [data-hotkey]; pressing it clicks
 // or focuses that element. Off while something is typed, with a modifier, in a dialog, and by the reader's switch
 // (WCAG 2.1.4). `?` shows the sheet.
+import { recall, remember } from "./keeping.js";
+
+const BROWSER = () => localStorage;
 const STORE = "hp-keys";
 
 class Hotkeys extends HTMLElement {
   connectedCallback() {
     this.sheet = this.querySelector("dialog");
     this.switch = this.querySelector("[data-keys-switch]");
-    this.switch.checked = this.on();
-    this.switch.addEventListener("change", () => this.remember(this.switch.checked));
+    this.switch.checked = recall(BROWSER, STORE) ?? true;
+    this.switch.addEventListener("change", () => remember(BROWSER, STORE, this.switch.checked));
     for (const opener of document.querySelectorAll("[data-keys-open]")) {
       opener.addEventListener("click", () => this.sheet.showModal());
     }
     document.addEventListener("keydown", (event) => this.press(event));
-  }
-
-  on() {
-    try {
-      return localStorage.getItem(STORE) !== "off";
-    } catch {
-      return true;
-    }
-  }
-
-  remember(on) {
-    try {
-      localStorage.setItem(STORE, on ? "on" : "off");
-    } catch {
-      // Kept for this page only.
-    }
   }
 
   press(event) {

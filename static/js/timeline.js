@@ -1,7 +1,7 @@
 // <hp-timeline>: j and k move along a run's checkpoints and show the current one beside the timeline. The server renders
 // it; this element keeps the address up to date, and scrolls to the checkpoint on a small screen. Once somebody asks or
 // types something about a checkpoint, the page stays at it while the run goes on.
-import { tellEnd } from "./walk.js";
+import { walk } from "./walk.js";
 
 class Timeline extends HTMLElement {
   connectedCallback() {
@@ -10,7 +10,7 @@ class Timeline extends HTMLElement {
     this.addEventListener("input", (event) => this.stay(event.target.closest("#rewind, #note-it")));
     this.addEventListener("toggle", ({ target }) => this.stay(target.open && target.querySelector("#rewind-ask")), true);
     this.addEventListener("htmx:config:request", (event) => this.follow(event.detail.ctx));
-    document.addEventListener("keydown", (event) => this.press(event));
+    walk(() => this.links(), (links) => this.here(links), (link) => this.arrive(link));
   }
 
   pick(event) {
@@ -32,24 +32,23 @@ class Timeline extends HTMLElement {
     context.request.action += `${context.request.action.includes("?") ? "&" : "?"}at=${at}&still=1`;
   }
 
-  press(event) {
-    if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.target.closest?.("input, textarea, select") || !["j", "k"].includes(event.key)) return;
-    const links = [...this.querySelectorAll("#timeline a[data-pick]")].filter((link) => link.checkVisibility());
+  links() {
+    return [...this.querySelectorAll("#timeline a[data-pick]")].filter((link) => link.checkVisibility());
+  }
+
+  here(links) {
     const focused = links.indexOf(document.activeElement);
-    const at = focused >= 0 ? focused : links.findIndex((link) => link.closest("[aria-current]"));
-    const next = links[Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), links.length - 1)];
-    if (!next) return;
-    event.preventDefault();
-    tellEnd(next === document.activeElement ? event.key : "");
-    next.focus({ preventScroll: true });
-    next.closest(".cp").scrollIntoView({ block: "nearest" });
+    return focused >= 0 ? focused : links.findIndex((link) => link.closest("[aria-current]"));
+  }
+
+  arrive(link) {
+    link.focus({ preventScroll: true });
+    link.closest(".cp").scrollIntoView({ block: "nearest" });
     // Holding the key down passes many rows: only the last one is fetched.
     clearTimeout(this.stopping);
     this.stopping = setTimeout(() => {
       this.keyed = true;
-      next.click();
+      link.click();
       this.keyed = false;
     }, 120);
   }

@@ -1,6 +1,7 @@
 // j and k move along the links of a list: `links()` returns them in order, `here(links)` the index of the current one, or
-// -1. As single keys they are off while something is typed, in a dialog, and by the reader's switch.
-export function walk(links, here) {
+// -1, and `arrive(link)` moves to another. As single keys they are off while something is typed, in a dialog, and by
+// the reader's switch.
+export function walk(links, here, arrive = focus) {
   document.addEventListener("keydown", (event) => {
     if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
@@ -8,15 +9,15 @@ export function walk(links, here) {
     const all = links();
     const next = all[Math.min(Math.max(here(all) + (event.key === "j" ? 1 : -1), 0), all.length - 1)];
     event.preventDefault();
-    if (next) tellEnd(next === document.activeElement ? event.key : "");
-    next?.focus();
-    next?.scrollIntoView({ block: "nearest" });
+    if (!next) return;
+    say(next === document.activeElement ? end(event.key) : "");
+    arrive(next);
   });
 }
 
-// Says that the list ends in the direction of the pressed key; "" removes the message.
-export function tellEnd(key) {
-  say(key && end(key));
+function focus(link) {
+  link.focus();
+  link.scrollIntoView({ block: "nearest" });
 }
 
 function end(key) {
@@ -24,7 +25,7 @@ function end(key) {
   return document.querySelector('[data-hotkey="n"]') ? "End of this page: press n for the next" : "End of the list";
 }
 
-// Screen readers read it; others see it until the cursor moves on.
+// Says that the list ends; "" removes the message. Screen readers read it; others see it until the cursor moves on.
 function say(words) {
   let note = document.querySelector(".list-end");
   if (!note && !words) return;
