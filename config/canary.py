@@ -16,12 +16,6 @@ def sing(url: str) -> None:
         connection.set(KEY, f"{time.time():.3f}", ex=LIVES)
 
 
-def heard(url: str) -> bool:
-    """Tell whether a worker took a message within the last minute. Raises redis.RedisError."""
-    with client(url) as connection:
-        return bool(connection.exists(KEY))
-
-
 def age(url: str) -> float:
     """Return the seconds since a worker took a message, by Redis's clock; LIVES where it was longer ago.
 
