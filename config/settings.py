@@ -123,7 +123,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
-CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer", "CONFIG": {"capacity": 1000}}}
+CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Celery
@@ -144,15 +144,12 @@ CELERY_TASK_SERIALIZER = "json"
 # every task, and connecting costs more than a step does; broken connections are noticed and replaced all the same.
 CELERY_DB_REUSE_MAX = 1_000_000_000
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_RESULT_BACKEND = None
 CELERY_TASK_DEFAULT_QUEUE = "holdpoint"
-CELERY_TASK_CREATE_MISSING_QUEUES = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1}
 # A worker takes a message when one of its processes is free for it, and leaves the others to other workers.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = scheduled(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))

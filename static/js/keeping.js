@@ -1,4 +1,4 @@
-// Keeps a form's fields, or a choice, in the browser's storage: `where` returns the storage of the tab or of the browser.
+// Keeps a form's fields, or a choice, in the browser's storage: `where` returns that of the tab or of the browser.
 const TOKEN = "csrfmiddlewaretoken";
 
 // Without files, which no browser lets a page put back, and without secrets.
