@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
-from checkpoints.admin.base import ALL, ColumnFilter, ReadOnlyAdmin, TakesOrders, of_run, shown, since
+from checkpoints.admin.base import ALL, ColumnFilter, ReadOnlyAdmin, TakesOrders, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token
@@ -35,7 +35,6 @@ class EffectAdmin(ReadOnlyAdmin):
     search_fields = ("=key", "=step")
     search_help_text = _("An idempotency key, or a step's name")
     readonly_fields = ("page",)
-    in_run = of_run
     page = shown("run", "page", "run_id")
 
 
@@ -48,7 +47,6 @@ class FailureAdmin(ReadOnlyAdmin):
     search_fields = ("=step",)
     search_help_text = _("A step's name")
     readonly_fields = ("page",)
-    in_run = of_run
     page = shown("run", "page", "run_id")
 
 

@@ -25,7 +25,7 @@ from checkpoints.access.permissions import is_superuser
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
-from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, give, held, ticked, words
+from .permissions import EVERYWHERE, IN_TEAMS, PermissionBoxes, held, ticked, words
 
 if TYPE_CHECKING:
     Accounts = UserAdmin[User]
@@ -71,6 +71,7 @@ class AccountForm(ChangeForm):
 class AccountAdmin(AuditedAdmin, Accounts):
     """Accounts."""
 
+    MEMBERSHIP, PERMISSIONS, OFFERED = "teams", "user_permissions", OFFERED
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "teams")
     list_filter = ("is_active", "is_staff", "is_superuser", ("groups", ByTeam))
     search_fields = ("username", "first_name", "last_name", "email")
@@ -116,12 +117,6 @@ class AccountAdmin(AuditedAdmin, Accounts):
         """Return what somebody may do besides what their teams let them, in words."""
         return words(held(user.user_permissions), OFFERED)
 
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the permissions that were ticked; others that somebody holds stay."""
-        if "may" in form.cleaned_data:
-            give(form.instance.user_permissions, form.cleaned_data["may"], OFFERED)
-        super().save_related(request, form, formsets, change)
-
     @admin.display(description="teams")
     def teams(self, user: User) -> str:
         return ", ".join(group.name for group in user.groups.all()) or "none"
@@ -135,14 +130,8 @@ class AccountAdmin(AuditedAdmin, Accounts):
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Name the columns that changed, not what is in them, which is personal."""
-        was, now = before.get("teams", set()), after["teams"]
-        could, can = before.get("may", set()), after["may"]
         fields = sorted(name for name in after if name not in ("teams", "may") and after[name] != before.get(name))
-        data = {
-            "fields": fields if before else ["created"],
-            "joined": sorted(now - was), "left": sorted(was - now),
-            "granted": sorted(can - could), "revoked": sorted(could - can),
-        }  # fmt: skip
+        data = {"fields": fields if before else ["created"], **self.exchanged(before, after)}
         event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:

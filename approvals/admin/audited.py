@@ -1,21 +1,28 @@
-"""What the pages of teams and accounts share: every change is told of in the audit, and nothing is deleted."""
+"""What the pages of teams and accounts share: permissions that are ticked, a trace in the audit, and no deletion."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
+from django.utils.functional import Promise
 
-if TYPE_CHECKING:
-    Saving = admin.ModelAdmin[Any]
-else:  # at run time Django's classes take no parameter
-    Saving = object
+from checkpoints.admin.base import Mixed
+
+from .permissions import give
 
 
-class AuditedAdmin(Saving):
-    """Tells of every change in the audit, in the transaction of the change."""
+class AuditedAdmin(Mixed):
+    """Tells of every change in the audit, in the transaction of the change.
+
+    `MEMBERSHIP` and "may" are the parts of a state that are sets: of keys, and of permissions' names.
+    """
+
+    MEMBERSHIP: str
+    PERMISSIONS: str  # the relation to what somebody may
+    OFFERED: Mapping[str, str | Promise]
 
     def state(self, obj: Any) -> dict[str, Any]:
         """Return what it is about, as it is now."""
@@ -32,11 +39,22 @@ class AuditedAdmin(Saving):
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Tell of what changed, once all of it is written."""
+        """Give the permissions that were ticked, where others stay; tell of what changed once all of it is written."""
+        if "may" in form.cleaned_data:
+            give(getattr(form.instance, self.PERMISSIONS), form.cleaned_data["may"], self.OFFERED)
         super().save_related(request, form, formsets, change)
         before, after = request.before, self.state(form.instance)  # type: ignore[attr-defined]
         if before != after:
             self.tell(request, form.instance, before, after)
+
+    def exchanged(self, before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[Any]]:
+        """Return what a change added and took away, for its event."""
+        was, now = before.get(self.MEMBERSHIP, set()), after[self.MEMBERSHIP]
+        could, can = before.get("may", set()), after["may"]
+        return {
+            "joined": sorted(now - was), "left": sorted(was - now),
+            "granted": sorted(can - could), "revoked": sorted(could - can),
+        }  # fmt: skip
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Nobody: runs and events name them. An account is switched off, a team emptied."""

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
-from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, of_run, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, shown, since
 
 
 @admin.register(Gate)
@@ -23,7 +23,6 @@ class GateAdmin(ReadOnlyAdmin):
     search_fields = ("title",)
     search_help_text = _("A gate's number, R-7 for those of a run, or the beginning of a title")
     readonly_fields = ("page", "proposals", "decisions", "outcome_of")
-    in_run = of_run
     page = shown("gate", "page")
     proposals = listed("approvals_proposal", _("its proposals"), gate__id__exact="pk")
     decisions = listed("approvals_decision", _("its decisions"), gate__id__exact="pk")

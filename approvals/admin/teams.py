@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
@@ -22,16 +21,15 @@ from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
+from checkpoints.admin.base import ModelForm
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
-from .permissions import IN_TEAMS, PermissionBoxes, give, held, named, ticked, words
+from .permissions import IN_TEAMS, PermissionBoxes, held, named, ticked, words
 
 if TYPE_CHECKING:
-    TeamModelForm = forms.ModelForm[Group]
     AnyInline = admin.TabularInline[Any, Any]
 else:  # at run time Django's classes take no parameter
-    TeamModelForm = forms.ModelForm
     AnyInline = admin.TabularInline
 
 # One word in every list, link and message of the administration; no migration, as these are not its Meta's.
@@ -39,7 +37,7 @@ Group._meta.verbose_name, Group._meta.verbose_name_plural = "team", "teams"
 admin.site.unregister(Group)
 
 
-class TeamForm(TeamModelForm):
+class TeamForm(ModelForm[Group]):
     """A team's name and what its members may do."""
 
     may = PermissionBoxes(choices=list(IN_TEAMS.items()), label=_("Members may"))
@@ -68,6 +66,7 @@ class MemberInline(AnyInline):
 class TeamAdmin(AuditedAdmin, GroupAdmin):
     """Teams: name, members, and what they may do."""
 
+    MEMBERSHIP, PERMISSIONS, OFFERED = "members", "permissions", IN_TEAMS
     form = TeamForm
     fields = ("name", "may")
     filter_horizontal = ()
@@ -113,19 +112,8 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
             "members": set(fresh.user_set.values_list("pk", flat=True)),
         }
 
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the permissions that were ticked; others that it has stay."""
-        give(form.instance.permissions, form.cleaned_data["may"], IN_TEAMS)
-        super().save_related(request, form, formsets, change)
-
     def tell(self, request: HttpRequest, obj: Group, before: dict[str, Any], after: dict[str, Any]) -> None:
-        was, now = before.get("members", set()), after["members"]
-        could, can = before.get("may", set()), after["may"]
-        data = {
-            "name": after["name"],
-            "joined": sorted(now - was), "left": sorted(was - now),
-            "granted": sorted(can - could), "revoked": sorted(could - can),
-        }  # fmt: skip
+        data = {"name": after["name"], **self.exchanged(before, after)}
         event_log.record(
             "team.changed", subject=f"team:{obj.pk}", by=actors.of_user(request.user), team_id=obj.pk, data=data
         )  # fmt: skip

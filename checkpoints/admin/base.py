@@ -127,6 +127,12 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     ordering = ("-pk",)
     paginator = CappedPaginator
 
+    @admin.display(description="run")
+    def in_run(self, obj: Any) -> SafeString | str:
+        """Link to the run that a row belongs to, without reading the run."""
+        page = reverse("admin:checkpoints_run_change", args=[obj.run_id]) if obj.run_id else ""
+        return format_html('<a href="{}">R-{}</a>', page, obj.run_id) if page else "-"
+
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List every column that can be read as text, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
@@ -200,16 +206,6 @@ def shown(page: str, label: str, column: str = "pk") -> Callable[[Any, Any], Saf
         return format_html('<a href="{}">{} {}</a>', reverse(page, args=[value]), page, value) if value else "-"
 
     return link
-
-
-def of_run(self: Any, obj: Any) -> SafeString | str:
-    """Link to the run that a row belongs to, without reading the run."""
-    if not obj.run_id:
-        return "-"
-    return format_html('<a href="{}">R-{}</a>', reverse("admin:checkpoints_run_change", args=[obj.run_id]), obj.run_id)
-
-
-of_run.short_description = "run"  # type: ignore[attr-defined]
 
 
 def number_of(term: str, *prefixes: str) -> int | None:

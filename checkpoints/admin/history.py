@@ -19,7 +19,7 @@ from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
 from checkpoints.values import digests
 
-from .base import ColumnFilter, ReadOnlyAdmin, listed, number_of, of_run, shown, since
+from .base import ColumnFilter, ReadOnlyAdmin, listed, number_of, shown, since
 
 
 @admin.display(description="digest")
@@ -73,7 +73,6 @@ class CheckpointAdmin(ReadOnlyAdmin):
     search_help_text = _("A checkpoint's id, or R-7 for those of a run")
     readonly_fields = ("digest_brief",)
     digest_brief = brief_digest
-    in_run = of_run
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Checkpoint]:
         """Return the checkpoints without what they hold."""
@@ -122,7 +121,6 @@ class EventAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
     search_help_text = _("Words of a kind, a subject, a name or the data")
     readonly_fields = ("page", "said")
-    in_run = of_run
 
     @admin.display(description="page")
     def page(self, event: Event) -> SafeString:
