@@ -37,24 +37,19 @@ class Storage(CompressedManifestStaticFilesStorage):
 
     def post_process(self, paths: dict[str, Any], dry_run: bool = False, **options: Any) -> Iterator[Any]:
         """Process files as Django does, each import put into the style sheet: one file costs less than forty."""
+
+        def read(name: str) -> str:
+            storage, path = paths[name]
+            with storage.open(path) as file:
+                return str(file.read(), "utf-8")
+
+        def layer(found: re.Match[str]) -> str:
+            name = posixpath.join(posixpath.dirname(SHEET), found["file"])
+            return f"@layer {found['layer']} {{\n{read(name)}}}"
+
         whole = InMemoryStorage()
-        whole.save(SHEET, ContentFile(gathered(SHEET, lambda name: _read(*paths[name]))))
+        whole.save(SHEET, ContentFile(IMPORT.sub(layer, read(SHEET))))
         yield from super().post_process({**paths, SHEET: (whole, SHEET)}, dry_run, **options)
-
-
-def gathered(name: str, read: Callable[[str], str]) -> str:
-    """Return a style sheet with the sheets that it imports into layers written into those layers."""
-
-    def inside(found: re.Match[str]) -> str:
-        return f"@layer {found['layer']} {{\n{read(posixpath.join(posixpath.dirname(name), found['file']))}}}"
-
-    return IMPORT.sub(inside, read(name))
-
-
-def _read(storage: FileSystemStorage, path: str) -> str:
-    with storage.open(path) as file:
-        text: str = file.read().decode()
-    return text
 
 
 class StaticFiles:

@@ -43,9 +43,9 @@ class Console:
         for line in text.splitlines():
             self.line("holdpoint", line)
 
-    def pump(self, name: str, stream: IO[bytes]) -> None:
-        """Copy the lines of `stream`, in a thread, until it ends."""
-
+    def pump(self, name: str, stream: IO[bytes] | None) -> None:
+        """Copy the lines of a process's output, in a thread, until it ends."""
+        assert stream is not None  # noqa: S101 - every process is started with a pipe
         last = self.said[name] = deque(maxlen=LAST)
 
         def copy() -> None:

@@ -99,18 +99,13 @@ class Stack:
     def serve(self, name: str, server: Postgres | Redis) -> None:
         """Start an embedded server. Raises Refused where it does not come up."""
         self.revivals[name].started(time.monotonic())
-        self.watch(name, server.start(subprocess.PIPE))
-
-    def watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """Show what `process` says under `name`."""
-        if process.stdout is not None:
-            self.console.pump(name, process.stdout)
+        self.console.pump(name, server.start(subprocess.PIPE).stdout)
 
     def start(self, name: str, *command: str, within: float = 5.0) -> Child:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
         process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
         self.revivals[name].started(time.monotonic())
-        self.watch(name, process)
+        self.console.pump(name, process.stdout)
         child = Child(name, process, within, command)
         self.children.append(child)
         return child
