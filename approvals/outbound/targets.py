@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -17,19 +17,11 @@ _WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
 _HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.?")
 
 
-@dataclass(frozen=True)
-class OutboundTarget:
+class OutboundTarget(NamedTuple):
     """Where to send."""
 
     secure: bool
-    host: str
-    port: int
-
-    @property
-    def authority(self) -> str:
-        """Return host and port as the Host header has them: without the scheme's default port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+    authority: str  # host and port as the Host header has them: without the scheme's default port
 
 
 def fault(url: str) -> str:
@@ -69,8 +61,10 @@ def target_of(url: str) -> OutboundTarget | None:
     if fault(url):
         return None
     parts = urlsplit(url)
-    secure = parts.scheme == "https"
-    return OutboundTarget(secure, parts.hostname or "", parts.port or (443 if secure else 80))
+    secure, host = parts.scheme == "https", parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    usual = parts.port in (None, 443 if secure else 80)
+    return OutboundTarget(secure, host if usual else f"{host}:{parts.port}")
 
 
 def host_of(url: str) -> str:
