@@ -1,8 +1,11 @@
 import { changed, original } from "./form-parts.js";
 import { visible } from "./visible.js";
 
-// Shows what a reader changed in one item of the form, beside its inputs and in place of its hint.
-export function tell(item, note) {
+// Shows what a reader changed in the item of a field, beside its inputs and in place of its hint.
+export function tell(field) {
+  const item = field.closest(".item");
+  const note = item?.querySelector("[data-note]");
+  if (!note) return;
   const mine = [...item.querySelectorAll(".input")].filter((field) => changed(field));
   item.toggleAttribute("data-edited", mine.length > 0);
   item.querySelector("[data-edit-tag]").hidden = !mine.length;

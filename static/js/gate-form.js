@@ -80,9 +80,7 @@ class GateForm extends HTMLElement {
   }
 
   show(field) {
-    const item = field.closest(".item");
-    const note = item?.querySelector("[data-note]");
-    if (note) tell(item, note);
+    tell(field);
     mirror(this, field, original(field), changed(field));
     const edited = this.fields().filter((each) => changed(each));
     outdated(this, edited);

@@ -32,9 +32,7 @@ class Order extends HTMLElement {
   typed(field) {
     const editor = field.closest(".editor");
     if (!editor || !("was" in field.dataset)) return;
-    const item = field.closest(".item");
-    const note = item?.querySelector("[data-note]");
-    if (note) tell(item, note);
+    tell(field);
     editor.toggleAttribute("data-edited", this.fields(editor).some((each) => changed(each)));
   }
 
