@@ -127,7 +127,7 @@ def reopen(slice: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
     outcome = allowing_gate.last_outcome(slice, spec)
     gate = gates.reopened(slice.plan, spec.name, outcome.gate.step if outcome is not None else "")
-    return slice.save("reopen", spec, {}, gate, counts=False, notes=[str(reason)])
+    return slice.save("reopen", spec, {}, gate, notes=[str(reason)])
 
 
 def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:

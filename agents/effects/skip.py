@@ -28,8 +28,7 @@ def pass_by(slice: RunSession, spec: StepSpec, action: Action, settled: SettledA
         writes = {name: fields.dumped(slice.agent.State, name, value) for name, value in given.items()}
     except ValueRefused as error:
         return execute.failed(slice, spec, StepFailed(f"The answer that was given does not fit: {error}"))
-    next_step = slice.plan.next_after(spec.name)
-    return slice.save("skipped", spec, writes, next_step, counts=False, notes=[said_of(settled)])
+    return slice.save("skipped", spec, writes, slice.plan.next_after(spec.name), notes=[said_of(settled)])
 
 
 def said_of(settled: SettledAction) -> str:

@@ -44,7 +44,7 @@ def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
         # Locked, so that its own run looks for forks that depend on it either before this or after it.
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
         if not (origin.there and translate.readable(origin, slice.run.plan)):
-            slice.save("recovery", spec, {}, spec.name, counts=False, by=by, slice_over=False)
+            slice.save("recovery", spec, {}, spec.name, by=by, slice_over=False)
             recovery_gate.take_over(slice, spec, origin)
             return False
         origin.verified()

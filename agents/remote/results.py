@@ -182,7 +182,7 @@ def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
     name = slice.snapshot.next_step
     spec = slice.plan.step(name)
     if status == "failed":
-        slice.save("recovery", spec, {}, name, counts=False, end="failed", reason=slice.clean(reason))
+        slice.save("recovery", spec, {}, name, end="failed", reason=slice.clean(reason))
         return go_further(slice, going=bool(slice.run.ending))
     if spec.kind != "step" or not spec.ends:
         told = f"the plan goes on with {name}; the run cannot end there"

@@ -139,11 +139,11 @@ def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) ->
     if choice == RecoveryAnswer.TAKE:
         return takeover.take(slice, spec, recovery_gate.about(gate), by=_who(outcome))
     if choice == RecoveryAnswer.SKIP:
-        return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), counts=False, by=_who(outcome))
+        return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), by=_who(outcome))
     if choice == RecoveryAnswer.REVISE:
         note = f"{spec.title} failed, and its values are to be changed."
         gate_step = allowing_gate.asking_gate(slice, spec)
-        return slice.save("reopen", spec, {}, gate_step, counts=False, notes=[note], by=_who(outcome), slice_over=False)
+        return slice.save("reopen", spec, {}, gate_step, notes=[note], by=_who(outcome), slice_over=False)
     if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
         return _retry(slice, spec, outcome, effect, choice)
     asked = Effect.objects.filter(run=slice.run, key=recovery_gate.about(gate)).first()
@@ -187,8 +187,7 @@ def _unanswered(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome)
 
 def _aside(slice: RunSession, spec: StepSpec, outcome: Outcome) -> bool:
     """Go on with the step that was to come, whatever step the question was about."""
-    next_step = slice.snapshot.next_step
-    return slice.save("recovery", spec, {}, next_step, counts=False, by=_who(outcome), slice_over=False)
+    return slice.save("recovery", spec, {}, slice.snapshot.next_step, by=_who(outcome), slice_over=False)
 
 
 def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect | None, choice: str) -> bool:
@@ -201,7 +200,7 @@ def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect |
             elif choice == RecoveryAnswer.AGAIN:
                 effect.abandoned(by=by)
         told = repair.said_at_head(slice, spec)
-        return slice.save("recovery", spec, told, spec.name, counts=False, by=by, slice_over=False)
+        return slice.save("recovery", spec, told, spec.name, by=by, slice_over=False)
 
 
 def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
@@ -256,7 +255,7 @@ def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = 
         if leave:  # nothing is settled any more, so the run is not on its way to another end
             slice.hold_token()
             slice.run.end_later("", "", by=by)
-        return slice.save("recovery", spec, {}, spec.name, counts=False, end=end, reason=reason, by=by, leave=leave)
+        return slice.save("recovery", spec, {}, spec.name, end=end, reason=reason, by=by, leave=leave)
 
 
 def _why_ended(outcome: Outcome) -> str:

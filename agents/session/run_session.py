@@ -38,6 +38,7 @@ from .heartbeat import ClaimBeat
 from .path import RunPath
 from .performer import HandOut, Performer
 
+COUNTED = ("step", "gate", "reused")  # kinds of the checkpoints that are an execution of their step on its input
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 
@@ -180,7 +181,6 @@ class RunSession:
         *,
         took: float = 0.0,
         notes: Sequence[str] = (),
-        counts: bool = True,
         end: str = "",
         reason: str = "",
         by: Actor | None = None,
@@ -189,17 +189,17 @@ class RunSession:
     ) -> bool:
         """Save a checkpoint and move on; says whether the slice goes on. Raises Fenced, ValueRefused.
 
-        `counts`: this is an execution of `spec` on its input; `end`: the status in which the run ends here. A run
-        that left effects behind settles them before it ends, unless a person said to `leave` them.
+        `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
+        unless a person said to `leave` them.
         """
         self.check()
         status = end or self._status_after(next_step, slice_over)
         if status in ENDED and not leave and self.unsettled():
-            said: dict[str, Any] = {"took": took, "notes": notes, "counts": counts, "by": by, "slice_over": False}
+            said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False}
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
-        header = self._header(kind, spec, next_step, took, counts)
+        header = self._header(kind, spec, next_step, took)
         crash_points.point("before_save", spec.name)
         began, before = time.monotonic(), self.snapshot
         self.snapshot = store.save(
@@ -262,8 +262,8 @@ class RunSession:
         over = time.monotonic() >= self.ends if slice_over is None else slice_over
         return Run.Status.QUEUED if over else Run.Status.RUNNING
 
-    def _header(self, kind: str, spec: StepSpec, next_step: str, took: float, counts: bool) -> Header:
-        digest = self.input_digest(spec) if counts else None
+    def _header(self, kind: str, spec: StepSpec, next_step: str, took: float) -> Header:
+        digest = self.input_digest(spec) if kind in COUNTED else None
         return Header(
             kind=kind,
             step=spec.name,
@@ -271,7 +271,7 @@ class RunSession:
             occurrence=0 if digest is None else self.path.occurrences(spec.name, digest),
             attempt=self.attempt,
             input_digest=digest,
-            code_hash=bytes.fromhex(spec.code_hash) if counts else None,
+            code_hash=None if digest is None else bytes.fromhex(spec.code_hash),
             took_us=round(took * 1_000_000),
         )
 

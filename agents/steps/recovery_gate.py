@@ -202,7 +202,7 @@ def _step_aside(slice: RunSession, spec: StepSpec) -> None:
     """Make a checkpoint to ask at, in the caller's transaction: the head may have another gate."""
     asking = Gate.objects.open().filter(run=slice.run)
     gates = list(asking.select_for_update().order_by("pk"))
-    slice.save("recovery", spec, {}, slice.snapshot.next_step, counts=False, slice_over=False)
+    slice.save("recovery", spec, {}, slice.snapshot.next_step, slice_over=False)
     for gate in gates:
         closing.withdraw(
             gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."

@@ -84,7 +84,7 @@ def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[
         elif back is None:
             said = [refusals.words_of(row) for row in rows]
             writes = feedback.appended(slice.agent, spec.feedback, said)
-            going = slice.save("repair", spec, writes, spec.name, counts=False)
+            going = slice.save("repair", spec, writes, spec.name)
         else:
             _move(slice, spec, back)
     crash_points.point("after_repair", spec.name)

@@ -32,7 +32,7 @@ def catch(slice: RunSession, spec: StepSpec, error: str) -> bool:
     """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
     said = Words(text=error, by=spec.name, at=slice.claim.clock())
-    return slice.save("recovery", spec, appended(slice.agent, spec.feedback, [said]), spec.catch, counts=False)
+    return slice.save("recovery", spec, appended(slice.agent, spec.feedback, [said]), spec.catch)
 
 
 def looping(slice: RunSession, spec: StepSpec) -> bool:

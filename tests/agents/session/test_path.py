@@ -25,5 +25,5 @@ def test_a_save_is_once_on_the_path(read: bool) -> None:
     )
     assert not read or len(slice.path.places) == 1
     spec = slice.plan.step(slice.snapshot.next_step)
-    assert slice.save("recovery", spec, {}, spec.name, counts=False, slice_over=False)
+    assert slice.save("recovery", spec, {}, spec.name, slice_over=False)
     assert slice.path.places == executions.path(slice.snapshot.id)
