@@ -15,7 +15,7 @@ from agents.errors import OutputRefused
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.json_pointer import pointer
-from checkpoints.values.ops import Append, Splice
+from checkpoints.values.ops import Append, Splice, apply
 
 from . import fields
 from .agent import Agent, Done, Jump
@@ -33,6 +33,10 @@ class StepOutput:
     writes: dict[str, Any] = field(default_factory=dict)
     goto: str | None = None
     plan: int | None = None
+
+    def over(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state as the step would leave it. Raises ValueRefused."""
+        return {**state, **{name: apply(state.get(name), write) for name, write in self.writes.items()}}
 
 
 def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -> StepOutput:

@@ -153,7 +153,7 @@ def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
         return False
     if not (repeats or denied):
         execute.queue_again(
-            slice.claim, execute.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
+            slice.claim, retry.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
         )
         return False
     if not slice.performer.begins(slice, spec):

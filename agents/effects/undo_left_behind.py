@@ -17,7 +17,7 @@ from agents.errors import EffectFailed
 from agents.models import Effect
 from agents.session import translate, unsettled
 from agents.session.run_session import RunSession
-from agents.steps import execute, recovery_gate
+from agents.steps import execute, recovery_gate, retry
 from agents.steps.invoke import declared
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects
@@ -90,7 +90,7 @@ def _known(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
     elif found is ReadBack.NOT_SAID:
         if spec.readable and slice.attempt <= spec.retry:
             with transaction.atomic():
-                execute.queue_again(slice.claim, execute.backoff(slice.attempt), "asks the provider again", by=slice.by)
+                execute.queue_again(slice.claim, retry.backoff(slice.attempt), "asks the provider again", by=slice.by)
         else:
             recovery_gate.abandoned(slice, spec, row)
         return False
@@ -229,7 +229,7 @@ def not_undone(
         (undo.failed if failed else undo.unknown)(words, by=slice.by)
         execute.keep(slice, spec, error)
         if safe and undo.attempts <= said.retry:
-            execute.queue_again(slice.claim, execute.backoff(undo.attempts), words, by=slice.by)
+            execute.queue_again(slice.claim, retry.backoff(undo.attempts), words, by=slice.by)
         else:
             recovery_gate.not_undone(slice, spec, row, words)
     return False

@@ -211,7 +211,7 @@ def last_good(run_id: int) -> int | None:
 
 def _let_go(claim: Claim, error: Exception) -> None:
     """Try again later after the runner itself failed; give up after some attempts rather than go round for ever."""
-    wait = execute.backoff(claim.attempts)
+    wait = retry.backoff(claim.attempts)
     try:
         with transaction.atomic():
             if claim.attempts >= HOPELESS:

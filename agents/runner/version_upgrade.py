@@ -30,7 +30,7 @@ from agents.models import Effect
 from agents.session import translate
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_session import RunSession
-from agents.steps import execute
+from agents.steps import execute, retry
 from agents.steps.local_performer import LOCAL
 from approvals.engine_rules import effects
 from approvals.gates import closing
@@ -107,7 +107,7 @@ def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
     known = registry.stored(way.to)
     if known is None:
         said = f"The code of {way.to.spec.named} changed while runs of it are under way"
-        execute.queue_again(claim, execute.backoff(claim.attempts), said, by=SYSTEM)
+        execute.queue_again(claim, retry.backoff(claim.attempts), said, by=SYSTEM)
         return None
     slice = RunSession(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
     try:
@@ -120,7 +120,7 @@ def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
             return known
     except (UpcastFailed, ValueRefused) as error:
         log.warning("run.not_upcast", since=way.since, to=way.to.spec.version, reason=str(error))
-        execute.queue_again(claim, execute.backoff(claim.attempts), execute.said(error), by=SYSTEM)
+        execute.queue_again(claim, retry.backoff(claim.attempts), execute.said(error), by=SYSTEM)
     return None
 
 

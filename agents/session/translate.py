@@ -50,7 +50,7 @@ def left_by(row: Effect, plan: Plan) -> State:
     given = _given(row)
     base = store.load_checkpoint(row.base)
     there = plan if given == plan.pk else Plan.objects.get(pk=given)
-    after = _after(_brought(base.state, base.plan_id, there), outputs.unpacked(row.returned))
+    after = outputs.unpacked(row.returned).over(_brought(base.state, base.plan_id, there))
     return _brought(after, given, plan)
 
 
@@ -75,7 +75,7 @@ def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> StepO
     old = Plan.objects.get(pk=given)
     base = store.load_checkpoint(row.base)
     before = _brought(base.state, base.plan_id, old)
-    after, way = _after(before, output), _way(old, plan)
+    after, way = output.over(before), _way(old, plan)
     now = upcast.apply(way, after)
     writes = _written(output, after, upcast.apply(way, before), now, _writes_of(row.step, plan))
     return StepOutput(writes, None if output.goto is None else way.step(output.goto))
@@ -119,10 +119,6 @@ def _grown(before: Any, now: Any) -> Any:
     if isinstance(before, list) and isinstance(now, list) and same(now[: len(before)], before):
         return Append(now[len(before) :])
     return now
-
-
-def _after(state: Mapping[str, Any], output: StepOutput) -> State:
-    return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
 
 
 def _given(row: Effect) -> int:

@@ -23,12 +23,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
 from . import recovery_gate, repair, retry
-from .retry import backoff
 
-__all__ = [
-    "RAISED", "TRACEBACK_LIMIT", "USELESS_TO_REPEAT", "again_later", "backoff", "died", "execute", "failed", "keep",
-    "queue_again", "said",
-]  # fmt: skip
 TRACEBACK_LIMIT = 64 * 1024  # bytes
 USELESS_TO_REPEAT = (StepFailed, ValueRefused, AgentError, CardRefused)
 # What a step's own code may raise. SystemExit is here because a step's sys.exit() must not end the worker.
@@ -81,7 +76,7 @@ def died(slice: RunSession, spec: StepSpec) -> bool:
 def again_later(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
     """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
     asked = error.after if isinstance(error, Retry) else None
-    wait = backoff(slice.attempt, spec.backoff) if asked is None else asked
+    wait = retry.backoff(slice.attempt, spec.backoff) if asked is None else asked
     queue_again(slice.claim, wait, slice.clean(said(error)), by=slice.by)
 
 

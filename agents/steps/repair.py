@@ -38,7 +38,6 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.canonical_json import canonical
-from checkpoints.values.ops import apply
 
 from . import recovery_gate, refusals
 from .invoke import call_method
@@ -58,14 +57,9 @@ class RepairTarget(NamedTuple):
 
 def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> list[OutputRefusal]:
     """Return what the validators say against the output; nothing where it is accepted. Raises what they raise."""
-    after = left_by(slice.snapshot.state, output) if spec.validators else {}
+    after = output.over(slice.snapshot.state) if spec.validators else {}
     found = [OutputRefusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
     return [each for each in found if each.words]
-
-
-def left_by(state: Mapping[str, Any], output: StepOutput) -> dict[str, Any]:
-    """Return the state as the step would leave it. Raises ValueRefused."""
-    return {**state, **{name: apply(state.get(name), write) for name, write in output.writes.items()}}
 
 
 def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[OutputRefusal]) -> bool:
