@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from approvals.cards.card import AnswerChoice, Question
 from approvals.cards.chart import Chart
 from approvals.cards.quote import Quote
+from approvals.english import counted
 
 from .feedback import VALIDATORS
 from .state import Downtime, Feedback, Repair, Schedule
 
 Figures = list[tuple[str, str]]
+count = counted  # the steps call it so
 
 
 def number(value: int) -> str:
     return f"{value:,}"
-
-
-def count(value: int, noun: str) -> str:
-    """`1 operation`, `12 operations`."""
-    return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
 def figures(repair: Repair, plan: Schedule) -> Figures:

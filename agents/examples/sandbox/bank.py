@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from agents.examples.money import CURRENCIES, exchanged
 from agents.examples.orders import OrdersRefused
@@ -26,10 +28,6 @@ class Refused(Exception):
         self.status = status
 
 
-class FindsCharge(Protocol):
-    def __call__(self, charge: str) -> Body | None: ...
-
-
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -37,18 +35,39 @@ class Answer:
     replayed: bool = False
 
 
-class Bank:
-    """The state of the ledger, and the only way to change it. Safe for threads: one at a time."""
+class Books(ABC):
+    """The state of a ledger, and the only way to change it. Safe for threads: one at a time."""
 
-    def __init__(self, ledger: LedgerFile, find_charge: FindsCharge) -> None:
+    def __init__(self, ledger: LedgerFile) -> None:
         self._lock = threading.Lock()
         self._ledger = ledger
-        self._find_charge = find_charge
-        self._charges: dict[str, Body] = {}
-        self._refunds: dict[str, Body] = {}
         self._keys: dict[str, tuple[str, str]] = {}  # key -> (digest of the request, id)
         for entry in ledger.entries:
             self._apply(entry)
+
+    @abstractmethod
+    def _apply(self, entry: Entry) -> None:
+        """Change the state as an entry says."""
+
+    def _done(self, key: str, request: Any) -> str:
+        """Return the id of what this request made before; empty for a new key. Raises Refused for another request."""
+        digest, made = self._keys.get(key, ("", ""))
+        if digest and digest != _digest(request):
+            raise Refused(409, "this idempotency key was used for another request")
+        return made
+
+    def _enter(self, kind: str, key: str, request: Any, facts: Body) -> None:
+        self._apply(self._ledger.append(kind, key=key, request=_digest(request), **facts))
+
+
+class Bank(Books):
+    """What was paid, and what of it was given back."""
+
+    def __init__(self, ledger: LedgerFile, find_charge: Callable[[str], Body | None]) -> None:
+        self._find_charge = find_charge
+        self._charges: dict[str, Body] = {}
+        self._refunds: dict[str, Body] = {}
+        super().__init__(ledger)
 
     def know(self, charge: str) -> None:
         """Enter a charge of the shop's, unless it is there. Raises Refused."""
@@ -137,15 +156,6 @@ class Bank:
         with self._lock:
             return [dict(refund) for refund in self._refunds.values()]
 
-    def _done(self, key: str, request: Body) -> str:
-        digest, made = self._keys.get(key, ("", ""))
-        if digest and digest != _digest(request):
-            raise Refused(409, "this idempotency key was used for another request")
-        return made
-
-    def _enter(self, kind: str, key: str, request: Body, facts: Body) -> None:
-        self._apply(self._ledger.append(kind, key=key, request=_digest(request), **facts))
-
     def _apply(self, entry: Entry) -> None:
         facts = {name: entry[name] for name in entry if name not in ("seq", "kind", "request")}
         if entry["kind"] == "charge":
@@ -197,7 +207,7 @@ def _text(body: Body, name: str, limit: int, *, optional: bool = False) -> str:
     return value
 
 
-def _digest(request: Body) -> str:
+def _digest(request: Any) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,13 +6,11 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .bank import Refused
+
 PLACES = ("charges", "refunds", "cancel", "orders", "prices", "withdraw", "reads")
 KINDS = ("500", "500_after", "timeout", "cut_after", "cut_before", "slow")
 LONGEST = 120.0  # seconds
-
-
-class FaultRefused(ValueError):
-    """There is no such fault; the sentence says what there is."""
 
 
 @dataclass
@@ -31,8 +29,8 @@ class Faults:
         self._lock = threading.Lock()
         self._waiting: list[Fault] = []
 
-    def add(self, asked: dict[str, Any]) -> Fault:
-        """Raises FaultRefused."""
+    def add(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """Add a fault; return those that wait. Raises Refused for one that there is not."""
         fault = Fault(
             on=str(asked.get("on", "")),
             kind=str(asked.get("kind", "")),
@@ -41,14 +39,14 @@ class Faults:
             seconds=asked.get("seconds", 30.0),
         )
         if fault.on not in PLACES or fault.kind not in KINDS:
-            raise FaultRefused(f"on is one of {', '.join(PLACES)}; kind is one of {', '.join(KINDS)}")
+            raise Refused(422, f"on is one of {', '.join(PLACES)}; kind is one of {', '.join(KINDS)}")
         if not isinstance(fault.times, int) or not 1 <= fault.times <= 10_000:
-            raise FaultRefused("times is a whole number from 1 to 10000")
+            raise Refused(422, "times is a whole number from 1 to 10000")
         if not isinstance(fault.seconds, int | float) or not 0 <= fault.seconds <= LONGEST:
-            raise FaultRefused(f"seconds is a number from 0 to {LONGEST:.0f}")
+            raise Refused(422, f"seconds is a number from 0 to {LONGEST:.0f}")
         with self._lock:
             self._waiting.append(fault)
-        return fault
+        return self.waiting()
 
     def take(self, on: str, *values: str) -> Fault | None:
         """Return the fault that meets this request, counted down; `values` are its key and amount."""
@@ -60,9 +58,10 @@ class Faults:
                     return fault
         return None
 
-    def clear(self) -> None:
+    def clear(self) -> list[dict[str, Any]]:
         with self._lock:
             self._waiting = []
+        return []
 
     def waiting(self) -> list[dict[str, Any]]:
         with self._lock:

@@ -7,17 +7,18 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote
 
 from agents.examples import orders as refunds_orders
 
 from . import page
 from .bank import Answer, Bank, Body, Refused
-from .faults import Fault, FaultRefused, Faults
+from .faults import Fault, Faults
 from .ledger import LedgerFile
 from .trade import Trade
 
@@ -63,41 +64,40 @@ def charge_of_order(charge: str) -> Body | None:
     return {"id": charge, "amount": f"{order.left:.2f}", "currency": order.currency, "card": order.card}
 
 
+def ledger_of(sandbox: Sandbox, name: str, body: Body) -> Answer:
+    """Return all that ever happened, and the refunds as they stand."""
+    return Answer(200, {"entries": sandbox.bank.entries(), "refunds": sandbox.bank.refunds()})
+
+
+# Method, path ("*" is one part), where a fault is asked for that meets it ("": none does), and what is done with that
+# part, or with the idempotency key of a POST without one, and with the body.
+ROUTES: tuple[tuple[str, str, str, Callable[[Sandbox, str, Body], Answer]], ...] = (
+    ("GET", "/", "", ledger_of),
+    ("GET", "/ledger", "", ledger_of),
+    ("POST", "/charges", "charges", lambda sandbox, key, body: sandbox.bank.charge(key, body)),
+    ("GET", "/charges/*", "charges", lambda sandbox, charge, _: sandbox.bank.read_charge(charge)),
+    ("POST", "/refunds", "refunds", lambda sandbox, key, body: sandbox.bank.refund(key, body)),
+    ("POST", "/refunds/*/cancel", "cancel", lambda sandbox, refund, _: sandbox.bank.cancel(refund)),
+    ("GET", "/refunds/*", "reads", lambda sandbox, refund, _: sandbox.bank.read(refund)),
+    ("GET", "/refunds/by-key/*", "reads", lambda sandbox, key, _: sandbox.bank.read_by_key(key)),
+    ("GET", "/orders", "reads", lambda sandbox, *_: sandbox.trade.made("orders")),
+    ("POST", "/orders", "orders", lambda sandbox, key, body: sandbox.trade.make("orders", key, body)),
+    ("POST", "/orders/*/withdraw", "withdraw", lambda sandbox, order, _: sandbox.trade.withdraw("orders", order)),
+    ("GET", "/prices", "reads", lambda sandbox, *_: sandbox.trade.made("prices")),
+    ("POST", "/prices", "prices", lambda sandbox, key, body: sandbox.trade.make("prices", key, body)),
+    ("POST", "/prices/*/withdraw", "withdraw", lambda sandbox, price, _: sandbox.trade.withdraw("prices", price)),
+    ("GET", "/faults", "", lambda sandbox, *_: Answer(200, {"faults": sandbox.faults.waiting()})),
+    ("POST", "/faults", "", lambda sandbox, _, body: Answer(200, {"faults": sandbox.faults.add(body)})),
+    ("DELETE", "/faults", "", lambda sandbox, *_: Answer(200, {"faults": sandbox.faults.clear()})),
+)
+
+
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60.0
     server: Sandbox
-    wanted: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        # method, path ("*" is one part), method of this class
-        ("GET", "/", "show_ledger"),
-        ("GET", "/ledger", "show_ledger"),
-        ("POST", "/charges", "make_charge"),
-        ("GET", "/charges/*", "read_charge"),
-        ("POST", "/refunds", "make_refund"),
-        ("POST", "/refunds/*/cancel", "cancel_refund"),
-        ("GET", "/refunds/*", "read_refund"),
-        ("GET", "/refunds/by-key/*", "read_refund_by_key"),
-        ("GET", "/orders", "list_orders"),
-        ("POST", "/orders", "make_order"),
-        ("POST", "/orders/*/withdraw", "withdraw_order"),
-        ("GET", "/prices", "list_prices"),
-        ("POST", "/prices", "make_price"),
-        ("POST", "/prices/*/withdraw", "withdraw_price"),
-        ("GET", "/faults", "list_faults"),
-        ("POST", "/faults", "add_fault"),
-        ("DELETE", "/faults", "clear_faults"),
-    )
-
-    def do_GET(self) -> None:
-        self.route()
-
-    def do_POST(self) -> None:
-        self.route()
-
-    def do_DELETE(self) -> None:
-        self.route()
 
     def route(self) -> None:
         """Find what is asked for; every refusal is JSON with a sentence."""
@@ -106,77 +106,19 @@ class Handler(BaseHTTPRequestHandler):
             return
         path = [unquote(part) for part in self.path.split("?")[0].split("/")]
         known = False
-        for method, pattern, name in self.wanted:
+        for method, pattern, on, work in ROUTES:
             parts = pattern.split("/")
             if len(parts) == len(path) and all(p in ("*", given) for p, given in zip(parts, path, strict=True)):
                 known = True
                 if method == self.command:
-                    free = [given for p, given in zip(parts, path, strict=True) if p == "*"]
-                    getattr(self, name)(*free, *([body] if method == "POST" else []))
+                    name = path[parts.index("*")] if "*" in parts else ""
+                    keyed = method == "POST" and on and "*" not in parts
+                    if not keyed or (name := self.key()):
+                        self.perform(on, partial(work, self.server, name, body), name, str(body.get("amount")))
                     return
         self.refuse(405 if known else 404, "not for that method" if known else "there is nothing here")
 
-    def make_charge(self, body: Body) -> None:
-        if key := self.key():
-            self.perform("charges", lambda: self.server.bank.charge(key, body), key, str(body.get("amount")))
-
-    def make_refund(self, body: Body) -> None:
-        if key := self.key():
-            self.perform("refunds", lambda: self.server.bank.refund(key, body), key, str(body.get("amount")))
-
-    def cancel_refund(self, refund: str, body: Body) -> None:
-        self.perform("cancel", lambda: self.server.bank.cancel(refund), refund)
-
-    def read_charge(self, charge: str) -> None:
-        self.perform("charges", lambda: self.server.bank.read_charge(charge), charge)
-
-    def read_refund(self, refund: str) -> None:
-        self.perform("reads", lambda: self.server.bank.read(refund), refund)
-
-    def read_refund_by_key(self, key: str) -> None:
-        self.perform("reads", lambda: self.server.bank.read_by_key(key), key)
-
-    def list_orders(self) -> None:
-        self.perform("reads", lambda: self.server.trade.made("orders"))
-
-    def make_order(self, body: Body) -> None:
-        if key := self.key():
-            self.perform("orders", lambda: self.server.trade.make("orders", key, body), key)
-
-    def withdraw_order(self, order: str, body: Body) -> None:
-        self.perform("withdraw", lambda: self.server.trade.withdraw("orders", order), order)
-
-    def list_prices(self) -> None:
-        self.perform("reads", lambda: self.server.trade.made("prices"))
-
-    def make_price(self, body: Body) -> None:
-        if key := self.key():
-            self.perform("prices", lambda: self.server.trade.make("prices", key, body), key)
-
-    def withdraw_price(self, price: str, body: Body) -> None:
-        self.perform("withdraw", lambda: self.server.trade.withdraw("prices", price), price)
-
-    def show_ledger(self) -> None:
-        entries, refunds = self.server.bank.entries(), self.server.bank.refunds()
-        if "text/html" in self.headers.get("Accept", ""):
-            self.answer(200, page.of(entries, refunds).encode(), "text/html; charset=utf-8")
-        else:
-            self.answer_json(200, {"entries": entries, "refunds": refunds})
-
-    def list_faults(self) -> None:
-        self.answer_json(200, {"faults": self.server.faults.waiting()})
-
-    def add_fault(self, body: Body) -> None:
-        try:
-            self.server.faults.add(body)
-        except FaultRefused as error:
-            self.refuse(422, str(error))
-        else:
-            self.list_faults()
-
-    def clear_faults(self) -> None:
-        self.server.faults.clear()
-        self.answer_json(200, {"faults": []})
+    do_GET = do_POST = do_DELETE = route
 
     def perform(self, on: str, work: Callable[[], Answer], *values: str) -> None:
         """Do the work and answer, unless a fault wants it otherwise."""
@@ -192,6 +134,8 @@ class Handler(BaseHTTPRequestHandler):
             self.cut()
         elif fault and fault.kind == "500_after":
             self.refuse(500, "a fault that was asked for, after the work was done")
+        elif "entries" in answer.body and "text/html" in self.headers.get("Accept", ""):
+            self.answer(200, page.of(**answer.body).encode(), "text/html; charset=utf-8")
         else:
             self.answer_json(answer.status, answer.body, replayed=answer.replayed)
 

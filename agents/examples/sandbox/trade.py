@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import threading
 
-from .bank import Answer, Body, Refused
+from .bank import Answer, Body, Books, Refused
 from .ledger import LedgerFile
 
-KINDS = ("orders", "prices")
 
-
-class Trade:
-    """The state of the trade's ledger, and the only way to change it. Safe for threads: one at a time."""
+class Trade(Books):
+    """What was ordered, and which prices were put in."""
 
     def __init__(self, ledger: LedgerFile) -> None:
-        self._lock = threading.Lock()
-        self._ledger = ledger
         self._made: dict[str, Body] = {}
-        self._keys: dict[str, tuple[str, str]] = {}  # key -> (digest of the request, id)
-        for entry in ledger.entries:
-            self._apply(entry)
+        super().__init__(ledger)
 
     def make(self, kind: str, key: str, wanted: Body) -> Answer:
         """Place an order, or put in a price. Raises Refused."""
         with self._lock:
-            digest = hashlib.sha256(json.dumps([kind, wanted], sort_keys=True).encode()).hexdigest()
-            before, made = self._keys.get(key, ("", ""))
-            if before and before != digest:
-                raise Refused(409, "this idempotency key was used for another request")
-            if before:
-                return Answer(201, self._made[made], replayed=True)
+            request = [kind, wanted]
+            if done := self._done(key, request):
+                return Answer(201, self._made[done], replayed=True)
             if not wanted:
                 raise Refused(422, "there is nothing in it")
             id = f"{kind[0]}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-            self._apply(self._ledger.append("make", of=kind, id=id, key=key, request=digest, wanted=wanted))
+            self._enter("make", key, request, {"of": kind, "id": id, "wanted": wanted})
             return Answer(201, self._made[id])
 
     def withdraw(self, kind: str, id: str) -> Answer:

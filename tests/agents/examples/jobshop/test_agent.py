@@ -13,7 +13,7 @@ import pytest
 from agents import AgentError
 from agents.definition import registry
 from agents.errors import ConfigRefused, InputRefused
-from agents.examples.jobshop import JobShop, planning, reading, solver, taillard
+from agents.examples.jobshop import JobShop, planning, reading, solver
 from agents.examples.jobshop import floor as jobshop_floor
 from agents.examples.jobshop.state import Schedule
 from agents.moves import rewind
@@ -25,6 +25,7 @@ from tests.factories import make_team, make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state, trail
 from tests.harness.services import run as run_process
 
+from . import taillard
 from .made_up_shops import THREE
 
 Settings = Any

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents.examples.jobshop import reading, taillard
+from agents.examples.jobshop import reading
 from agents.examples.jobshop.reading import InstanceRefused, Shop, read
+
+from . import taillard
 
 FT03 = Shop(3, [[(0, 3), (1, 2), (2, 2)], [(0, 2), (2, 1), (1, 4)], [(1, 4), (2, 3), (0, 1)]])
 STANDARD = "3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n"

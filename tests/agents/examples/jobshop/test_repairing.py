@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.examples.jobshop import check, planning, solver, taillard
+from agents.examples.jobshop import check, planning, solver
 from agents.examples.jobshop import local as jobshop_local
 from agents.examples.jobshop.breakdown import Down, Situation
-from agents.examples.jobshop.moves import resequenced, retimed
 from agents.examples.jobshop.reading import read
-from agents.examples.jobshop.schedules import derived, displaced, planned, repair
+from agents.examples.jobshop.schedules import derived, displaced, planned, repair, resequenced, retimed
 from agents.examples.jobshop.shop import Plant
 from agents.examples.jobshop.state import Breakdown, Repair
 from tests.harness.examples import many
 
 from . import made_up_shops as shops
+from . import taillard
 
 [SHOP] = read(shops.THREE)
 THREE = Plant(SHOP.machines, SHOP.jobs)

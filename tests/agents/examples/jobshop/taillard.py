@@ -3,17 +3,16 @@
 É. Taillard, "Benchmarks for basic scheduling problems", European Journal of Operational Research 64 (1993) 278-285:
 durations are uniform on [1, 99], each job visits every machine once in an order that is shuffled by transpositions,
 and both come from the linear congruential generator of Bratley, Fox and Schrage, each with a seed of its own.
-
-`python -m agents.examples.jobshop.taillard` writes the files of `jobshop/` anew.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .reading import Job
+from agents.examples import jobshop
+from agents.examples.jobshop.reading import Job
 
-BUNDLED = Path(__file__).with_name("instances")
+BUNDLED = Path(jobshop.__file__).with_name("instances")
 
 # name: (seed of the durations, seed of the machines, shortest makespan known)
 SEEDS = {
@@ -71,14 +70,3 @@ def text_of(name: str) -> str:
         *("  ".join(f"{machine:>2} {duration:>2}" for machine, duration in job) for job in jobs),
     ]
     return "\n".join(lines) + "\n"
-
-
-def write(folder: Path = BUNDLED) -> None:
-    """Write the ten files."""
-    folder.mkdir(exist_ok=True)
-    for name in SEEDS:
-        (folder / f"{name}.txt").write_text(text_of(name), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()
