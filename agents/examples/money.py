@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 CENT = Decimal("0.01")
 SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
-CURRENCIES = ("CHF", "EUR", "GBP", "SEK", "USD")
+Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
+CURRENCIES = get_args(Currency)
 RATES = {name: Decimal(rate) for name, rate in zip(CURRENCIES, ("0.94", "1", "0.86", "11.20", "1.08"), strict=True)}
 
 # An amount in running text has a sign, a code or two decimals; a bare whole number may be anything.

@@ -12,23 +12,16 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from .money import Money
+from .money import Currency, Money
+from .nouns import Noun
 
-Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
 BUNDLED = Path(__file__).with_name("refunds") / "orders.csv"
 ORDER_COLUMNS = ("customer", "company", "email", "currency", "card", "paid_on", "shipping", "refunded")
 ITEM_COLUMNS = ("item", "quantity", "price", "parcel", "returned_on")
 COLUMNS = ("order", *ORDER_COLUMNS, *ITEM_COLUMNS)
-
-
-class Noun(BaseModel):
-    """What is not named here does not get in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Item(Noun):

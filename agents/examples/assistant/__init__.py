@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agents import (
     Action,
@@ -37,6 +37,7 @@ from agents import (
     step,
     undo,
 )
+from agents.examples.nouns import Noun
 
 from . import commands as assistant_commands
 from . import files as assistant_files
@@ -64,10 +65,8 @@ class Assistant(Agent):
     team = "Support"
     libraries = ("openai",)
 
-    class State(BaseModel):
+    class State(Noun):
         """What is saved after every step."""
-
-        model_config = ConfigDict(extra="forbid")
 
         task: str = Field(title="Task", min_length=1, max_length=50_000, json_schema_extra={"format": "multiline"})
         folder: str = ""  # in which it works; `begin` writes it

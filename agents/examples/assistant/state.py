@@ -5,16 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from agents.examples.nouns import Noun
 
 LONGEST = 200_000  # characters of a file that is written
 SECONDS = 120  # that a command may take, at most
-
-
-class Noun(BaseModel):
-    """What is not named here does not get in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Asked(Noun):

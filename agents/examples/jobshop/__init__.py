@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, validator
+from agents.examples.nouns import Noun
 
 from . import check as jobshop_check
 from . import feedback as jobshop_feedback
@@ -56,10 +57,8 @@ class JobShop(Agent):
 
     Config = Effort
 
-    class State(BaseModel):
+    class State(Noun):
         """What is saved after every step."""
-
-        model_config = ConfigDict(extra="forbid")
 
         source: Source
         breakdown: Breakdown = Field(default_factory=Breakdown)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
+
+from agents.examples.nouns import Noun
 
 from . import planning as jobshop_planning
 from . import reading as jobshop_reading
@@ -16,12 +18,6 @@ LATEST = 10**9  # of any moment
 
 Row = tuple[int, int, int, int, int, int]  # job, index, machine, start, end, moved: see Schedule
 Moment = int
-
-
-class Noun(BaseModel):
-    """What is not named here does not get in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Source(Noun):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from agents import (
     Agent,
@@ -29,6 +29,7 @@ from agents import (
 )
 from agents.examples import orders as refunds_orders
 from agents.examples.money import exchanged, shown
+from agents.examples.nouns import Noun
 from agents.examples.orders import Order
 
 from . import cards as refunds_cards
@@ -50,10 +51,8 @@ class Refunds(Agent):
     version = "4"
     team = "Support"
 
-    class State(BaseModel):
+    class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
-
-        model_config = ConfigDict(extra="forbid")
 
         mail: Mail
         ticket: Ticket | None = None

@@ -10,17 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from django.conf import settings
-from django.core.mail import EmailMessage
 
 from agents import EffectFailed, EffectUnknown
-from agents.effects.http import send, trusted
-from agents.examples.sending import deliver, message_id_of
+from agents.effects.http import send
+from agents.examples.sending import deliver, provider
 
 from .state import Payment, Refund, Sent
-
-TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
-
 
 NO_SUCH_REFUND = "there is no such refund"  # what the provider says of a key that it never saw
 
@@ -29,7 +24,7 @@ def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
     """Pay a refund; the same key pays it once, however often it is called. The provider keeps the `reference`."""
     body = wanted.model_dump(mode="json", include={"charge", "amount", "currency", "reason"})
     body |= {"reference": reference} if reference else {}
-    paid = _ask("POST", "/refunds", body, {"Idempotency-Key": key})
+    paid = _ask("/refunds", body, {"Idempotency-Key": key})
     if paid.status != "succeeded":
         raise EffectFailed(f"The refund {paid.id} was {paid.status} after it had been made.")
     return paid
@@ -37,7 +32,7 @@ def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
 
 def cancel(refund_id: str) -> Payment:
     """Take a refund back; as often as it is asked."""
-    return _ask("POST", f"/refunds/{refund_id}/cancel", {}, {})
+    return _ask(f"/refunds/{refund_id}/cancel", {}, {})
 
 
 def find(key: str) -> Payment | None:
@@ -47,7 +42,7 @@ def find(key: str) -> Payment | None:
     the way, taken for one, would have the money paid twice.
     """
     try:
-        with _client() as client:
+        with provider() as client:
             answer = client.get(f"/refunds/by-key/{quote(key, safe='')}")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise EffectUnknown(f"The provider did not say: {error!r}") from error
@@ -64,7 +59,7 @@ def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
 
     Raises httpx.HTTPError where the provider does not say, ValueError where its answer cannot be read.
     """
-    with _client() as client:
+    with provider() as client:
         answer = client.get(f"/charges/{quote(charge, safe='')}").raise_for_status()
     facts = _facts(answer)
     try:
@@ -75,19 +70,13 @@ def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
 
 
 def mail(to: str, subject: str, text: str, key: str) -> Sent:
-    """Send a mail through Django. Its Message-ID comes from the key, so that a second copy can be told as one."""
-    message_id = message_id_of(key)
-    deliver(EmailMessage(subject, text, to=[to], headers={"Message-ID": message_id}))
-    return Sent(to=to, message_id=message_id)
+    """Send a mail through Django."""
+    return Sent(to=to, message_id=deliver(subject, text, key=key, to=[to]))
 
 
-def _ask(method: str, path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:
-    with _client() as client:
-        return _payment(send(client, client.build_request(method, path, json=body, headers=headers)))
-
-
-def _client() -> httpx.Client:
-    return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted())
+def _ask(path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:
+    with provider() as client:
+        return _payment(send(client, client.build_request("POST", path, json=body, headers=headers)))
 
 
 def _payment(answer: httpx.Response) -> Payment:

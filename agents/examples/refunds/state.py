@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from agents.examples.money import Money
-from agents.examples.orders import Currency, Noun
+from agents.examples.money import Currency, Money
+from agents.examples.nouns import Noun
 
 from .reading import MAX_MAIL
 

@@ -19,10 +19,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from agents import Action, Agent, AgentError, Card, effect, gate, step, undo
 from agents.examples.money import shown
+from agents.examples.nouns import Noun
 from agents.examples.sending import fixed
 
 from . import rules as restock_rules
@@ -37,10 +38,8 @@ class Restock(Agent):
     version = "1"
     team = "Support"
 
-    class State(BaseModel):
+    class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
-
-        model_config = ConfigDict(extra="forbid")
 
         shelf: Shelf
         purchase: Purchase | None = None

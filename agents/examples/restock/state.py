@@ -6,19 +6,13 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
-from agents.examples.money import Money, cents
+from agents.examples.money import Currency, Money, cents
+from agents.examples.nouns import Noun
 
-Currency = Literal["CHF", "EUR", "GBP", "SEK", "USD"]
 Sku = Annotated[str, Field(pattern=r"^[A-Z]{2,4}-[0-9]{2,4}$")]
 Mail = Annotated[str, Field(max_length=254, pattern=r"^[^\s@]+@[^\s@]+$")]
-
-
-class Noun(BaseModel):
-    """What is not named here does not get in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Item(Noun):

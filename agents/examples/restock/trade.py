@@ -5,17 +5,11 @@ Each says what its end means for the effect: done, EffectFailed (provably not do
 
 from __future__ import annotations
 
-import httpx
-from django.conf import settings
-from django.core.mail import EmailMessage
-
 from agents import EffectUnknown
-from agents.effects.http import send, trusted
-from agents.examples.sending import deliver, message_id_of
+from agents.effects.http import send
+from agents.examples.sending import deliver, provider
 
 from .state import Message, Placed, Purchase, Repricing
-
-TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
 
 
 def order(wanted: Purchase, key: str) -> Placed:
@@ -36,13 +30,12 @@ def withdraw(kind: str, id: str) -> Placed:
 def mail(message: Message, key: str) -> None:
     """One mail to all of them, none of whom sees the others. Nobody to write to: nothing is sent."""
     if message.to:
-        headers = {"Message-ID": message_id_of(key)}
-        deliver(EmailMessage(message.subject, message.text, bcc=message.to, headers=headers))
+        deliver(message.subject, message.text, key=key, bcc=message.to)
 
 
 def _ask(path: str, body: dict[str, object], key: str = "") -> Placed:
     headers = {"Idempotency-Key": key} if key else {}
-    with httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted()) as client:
+    with provider() as client:
         answer = send(client, client.build_request("POST", path, json=body, headers=headers))
     try:
         facts = answer.json()

@@ -1,0 +1,11 @@
+"""The base of what the examples save in their runs' states."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Noun(BaseModel):
+    """What is not named here does not get in."""
+
+    model_config = ConfigDict(extra="forbid")
