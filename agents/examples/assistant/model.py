@@ -81,10 +81,9 @@ def wire(message: Message) -> dict[str, Any]:
     if message.answers:
         made["tool_call_id"] = message.answers
     if message.calls:
-        calls = [{"name": each.name, "arguments": each.arguments} for each in message.calls]
         made["tool_calls"] = [
-            {"id": each.id, "type": "function", "function": call}
-            for each, call in zip(message.calls, calls, strict=True)
+            {"id": each.id, "type": "function", "function": {"name": each.name, "arguments": each.arguments}}
+            for each in message.calls
         ]
     return made
 
@@ -153,7 +152,7 @@ def _meaning() -> Iterator[None]:
     except openai.APIConnectionError as error:  # a time-out is one
         raise Retry(f"The model's endpoint cannot be reached, or went silent: {error.message}") from error
     except openai.APIStatusError as error:
-        raise _of_status(error.status_code, error.code, _said(error), error.response.headers) from error
+        raise _of_status(error.status_code, error.code, error.message[:300], error.response.headers) from error
 
 
 def _of_status(status: int, code: str | None, said: str, headers: Any) -> Retry | StepFailed:
@@ -182,10 +181,6 @@ def pause(said: str) -> float | None:
         except (ValueError, TypeError):
             return None
     return min(max(seconds, 0.0), LONGEST_PAUSE) if seconds == seconds else None
-
-
-def _said(error: Any) -> str:
-    return str(getattr(error, "message", "") or error)[:300]
 
 
 def _plain(text: str) -> str:

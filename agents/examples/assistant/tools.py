@@ -56,14 +56,6 @@ class Tool:
     pinned: tuple[str, ...] = ()  # of its arguments, those that a gate shows first
 
 
-def _always(arguments: Any) -> bool:
-    return True
-
-
-def _never(arguments: Any) -> bool:
-    return False
-
-
 def _unless_known(arguments: HttpGet) -> bool:
     """Whoever deployed it may have named hosts that are asked without a gate."""
     try:
@@ -73,10 +65,10 @@ def _unless_known(arguments: HttpGet) -> bool:
 
 
 TOOLS = {
-    "list_files": Tool(ListFiles, Listing, "List files", _never, "", 60),
-    "read_file": Tool(ReadFile, Reading, "Read a file", _never, "", 60),
-    "write_file": Tool(WriteFile, Writing, "Write a file", _always, "put_back", 60, ("/path",)),
-    "run_command": Tool(RunCommand, Running, "Run a command", _always, "", 150, ("/argv",)),
+    "list_files": Tool(ListFiles, Listing, "List files", lambda _: False, "", 60),
+    "read_file": Tool(ReadFile, Reading, "Read a file", lambda _: False, "", 60),
+    "write_file": Tool(WriteFile, Writing, "Write a file", lambda _: True, "put_back", 60, ("/path",)),
+    "run_command": Tool(RunCommand, Running, "Run a command", lambda _: True, "", 150, ("/argv",)),
     "http_get": Tool(HttpGet, Getting, "Fetch an address", _unless_known, "", 60, ("/url",)),
 }
 

@@ -179,17 +179,12 @@ def _edits(call: AnyCall) -> list[str]:
 def _change(row: Mapping[str, Any]) -> str:
     before, after = row.get("before"), row.get("after")
     if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
-        lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "yours", "theirs", lineterm="", n=1))
-        return one_line_each(lines)
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "yours", "theirs", lineterm="", n=1)
+        text = "\n".join(lines)
+        return f"\n{text[: 4 * SHORT]}" + ("\n… and more" if len(text) > 4 * SHORT else "")
     if row["kind"] == "added":
         return f"added {_shown(after)}"
     return f"removed {_shown(before)}" if row["kind"] == "removed" else f"from {_shown(before)} to {_shown(after)}"
-
-
-def one_line_each(lines: Sequence[str]) -> str:
-    """The lines of a difference, as many as the model is told."""
-    text = "\n".join(lines)
-    return f"\n{text[: 4 * SHORT]}" + ("\n… and more" if len(text) > 4 * SHORT else "")
 
 
 def _shown(value: Any) -> str:
