@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, core_schema
 
@@ -45,7 +46,7 @@ def schema_of(state: type[BaseModel]) -> dict[str, Any]:
 
 def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     """Return what validates and dumps one field, its constraints included; made once for each class."""
-    return _derived(state, f"field {name}", lambda: _adapter(state, name))
+    return _derived(state, f"field {name}", lambda: _adapter(state.model_fields[name]))
 
 
 def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
@@ -53,10 +54,8 @@ def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     return _derived(state, f"item {name}", lambda: _item_adapter(state, name))
 
 
-def _adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
-    info = state.model_fields[name]
-    constrained: Any = Annotated[info.annotation, info]
-    return TypeAdapter(constrained)
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    return TypeAdapter[Any](Annotated[field.annotation, field])
 
 
 def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
@@ -83,7 +82,7 @@ def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
     try:
         return adapter(state, name).validate_python(_copied(values[name]))
     except ValidationError as error:
-        raise _refused(name, error) from error
+        raise _refused(error, name) from error
 
 
 def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
@@ -92,7 +91,7 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
         return Append(_items(state, name, value.items))
     if isinstance(value, Splice):
         return Splice(value.start, value.delete, _items(state, name, value.items))
-    return _json(adapter(state, name), name, value, secret=veil(state).within(name).hides)
+    return _json(adapter(state, name), value, name, secret=veil(state).within(name).hides)
 
 
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
@@ -136,19 +135,18 @@ def _items(state: type[BaseModel], name: str, items: Any) -> list[Any]:
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
         raise ValueRefused(pointer(name), "Append and Splice take a list of items")
     secret = veil(state).within(name).hides
-    return [_json(item_adapter(state, name), name, item, index, secret=secret) for index, item in enumerate(items)]
+    return [_json(item_adapter(state, name), item, name, index, secret=secret) for index, item in enumerate(items)]
 
 
-def _json(kind: TypeAdapter[Any], *at_and_value: Any, secret: bool) -> Any:
-    name, value, *index = at_and_value
+def _json(kind: TypeAdapter[Any], value: Any, *at: str | int, secret: bool) -> Any:
     try:
         valid = kind.validate_python(value)
         plain = kind.dump_python(valid, mode="json", by_alias=False)
         return _unmasked(kind.dump_python(valid, by_alias=False), plain) if secret else plain
     except ValidationError as error:
-        raise _refused(name, error, *index) from error
+        raise _refused(error, *at) from error
     except (PydanticSerializationError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueRefused(pointer(name, *index), f"cannot be written as JSON: {error}") from error
+        raise ValueRefused(pointer(*at), f"cannot be written as JSON: {error}") from error
 
 
 def _unmasked(typed: Any, plain: Any) -> Any:
@@ -167,8 +165,8 @@ def _unmasked(typed: Any, plain: Any) -> Any:
     return plain
 
 
-def _refused(name: str, error: ValidationError, *index: int) -> ValueRefused:
-    first = errors_of(error, name, *index)[0]
+def _refused(error: ValidationError, *at: str | int) -> ValueRefused:
+    first = errors_of(error, *at)[0]
     return ValueRefused(first["pointer"], first["message"])
 
 

@@ -18,12 +18,13 @@ from agents.errors import UnknownAgent
 from checkpoints.errors import PlanChanged
 from checkpoints.models import Plan
 from checkpoints.runs import plans as stored_plans
+from checkpoints.runs.plans import PlanSpec
 
 from . import code_changes, environment, modules, upcast
 from .agent import Agent
 from .plan_builder import plan_of
 from .registered import RegisteredAgent, queue_of
-from .upcast import UpcastPath, VersionedPlan, natural
+from .upcast import UpcastPath, natural
 
 
 @dataclass(frozen=True)
@@ -114,17 +115,17 @@ def named(name: str, version: str = "") -> RegisteredAgent:
     return agents()[max(versions, key=lambda key: natural(key[1]))]
 
 
-def way_of(plan: VersionedPlan) -> UpcastPath | None:
+def way_of(plan: Plan | PlanSpec) -> UpcastPath | None:
     """Say how runs of a plan whose version is not known here go on in one that is; None where they do not."""
     return upcast.way(plan, agents())
 
 
-def queue_for(plan: VersionedPlan) -> str:
+def queue_for(plan: Plan | PlanSpec) -> str:
     """Return the queue on which to ring for a run of this plan: that of the version that takes its runs.
 
     "" for an external agent.
     """
-    if getattr(plan, "external", False):
+    if plan.external:
         return ""
     way = way_of(plan)
     return way.to.queue if way else queue_of(plan.agent, plan.version)

@@ -12,13 +12,14 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
 from agents.errors import AgentError, FieldError, UpcastFailed
 from agents.text import one_line
 from checkpoints.errors import ValueRefused
+from checkpoints.models import Plan
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import canonical, decode
 from checkpoints.values.json_pointer import pointer
@@ -27,15 +28,6 @@ from . import fields
 from .agent import Agent
 from .options import MARK, Upcast
 from .registered import RegisteredAgent
-
-
-class VersionedPlan(Protocol):
-    """A plan or its row."""
-
-    @property
-    def agent(self) -> str: ...
-    @property
-    def version(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ def missing(plan: PlanSpec, names: Iterable[str], *, called: Callable[[str], str
     return [name for name in names if called(name) not in known]
 
 
-def way(plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
+def way(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
     """Return how runs of this plan go on; None where its version is known, or no upcasters lead to one that is."""
     if (plan.agent, plan.version) in known:
         return None
@@ -86,7 +78,7 @@ def way(plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -
     return found[max(found, key=natural)] if found else None
 
 
-def way_to(version: str, plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
+def way_to(version: str, plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
     """Say how a state of this plan becomes one of that version, wherever its runs stay; None where there is no way."""
     return _ways(plan, known).get(version)
 
@@ -145,7 +137,7 @@ def _said(method: Any) -> Upcast | None:
     return said if isinstance(said, Upcast) else None
 
 
-def _ways(plan: VersionedPlan, known: Mapping[tuple[str, str], RegisteredAgent]) -> dict[str, UpcastPath]:
+def _ways(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> dict[str, UpcastPath]:
     """Return the way to every other registered version that upcasters lead to."""
     mine = {version: each for (name, version), each in known.items() if name == plan.agent}
     steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
