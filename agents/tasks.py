@@ -26,21 +26,8 @@ def warm(**_: Any) -> None:
     """
     warming.warm()
     announcing.oversee()
-    worker_process_init.connect(join)
+    worker_process_init.connect(announcing.begin)
 
 
-def join(**_: Any) -> None:
-    """Announce that this process serves. Nothing here waits: Celery kills a process that is silent as it begins."""
-    announcing.begin()
-
-
-@worker_process_shutdown.connect
-def leave(**_: Any) -> None:
-    """Announce that this process serves no more."""
-    announcing.end()
-
-
-@worker_ready.connect
-def listen(sender: Any, **_: Any) -> None:
-    """Watch whether this worker takes what waits for it."""
-    deafness.watch(sender)
+worker_process_shutdown.connect(announcing.end)
+worker_ready.connect(deafness.watch)

@@ -17,11 +17,16 @@ def waiting(queues: Iterable[str]) -> dict[str, int]:
     Raises redis.RedisError where Redis does not answer.
     """
     names = list(dict.fromkeys(queues))
-    pipe = _client(settings.REDIS_URL).pipeline(transaction=False)
+    pipe = client().pipeline(transaction=False)
     for name in names:
         pipe.llen(name)
     lengths = pipe.execute(raise_on_error=False) if names else []
     return {name: length if isinstance(length, int) else 0 for name, length in zip(names, lengths, strict=True)}
+
+
+def client() -> redis.Redis:
+    """Return this process's client, which gives up soon."""
+    return _client(settings.REDIS_URL)
 
 
 @cache

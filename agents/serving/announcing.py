@@ -10,12 +10,12 @@ from __future__ import annotations
 import mmap
 import threading
 import time
+from typing import Any
 
 import structlog
 from django.db import Error, connection
 
 from agents.definition import registry
-from agents.errors import AgentError
 from agents.models import Worker
 from agents.runner import engine
 from checkpoints.errors import CheckpointError
@@ -35,8 +35,8 @@ def oversee() -> None:
     threading.Thread(target=_note, name="overseeing", daemon=True).start()
 
 
-def begin() -> None:
-    """Announce this process from now on, in a thread of its own, which alone waits for PostgreSQL.
+def begin(**_: Any) -> None:
+    """Announce this process from now on, in a thread of its own: Celery kills a process that is silent as it begins.
 
     Called once in each process that takes runs.
     """
@@ -44,7 +44,7 @@ def begin() -> None:
     threading.Thread(target=_announce, name="announcing", daemon=True).start()
 
 
-def end() -> None:
+def end(**_: Any) -> None:
     """Say that this process takes nothing more. A process that is killed falls silent instead."""
     _stopped.set()
     try:
@@ -57,14 +57,7 @@ def taken() -> list[int]:
     """Return the ids of the plans whose runs this process takes: its own, and those that it upgrades to its own."""
     own, upcast = set(registry.plans()), registry.upcasting_agents()
     older = Plan.objects.filter(agent__in=upcast, external=False).exclude(pk__in=own) if upcast else []
-    return sorted(own | {plan.pk for plan in older if _way(plan)})
-
-
-def _way(plan: Plan) -> bool:
-    try:
-        return registry.way_of(plan) is not None
-    except AgentError:
-        return False
+    return sorted(own | {plan.pk for plan in older if registry.way_of(plan)})
 
 
 def _note() -> None:
@@ -90,7 +83,7 @@ def _announce() -> None:
 def _beat() -> None:
     try:
         Worker.objects.beat(engine.worker(), taken())
-    except (Error, CheckpointError, AgentError) as error:
+    except (Error, CheckpointError) as error:
         log.warning("worker.not_announced", error=str(error))
     finally:
         connection.close()  # back to the pool: the next beat is seconds away

@@ -17,7 +17,6 @@ from typing import Any
 import redis
 import structlog
 from celery.worker import state
-from django.conf import settings
 
 from agents.ringing import queues
 
@@ -50,14 +49,14 @@ class Hearing:
         return now - self.since
 
 
-def watch(consumer: Any) -> None:
-    """Look at this worker from now on, in a thread of its own. `consumer` is Celery's, which is ready."""
-    threading.Thread(target=_watch, args=(consumer,), name="hearing", daemon=True).start()
+def watch(sender: Any, **_: Any) -> None:
+    """Look at this worker from now on, in a thread of its own. `sender` is Celery's consumer, which is ready."""
+    threading.Thread(target=_watch, args=(sender,), name="hearing", daemon=True).start()
 
 
 def told() -> str:
     """Say which worker was ended lately because it took nothing, or "". Raises redis.RedisError."""
-    said: Any = _client().get(KEY)
+    said: Any = queues.client().get(KEY)
     return said.decode(errors="replace") if said else ""
 
 
@@ -84,13 +83,9 @@ def _end(name: str, waiting: int, silent: float) -> None:
     log.error("worker.deaf", worker=name, waiting=waiting, seconds=round(silent), exit_code=EXIT_CODE)
     try:
         said = f"{name} took nothing for {silent:.0f} s while {waiting} messages waited, and was ended"
-        _client().set(KEY, said, ex=STAYS)
+        queues.client().set(KEY, said, ex=STAYS)
     except redis.RedisError as error:
         log.warning("redis.silent", error=str(error))
     state.should_stop = EXIT_CODE  # type: ignore[assignment]  # which the stub knows as None
     time.sleep(GRACE)
     os._exit(EXIT_CODE)
-
-
-def _client() -> redis.Redis:
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)

@@ -11,7 +11,7 @@ queue, and what cannot be closed, is in agents.ringing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,14 +19,13 @@ from typing import Any
 
 import redis
 import structlog
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 from psycopg import errors
 
 from agents.models import SweeperPass
 from agents.remote import go_on_without_program, lost_programs
-from agents.ringing import doorbell, due
+from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from approvals.gates import closing
@@ -59,9 +58,6 @@ class Sweeper:
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked
-
-    def __post_init__(self) -> None:
-        self.redis = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
     def sweep_once(self) -> dict[str, int]:
         """Do one pass; return how many runs and gates each part touched. Raises the database's errors, UnfitDatabase.
@@ -113,24 +109,12 @@ class Sweeper:
 
     def ring_for_verifications(self) -> int:
         """Ring for a verification of the audit that no worker has in hand; return how many there were."""
-        now = time.monotonic()
-        quiet = set(self.verifying.quiet(now))
-        idle = [each for each in Verification.objects.idle().values_list("pk", "token") if each not in quiet]
-        for verification, token in idle:
-            if doorbell.ring_for_verification(verification):
-                self.verifying.rang(verification, token, now)
-        return len(idle)
+        idle = Verification.objects.idle().values_list("pk", "token")
+        return _ring_for_each(idle, doorbell.ring_for_verification, self.verifying)
 
     def ring_for_deliveries(self) -> int:
         """Ring for messages to webhooks that are due and that no worker was just asked to send."""
-        now = time.monotonic()
-        quiet = set(self.sent.quiet(now))
-        waiting = [each for each in Delivery.objects.first_due() if each not in quiet][:AT_ONCE]
-        for delivery, attempts in waiting:
-            if not doorbell.ring_for_delivery(delivery):
-                break  # the broker is down: nothing is lost, the next pass tries again
-            self.sent.rang(delivery, attempts, now)
-        return len(waiting)
+        return _ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, self.sent)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone, where a newer one takes them; return how many. The others are left alone.
@@ -194,7 +178,7 @@ class Sweeper:
     def _look_for_a_flush(self) -> None:
         """Look for the mark in Redis: without it Redis was flushed or restarted empty, and every bell in it is gone."""
         try:
-            if self.redis.set(MARK, 1, nx=True):
+            if queues.client().set(MARK, 1, nx=True):
                 self._forget()
         except redis.RedisError as error:
             log.warning("redis.silent", error=str(error))
@@ -203,6 +187,18 @@ class Sweeper:
     def _forget(self) -> None:
         for rung in (self.bells, self.verifying, self.sent):
             rung.forget()
+
+
+def _ring_for_each(found: Iterable[tuple[int, int]], ring: Callable[[int], bool], bells: RecentRings) -> int:
+    """Ring for those (number, token) for which it was not just rung; return how many there were."""
+    now = time.monotonic()
+    quiet = set(bells.quiet(now))
+    waiting = [each for each in found if each not in quiet][:AT_ONCE]
+    for number, token in waiting:
+        if not ring(number):
+            break  # the broker is down: nothing is lost, the next pass tries again
+        bells.rang(number, token, now)
+    return len(waiting)
 
 
 def wake_timers() -> int:
