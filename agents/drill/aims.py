@@ -16,15 +16,15 @@ from .walk import Aim, WorkerTurn
 BEFORE, UNSAVED, SAVED = MOMENTS = ("before it", "before its save", "after its save")
 POINTS = {
     "step": ("before_step", "before_save", "after_commit"),
-    "passed": ("before_step", "before_save", "after_commit"),
+    "gate, passed": ("before_step", "before_save", "after_commit"),
     "effect": ("before_step", "after_effect", "after_commit"),
-    "asks": ("before_step", "before_gate", "after_gate"),
-    "decided": ("before_outcome", "before_save", "after_commit"),
+    "gate, asking": ("before_step", "before_gate", "after_gate"),
+    "gate, decided": ("before_outcome", "before_save", "after_commit"),
 }
 
 
 class DrillStep(NamedTuple):
-    """One step of the undisturbed run, and what it is: step, effect, or a gate that passed, asks, or was decided."""
+    """One step of the undisturbed run, and what it is, of POINTS."""
 
     step: str
     what: str
@@ -37,12 +37,12 @@ def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[Dr
     for turn in turns:
         landed = [each for each in executions if turn.before < each.seq <= turn.after]
         for number, each in enumerate(landed):
-            what = "decided" if each.asked else plan.step(each.step).kind.replace("gate", "passed")
+            what = "gate, decided" if each.asked else plan.step(each.step).kind.replace("gate", "gate, passed")
             hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == each.step)
             found.append(_target(turn, each.step, what, hit))
         asked = next((each for each in executions if turn.asks and each.asked and each.seq == turn.after + 1), None)
         if asked is not None:
-            found.append(_target(turn, asked.step, "asks", 1))
+            found.append(_target(turn, asked.step, "gate, asking", 1))
     return found
 
 

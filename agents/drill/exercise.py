@@ -120,7 +120,7 @@ class Exercise:
             run = walk.begun(key)
             return self._ending(run, walk.walk(run, self.answers, seen=dying.seen()))
 
-        code = run_in_child(self.drilled, until_killed, witness=dying).code
+        code, _ = run_in_child(self.drilled, until_killed, witness=dying)
         end = self._recorded(done_in_child(self.drilled, recovered, witness=recovering))
         if code != -signal.SIGKILL:
             missed = Difference(target.step, "took another way before the kill")

@@ -13,14 +13,6 @@ from .aims import MOMENTS
 from .compare import Difference
 from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
 
-WHAT = {
-    "step": "step",
-    "effect": "effect",
-    "passed": "gate, passed",
-    "asks": "gate, asking",
-    "decided": "gate, decided",
-}
-
 
 def warning(plan: PlanSpec) -> list[str]:
     """Say what a drill of this agent does to the world."""
@@ -44,7 +36,7 @@ def table(kills: Sequence[Kill]) -> list[str]:
     rows = [["step", "", *MOMENTS]]
     for first in range(0, len(kills), len(MOMENTS)):
         row = kills[first : first + len(MOMENTS)]
-        rows.append([row[0].target.step, WHAT[row[0].target.what], *(kill.word for kill in row)])
+        rows.append([row[0].target.step, row[0].target.what, *(kill.word for kill in row)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from agents.definition import fields, registry
+from agents.definition import fields
 from agents.definition.agent import Agent, AgentType
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
@@ -32,8 +32,3 @@ def warm(known: RegisteredAgent) -> None:
     for name in known.agent.State.model_fields:
         fields.adapter(known.agent.State, name)
         fields.item_adapter(known.agent.State, name)
-
-
-def know_only(drilled: RegisteredAgent) -> None:
-    """Forget every other agent: this process claims runs of this plan alone."""
-    registry.know_only(registry.DeclaredAgents({(drilled.spec.agent, drilled.spec.version): drilled}))
