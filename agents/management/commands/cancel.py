@@ -69,9 +69,7 @@ def _run(text: str) -> Run:
 
 
 def _actor(username: str) -> Actor:
-    if not username:
-        return actors.SYSTEM
     user = User.objects.filter(username=username).first()
-    if user is None:
+    if username and user is None:
         raise CommandError(f"There is no user named {username}. Nothing was cancelled.")
-    return actors.of_user(user)
+    return actors.of_user(user) if user else actors.SYSTEM

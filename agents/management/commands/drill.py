@@ -22,7 +22,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse
 
 from .run_agent import Command as RunAgent
-from .run_agent import team_named
+from .run_agent import refused, team_named
 
 
 class Command(BaseCommand):
@@ -58,8 +58,7 @@ class Command(BaseCommand):
             self.consent(known, yes=options["yes"])
             self.drill(known, options)
         except InputRefused as error:
-            lines = [f"  {each['pointer'] or '/'}: {each['message']}" for each in error.errors]
-            raise CommandError("The input was refused:\n" + "\n".join(lines)) from error
+            raise CommandError(refused("input", error)) from error
         except (AgentError, ValueRefused) as error:
             raise CommandError(str(error)) from error
 

@@ -55,9 +55,9 @@ class Command(BaseCommand):
             environment.current(known.agent, options["config"])
             runs = [self.start(known, each, index, len(inputs), options) for index, each in enumerate(inputs)]
         except ConfigRefused as error:
-            raise CommandError(_refused("configuration", error)) from error
+            raise CommandError(refused("configuration", error)) from error
         except InputRefused as error:
-            raise CommandError(_refused("input", error)) from error
+            raise CommandError(refused("input", error)) from error
         except (AgentError, PlanChanged, ValueRefused) as error:
             raise CommandError(str(error)) from error
         if options["wait"]:
@@ -126,7 +126,8 @@ def base_url() -> str:
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
 
 
-def _refused(what: str, error: InputRefused) -> str:
+def refused(what: str, error: InputRefused) -> str:
+    """Say what was refused, each fault with its place."""
     return "\n".join([f"The {what} was refused:", *(f"  {e['pointer'] or '/'}: {e['message']}" for e in error.errors)])
 
 
@@ -135,31 +136,28 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _user(username: str) -> User | None:
-    if not username:
-        return None
-    try:
-        return User.objects.get(username=username)
-    except User.DoesNotExist as error:
-        raise CommandError(f"There is no user named {username}.") from error
+    user = User.objects.filter(username=username).first()
+    if username and user is None:
+        raise CommandError(f"There is no user named {username}.")
+    return user
 
 
 def team_named(name: str, user: User | None) -> Group:
     """Return the team of that name; without one the user's only team. Raises CommandError."""
-    if name:
-        try:
-            return Group.objects.get(name=name)
-        except Group.DoesNotExist as error:
-            raise CommandError(
-                f"There is no team named {name}; known: {_known_teams()}. Give one with --team NAME, or make it in the "
-                "administration: Teams, Add."
-            ) from error
-    teams = list(own_teams(user)) if user else list(Group.objects.all()[:2])
+    found = Group.objects.filter(name=name) if name else own_teams(user) if user else Group.objects.all()
+    teams = list(found[:2])
     if len(teams) == 1:
         return teams[0]
+    if name:
+        raise CommandError(
+            f"There is no team named {name}; known: {known_teams()}. Give one with --team NAME, or make it in the "
+            "administration: Teams, Add."
+        )
     raise CommandError(
-        f"Say which team the run belongs to: --team NAME, or `team` in the class; known: {_known_teams()}."
+        f"Say which team the run belongs to: --team NAME, or `team` in the class; known: {known_teams()}."
     )
 
 
-def _known_teams() -> str:
+def known_teams() -> str:
+    """List the names of all teams, for a message."""
     return ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"

@@ -16,6 +16,8 @@ from approvals.models.policy import DEFAULT
 from approvals.policy import enough_reviewers
 from checkpoints import actors
 
+from .run_agent import known_teams
+
 
 class Command(BaseCommand):
     """A person's own token where the name is a username; else an agent's, which `--owner` answers for."""
@@ -65,20 +67,14 @@ class Command(BaseCommand):
 
 def _user(username: str, *, agent: str) -> User:
     found = User.objects.filter(username=username).first()
-    if found is None and agent:
-        raise CommandError(f"There is no user named {username} to own the token.")
     if found is None:
-        raise CommandError(
-            f"There is no user named {username}. If it is an agent, name the owner of its token: --owner USERNAME."
-        )
+        rest = " to own the token" if agent else ". If it is an agent, name the owner of its token: --owner USERNAME"
+        raise CommandError(f"There is no user named {username}{rest}.")
     return found
 
 
 def _team(name: str) -> Group | None:
-    if not name:
-        return None
     found = Group.objects.filter(name=name).first()
-    if found is None:
-        known = ", ".join(Group.objects.order_by("name").values_list("name", flat=True)) or "none"
-        raise CommandError(f"There is no team named {name}; known: {known}.")
+    if name and found is None:
+        raise CommandError(f"There is no team named {name}; known: {known_teams()}.")
     return found
