@@ -141,11 +141,7 @@ class RunLost(BaseException):
 
 
 class NotGranted(AgentError):
-    """An effect's permission is missing, or was given for something else; the gate is asked again."""
-
-
-class WorldChanged(NotGranted):
-    """A precondition of the approval does not hold any more; nothing was done, and the gate is asked again."""
+    """An effect's permission is missing, for something else, or a precondition of it fails; the gate asks again."""
 
 
 class TokenNotAllowed(AgentError):

@@ -66,12 +66,9 @@ def configured(agent: type[Agent], values: Mapping[str, Any], *, known_only: boo
     known = {} if model is None else model.model_fields
     strange = [name for name in values if name not in known] if known_only else []
     errors = [FieldError(pointer=pointer(name), message="the agent's Config has no such field") for name in strange]
-    if model is None:
-        if errors:
-            raise ConfigRefused(errors)
-        return None
+    fitting = {name: values[name] for name in values if name in known}
     try:
-        made = model.model_validate({name: values[name] for name in values if name in known}, by_name=True)
+        made = None if model is None else model.model_validate(fitting, by_name=True)
     except ValidationError as error:
         raise ConfigRefused([*fields.errors_of(error), *errors]) from error
     if errors:

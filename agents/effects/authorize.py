@@ -33,8 +33,8 @@ class EffectPermit:
 def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
     """Return the right to perform `spec` on the state at the head.
 
-    Raises NotGranted with the reason, WorldChanged among it, and one of observing.FAILED where nobody could look
-    whether a precondition still holds: that is a failed attempt of the step.
+    Raises NotGranted with the reason, and one of preconditions.FAILED where nobody could look whether a precondition
+    still holds: that is a failed attempt of the step.
     """
     if not spec.guarded:
         return EffectPermit(None)

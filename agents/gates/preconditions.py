@@ -22,7 +22,7 @@ from django.utils.crypto import salted_hmac
 from pydantic import SecretBytes, SecretStr
 
 from agents.definition.plan_builder import takes_observed
-from agents.errors import ObservationFailed, Retry, StepFailed, WorldChanged
+from agents.errors import NotGranted, ObservationFailed, Retry, StepFailed
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.invoke import call_method
@@ -101,7 +101,7 @@ def _marked(value: Any, run: int) -> Any:
 
 
 def check(slice: RunSession, spec: StepSpec, approved: Approved) -> None:
-    """Look again at what guards this effect. Raises WorldChanged, Fenced, and what `look` raises."""
+    """Look again at what guards this effect. Raises NotGranted, Fenced, and what `look` raises."""
     fixed = approved.guarding(spec.name)
     if not fixed:
         return
@@ -111,7 +111,7 @@ def check(slice: RunSession, spec: StepSpec, approved: Approved) -> None:
     rows = precondition.drifts(fixed, now)
     if rows:
         _tell(slice, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
-        raise WorldChanged(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
+        raise NotGranted(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
 
 
 def changed_since(slice: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:

@@ -76,8 +76,7 @@ def claim(run_id: int, *, worker: str) -> Claim | None:
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     run = waiting.filter(plan__agent__in=names).first() if names else None
-    way = registry.way_of(run.plan) if run else None
-    if run is None or way is None or _hopeless(run, way):
+    if run is None or not _can_be_upgraded(run):
         return None
     return claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=settings.HOLDPOINT_LEASE)
 
@@ -202,14 +201,12 @@ def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
 
 def wake(run: Run) -> bool:
     """Wake the run, where it can be upgraded; says whether it was."""
+    return _can_be_upgraded(run) and run.wake(by=SYSTEM)
+
+
+def _can_be_upgraded(run: Run) -> bool:
     way = registry.way_of(run.plan)
-    if way is None or _hopeless(run, way):
-        return False
-    return run.wake(by=SYSTEM)
-
-
-def _hopeless(run: Run, way: UpcastPath) -> bool:
-    reason = fault(run, way)
-    if reason:
+    reason = fault(run, way) if way else ""
+    if way and reason:
         log.warning("run.not_upcast", run=run.pk, since=way.since, to=way.to.spec.version, reason=reason)
-    return bool(reason)
+    return way is not None and not reason
