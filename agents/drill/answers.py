@@ -56,10 +56,10 @@ class Answers:
         """Return these answers as given by these people."""
         return replace(self, people=people)
 
-    def give(self, gate: Gate, happened: Any = None) -> None:
+    def give(self, gate: Gate, happened: Any) -> None:
         """Answer one gate. Raises Stuck, and DecisionRefused where the people may not.
 
-        `happened`: what the effect returned that a recovery gate asks about, where that is known.
+        `happened`: what the effect returned that a recovery gate asks about; None where that is not known.
         """
         said = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
         if not self.people:

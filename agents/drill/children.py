@@ -38,7 +38,7 @@ def done_in_child(known: RegisteredAgent, work: Callable[[], Result], *, witness
 
 
 def run_in_child(
-    known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None = None
+    known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None
 ) -> tuple[int | None, Result | None]:
     """Do `work` in a process of its own; return its exit code (minus the signal's number) and what it returned.
 

@@ -39,6 +39,7 @@ from checkpoints.postgresql.sql import run_sql
 
 from . import health_file
 
+EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
 UPGRADES = 20  # runs a pass that are tried out in another version
 MARK = "holdpoint.sweeper"
@@ -208,7 +209,7 @@ def wake_timers() -> int:
         return sum(run.wake(by=SYSTEM) for run in waiting.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
 
 
-def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
+def run_for_ever(stop: Callable[[], bool]) -> None:
     """Sweep every second until `stop()`. A database or a pass that fails is logged and tried again.
 
     Raises UnfitDatabase.
@@ -227,7 +228,7 @@ def run_for_ever(stop: Callable[[], bool], *, every: float = 1.0) -> None:
         except Exception:
             log.exception("sweeper.failed")
             connection.close()
-        time.sleep(max(0.05, every - (time.monotonic() - began)))
+        time.sleep(max(0.05, EVERY - (time.monotonic() - began)))
 
 
 @contextmanager

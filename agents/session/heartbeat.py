@@ -1,9 +1,9 @@
 """One thread per worker process renews the lease of whatever run the process holds.
 
 It renews every third of the lease on a connection of its own, and asks twice a second whether a person wants the
-run to halt. When the lease is lost it says so, and the runner
-drops its work at the next look; the fencing token in the saving statement is what makes that safe. A step that
-overruns its limit by the grace, deaf to the alarm, is ended by SIGKILL: the attempt is counted in PostgreSQL.
+run to halt. When the lease is lost it says so, and the runner drops its work at the next look; the fencing token in
+the saving statement is what makes that safe. A step that overruns its limit by the grace, deaf to the alarm, is ended
+by SIGKILL: the attempt is counted in PostgreSQL.
 """
 
 from __future__ import annotations

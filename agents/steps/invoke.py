@@ -38,27 +38,23 @@ def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any]
     return call_method(slice, name, state, key=key)
 
 
-def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: str = "", timeout: float = 0.0) -> Any:
+def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: str = "") -> Any:
     """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
 
-    Under its own time limit unless `timeout` (seconds) is given. Raises whatever it raises, and ValueRefused.
+    Under its own time limit. Raises whatever it raises, and ValueRefused.
     """
     instance = slice.instance()
     method = getattr(instance, name)
+    said = getattr(method, MARK, None)
     wanted = _wanted(slice, name)
     values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
     if KEY in wanted:
         values[KEY] = key
     began = time.monotonic()
-    with limited(slice.beat, timeout or _timeout(method)):
+    with limited(slice.beat, said.timeout if isinstance(said, Method) else Method.timeout):
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned
-
-
-def _timeout(method: Any) -> float:
-    said = getattr(method, MARK, None)
-    return said.timeout if isinstance(said, Method) else Method.timeout
 
 
 def _wanted(slice: RunSession, name: str) -> list[str]:

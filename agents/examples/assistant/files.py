@@ -7,13 +7,12 @@ told.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def kept(folder: str, path: str) -> dict[str, Any]:
     content, parts = _content(folder, path), _parts(path)
     mode = 0o644
     if content is not None:
-        with _opened(folder, path, os.O_RDONLY) as file:
+        with _opened(folder, path) as file:
             mode = stat.S_IMODE(os.fstat(file).st_mode) & 0o777  # whose rights it runs with was for what it held
     before = None if content is None else artifacts.keep(content, "text/plain")
     made = ["/".join(parts[:n]) for n in range(1, len(parts)) if not _is_folder(folder, parts[:n])]
@@ -133,7 +132,7 @@ def _put(folder: str, path: str, content: bytes, *, mode: int, key: str) -> None
 def _content(folder: str, path: str) -> bytes | None:
     """A file's bytes; None where there is none. Raises FileRefused."""
     try:
-        with _opened(folder, path, os.O_RDONLY) as file:
+        with _opened(folder, path) as file:
             about = os.fstat(file)
             if not stat.S_ISREG(about.st_mode):
                 raise FileRefused(f"{path} is no file.")
@@ -146,11 +145,11 @@ def _content(folder: str, path: str) -> bytes | None:
 
 
 @contextmanager
-def _opened(folder: str, path: str, flags: int) -> Iterator[int]:
+def _opened(folder: str, path: str) -> Iterator[int]:
     *above, name = _parts(path)
     with _into(folder, above) as at, _told(path):
         # Not to wait for whoever writes into a pipe of that name.
-        file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
     try:
         yield file
     finally:
@@ -165,18 +164,14 @@ def _into(folder: str, parts: list[str], *, make: bool = False) -> Iterator[int]
         for number, name in enumerate(parts):
             with _told("/".join(parts[: number + 1])):
                 if make:
-                    _make(name, at)
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o755, dir_fd=at)
                 deeper = os.open(name, _INTO, dir_fd=at)
             os.close(at)
             at = deeper
         yield at
     finally:
         os.close(at)
-
-
-def _make(name: str, at: int) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(name, 0o755, dir_fd=at)
 
 
 @contextmanager
