@@ -70,9 +70,6 @@ class AgentType(type):
     def __prepare__(mcs, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> _Steps:
         return _Steps()
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> AgentType:
-        return super().__new__(mcs, name, bases, dict(body), **kwargs)
-
 
 class Agent(metaclass=AgentType):
     """A class of steps over a typed state. One instance is made for each execution of a step."""

@@ -83,9 +83,8 @@ def said(error: Exception) -> str:
 
 
 def _agents_in(home: object) -> list[type[Agent]]:
-    if not isinstance(home, ModuleType):
-        return [home] if _is_agent(home) else []
-    return [each for each in vars(home).values() if _is_agent(each)]
+    things = vars(home).values() if isinstance(home, ModuleType) else [home]
+    return [each for each in things if _is_agent(each)]
 
 
 def _is_agent(thing: object) -> TypeGuard[type[Agent]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,6 @@ class Answers:
         if strange:
             raise AgentError(f"An answer has {', '.join(sorted(SAID))}; {said} has {', '.join(sorted(strange))}.")
         return cls(by_gate=by_gate)
-
-    def of(self, people: tuple[int, ...]) -> Answers:
-        """Return these answers as given by these people."""
-        return replace(self, people=people)
 
     def give(self, gate: Gate, happened: Any) -> None:
         """Answer one gate. Raises Stuck, and DecisionRefused where the people may not.

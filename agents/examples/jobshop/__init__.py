@@ -91,7 +91,7 @@ class JobShop(Agent):
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each shop in a file, or in the files of a folder by name."""
-        files = sorted(each for each in path.iterdir() if _is_visible(each)) if path.is_dir() else [path]
+        files = sorted(filter(Path.is_file, path.glob("[!.]*"))) if path.is_dir() else [path]
         if not files:
             raise AgentError(f"There is no file in {path}.")
         return [{"source": source.model_dump(mode="json")} for file in files for source in _sources(file)]
@@ -243,10 +243,6 @@ class JobShop(Agent):
         """Take the schedule off the board."""
         if published:
             jobshop_floor.withdraw(published.key)
-
-
-def _is_visible(file: Path) -> bool:
-    return file.is_file() and not file.name.startswith(".")
 
 
 def _sources(file: Path) -> list[Source]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class Command(BaseCommand):
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
         with tempfile.TemporaryDirectory(prefix="drill-") as scratch:
-            self.exercise(Exercise(drilled, input, team, answers.of(people), Path(scratch), config))
+            self.exercise(Exercise(drilled, input, team, replace(answers, people=people), Path(scratch), config))
 
     def exercise(self, exercise: Exercise) -> None:
         """Print as it goes. Raises CommandError where a step is not restartable."""
