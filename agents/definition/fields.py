@@ -55,7 +55,8 @@ def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
 
 
 def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
-    return TypeAdapter[Any](Annotated[field.annotation, field])
+    constrained: Any = Annotated[field.annotation, field]
+    return TypeAdapter(constrained)
 
 
 def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
