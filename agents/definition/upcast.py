@@ -141,25 +141,15 @@ def _ways(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent
     """Return the way to every other registered version that upcasters lead to."""
     mine = {version: each for (name, version), each in known.items() if name == plan.agent}
     steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
-    chains = _chains(plan.version, list(steps.values()))
-    return {
-        version: UpcastPath(plan.version, mine[version], tuple(chain))
-        for version, chain in chains.items()
-        if version in mine and chain
-    }
-
-
-def _chains(since: str, upcasters: list[Upcaster]) -> dict[str, list[Upcaster]]:
-    """Map each version to the shortest chain of upcasters that leads there."""
-    found: dict[str, list[Upcaster]] = {since: []}
-    left = deque([since])
+    chains: dict[str, tuple[Upcaster, ...]] = {plan.version: ()}  # the shortest to each version
+    left = deque([plan.version])
     while left:
         at = left.popleft()
-        for upcaster in upcasters:
-            if upcaster.since == at and upcaster.to not in found:
-                found[upcaster.to] = [*found[at], upcaster]
-                left.append(upcaster.to)
-    return found
+        for (since, to), upcaster in steps.items():
+            if since == at and to not in chains:
+                chains[to] = (*chains[at], upcaster)
+                left.append(to)
+    return {to: UpcastPath(plan.version, mine[to], chain) for to, chain in chains.items() if to in mine and chain}
 
 
 def _fitted(to: RegisteredAgent, values: dict[str, Any]) -> dict[str, Any]:

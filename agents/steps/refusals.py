@@ -6,8 +6,7 @@ before it was on other terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from django.db.models import Max, Q, QuerySet
@@ -26,31 +25,23 @@ LONGEST = 4000  # characters of one validator's words that are kept
 SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints from which a person sent a run on
 
 
-@dataclass(frozen=True)
-class OutputRefusal:
-    """One validator's words about one output."""
-
-    validator: str
-    words: str
-
-
-def keep(slice: RunSession, spec: StepSpec, refused: Sequence[OutputRefusal], ring: int) -> list[Failure]:
-    """Store what was refused, with its events, in the caller's transaction."""
+def keep(slice: RunSession, spec: StepSpec, refused: Mapping[str, str], ring: int) -> list[Failure]:
+    """Store what was refused, each validator's words, with its events, in the caller's transaction."""
     rows = []
-    for each in refused:
+    for validator, words in refused.items():
         row = Failure.objects.create(
             run=slice.run,
             base=slice.snapshot.id,
             step=spec.name,
             attempt=slice.attempt,
-            error=one_line(slice.clean(each.words), 300),
-            traceback=slice.clean(each.words).encode(),
-            validator=each.validator,
+            error=one_line(slice.clean(words), 300),
+            traceback=slice.clean(words).encode(),
+            validator=validator,
             ring=ring,
             seq=slice.snapshot.seq,
         )
         rows.append(row)
-        data = {"step": spec.name, "validator": each.validator, "ring": ring, "attempt": slice.attempt}
+        data = {"step": spec.name, "validator": validator, "ring": ring, "attempt": slice.attempt}
         event_log.record("step.refused", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
     return rows
 

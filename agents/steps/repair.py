@@ -41,7 +41,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import recovery_gate, refusals
 from .invoke import call_method
-from .refusals import LONGEST, SENT, OutputRefusal
+from .refusals import LONGEST, SENT
 
 RETURNED = "returned"  # the action that shows a refused output, and by which it may be taken
 SHOWN = 64 * 1024  # bytes of a refused output that a gate shows; a larger one cannot be taken as it is
@@ -55,20 +55,19 @@ class RepairTarget(NamedTuple):
     step: str
 
 
-def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> list[OutputRefusal]:
-    """Return what the validators say against the output; nothing where it is accepted. Raises what they raise."""
+def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> dict[str, str]:
+    """Return the words of each validator that refuses the output; none where it is accepted. Raises what they raise."""
     after = output.over(slice.snapshot.state) if spec.validators else {}
-    found = [OutputRefusal(name, _words(name, call_method(slice, name, after))) for name in spec.validators]
-    return [each for each in found if each.words]
+    found = {name: _words(name, call_method(slice, name, after)) for name in spec.validators}
+    return {name: words for name, words in found.items() if words}
 
 
-def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[OutputRefusal]) -> bool:
+def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:
     """Send the run back for a better output, or ask a person; says whether the slice goes on. Raises Fenced."""
     ring = refusals.tried(slice, spec.name) // spec.tries
     back = back_to(slice, spec, ring) if 0 < ring <= spec.rings else None
     asks = ring > 0 and back is None
-    names = [each.validator for each in refused]
-    log.warning("step.refused", step=spec.name, validators=names, ring=ring, attempt=slice.attempt)
+    log.warning("step.refused", step=spec.name, validators=list(refused), ring=ring, attempt=slice.attempt)
     going = not asks
     with transaction.atomic():
         rows = refusals.keep(slice, spec, refused, ring)
@@ -175,12 +174,12 @@ def _item(slice: RunSession, spec: StepSpec, row: Failure) -> Any:
     return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
 
 
-def _ask(slice: RunSession, spec: StepSpec, output: StepOutput, refused: list[OutputRefusal]) -> None:
+def _ask(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
     title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)
     shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
-    said = [f"{each.validator}: {each.words}" for each in refused]
+    said = [f"{validator}: {words}" for validator, words in refused.items()]
     recovery_gate.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
 
 from .bank import Refused
 
-PLACES = ("charges", "refunds", "cancel", "orders", "prices", "withdraw", "reads")
-KINDS = ("500", "500_after", "timeout", "cut_after", "cut_before", "slow")
-LONGEST = 120.0  # seconds
 
-
-@dataclass
-class Fault:
-    on: str
-    kind: str
-    times: int  # how many requests it still meets
-    match: str  # an idempotency key or an amount; empty: any request
-    seconds: float  # how long `timeout` is silent and `slow` takes
+class Fault(BaseModel):
+    on: Literal["charges", "refunds", "cancel", "orders", "prices", "withdraw", "reads"]
+    kind: Literal["500", "500_after", "timeout", "cut_after", "cut_before", "slow"]
+    times: int = Field(default=1, ge=1, le=10_000)  # how many requests it still meets
+    match: str = ""  # an idempotency key or an amount; empty: any request
+    seconds: float = Field(default=30.0, ge=0, le=120)  # how long `timeout` is silent and `slow` takes
 
 
 class Faults:
@@ -31,19 +27,11 @@ class Faults:
 
     def add(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         """Add a fault; return those that wait. Raises Refused for one that there is not."""
-        fault = Fault(
-            on=str(asked.get("on", "")),
-            kind=str(asked.get("kind", "")),
-            times=asked.get("times", 1),
-            match=str(asked.get("match") or ""),
-            seconds=asked.get("seconds", 30.0),
-        )
-        if fault.on not in PLACES or fault.kind not in KINDS:
-            raise Refused(422, f"on is one of {', '.join(PLACES)}; kind is one of {', '.join(KINDS)}")
-        if not isinstance(fault.times, int) or not 1 <= fault.times <= 10_000:
-            raise Refused(422, "times is a whole number from 1 to 10000")
-        if not isinstance(fault.seconds, int | float) or not 0 <= fault.seconds <= LONGEST:
-            raise Refused(422, f"seconds is a number from 0 to {LONGEST:.0f}")
+        try:
+            fault = Fault.model_validate(asked)
+        except ValidationError as error:
+            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            raise Refused(422, "; ".join(wrong)) from error
         with self._lock:
             self._waiting.append(fault)
         return self.waiting()
@@ -65,4 +53,4 @@ class Faults:
 
     def waiting(self) -> list[dict[str, Any]]:
         with self._lock:
-            return [asdict(fault) for fault in self._waiting]
+            return [fault.model_dump() for fault in self._waiting]
