@@ -72,8 +72,6 @@ class Exercise:
     answers: Answers
     scratch: Path
     config: walk.Config = field(default_factory=dict)
-    key: str = field(default_factory=lambda: f"drill-{secrets.token_hex(6)}")
-    count: int = 0
     fates: Fates = field(default_factory=Counter)  # what became of all that the runs did
     left: list[str] = field(default_factory=list)  # what could not be taken back, and why
 
@@ -96,7 +94,7 @@ class Exercise:
                 yield self._killed(undisturbed, target, moment, aim)
 
     def _undisturbed(self) -> tuple[DrillRecord, list[walk.WorkerTurn]]:
-        key = self._next_key()
+        key = f"drill-{secrets.token_hex(6)}"
 
         def work() -> DrillEnding:
             run = self._begin("undisturbed", key)
@@ -109,7 +107,7 @@ class Exercise:
         return end.record, end.walked.turns
 
     def _killed(self, undisturbed: Undisturbed, target: DrillStep, moment: str, aim: Aim) -> Kill:
-        key = self._next_key()
+        key = f"drill-{secrets.token_hex(6)}"
         dying, recovering = (Witness(self.drilled, self.scratch / f"{key}-{number}") for number in (1, 2))
 
         def until_killed() -> Walked:
@@ -140,10 +138,6 @@ class Exercise:
         if not (again and before.get(step) and after.get(step)):
             return []
         return compare.other_answer(step, before[step][-1], after[step][0])
-
-    def _next_key(self) -> str:
-        self.count += 1
-        return f"{self.key}-{self.count}"
 
     def _begin(self, label: str, key: str) -> int:
         return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)

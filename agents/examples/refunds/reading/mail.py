@@ -8,6 +8,7 @@ zero-width characters and blank lines stay: to measure and show them is up to wh
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.errors import MessageError
@@ -15,7 +16,7 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import parseaddr
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from bs4.exceptions import ParserRejectedMarkup
 
@@ -27,6 +28,7 @@ from . import charsets as refunds_charsets
 from . import numbers as refunds_numbers
 from .text import invisible, one_line, words_of
 
+Read = TypeVar("Read")
 MAX_TEXT = 200_000  # characters
 MAX_HIDDEN = 20_000
 MAX_HTML = 300_000  # characters
@@ -162,10 +164,7 @@ def _address(header: str, mail: ParsedMail) -> tuple[str, str]:
 
     It is taken apart before its words are decoded: else an encoded name could bring an address of its own.
     """
-    try:
-        name, address = parseaddr(header)
-    except UNREADABLE:
-        name, address = header, ""
+    name, address = _readable(lambda: parseaddr(header), (header, ""))
     name, address = one_line(_unfolded(name, mail)), _unfolded(address, mail)
     if not re.fullmatch(r"[^\s@<>\"(),;:]{1,64}@[^\s@<>\"(),;:]{1,189}", address) or invisible(address):
         return name or one_line(_unfolded(header, mail)), ""
@@ -189,7 +188,7 @@ def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> st
     if isinstance(inner, list) or _is_attachment(part, kind):
         mail.attachments.append(_attachment(part, kind))
         return ""
-    charset = _charset(part)
+    charset = _readable(part.get_content_charset, None) or "utf-8"
     payload = _payload(part, mail)
     text = _decoded(payload, charset, mail)
     _note_defects(part, mail)
@@ -224,27 +223,22 @@ def _named(text: str) -> tuple[object, ...]:
     return (*amounts_in(words), *named.numbers, *named.lookalikes)
 
 
+def _readable(read: Callable[[], Read], otherwise: Read) -> Read:
+    """What the email package reads, or this where it raises on it."""
+    try:
+        return read()
+    except UNREADABLE:
+        return otherwise
+
+
 def _kind(part: Message) -> str:
-    try:
-        return part.get_content_type()
-    except UNREADABLE:
-        return "text/plain"
-
-
-def _charset(part: Message) -> str:
-    try:
-        return part.get_content_charset() or "utf-8"
-    except UNREADABLE:
-        return "utf-8"
+    return _readable(part.get_content_type, "text/plain")
 
 
 def _is_attachment(part: Message, kind: str) -> bool:
-    try:
-        # Parts that could not be told apart are read as one text: somebody may still make something out.
-        readable = kind in ("text/plain", "text/html") or kind.startswith("multipart/")
-        return part.get_content_disposition() == "attachment" or not readable
-    except UNREADABLE:
-        return False
+    # Parts that could not be told apart are read as one text: somebody may still make something out.
+    text = kind in ("text/plain", "text/html") or kind.startswith("multipart/")
+    return _readable(lambda: part.get_content_disposition() == "attachment" or not text, False)
 
 
 def _payload(part: Message, mail: ParsedMail) -> bytes:
@@ -257,10 +251,10 @@ def _payload(part: Message, mail: ParsedMail) -> bytes:
 
 
 def _attachment(part: Message, kind: str) -> str:
-    try:
-        name, size = part.get_filename() or "without a name", len(part.get_payload(decode=True) or b"")
-    except UNREADABLE:
-        name, size = "without a readable name", 0
+    name, size = _readable(
+        lambda: (part.get_filename() or "without a name", len(part.get_payload(decode=True) or b"")),
+        ("without a readable name", 0),
+    )
     return f"{one_line(name)} ({one_line(kind, 60)}, {size:,} bytes)"
 
 
