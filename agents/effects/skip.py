@@ -28,11 +28,7 @@ def pass_by(slice: RunSession, spec: StepSpec, action: Action, settled: SettledA
         writes = {name: fields.dumped(slice.agent.State, name, value) for name, value in given.items()}
     except ValueRefused as error:
         return execute.failed(slice, spec, StepFailed(f"The answer that was given does not fit: {error}"))
-    return slice.save("skipped", spec, writes, slice.plan.next_after(spec.name), notes=[said_of(settled)])
-
-
-def said_of(settled: SettledAction) -> str:
-    """Say why it did not run, for the run's page."""
+    note = f"{settled.by} rejected it, so it did not run: {settled.reason}"
     if settled.verdict == RESPOND:
-        return f"{settled.by} answered instead, so it did not run."
-    return f"{settled.by} rejected it, so it did not run: {settled.reason}"
+        note = f"{settled.by} answered instead, so it did not run."
+    return slice.save("skipped", spec, writes, slice.plan.next_after(spec.name), notes=[note])

@@ -31,6 +31,7 @@ from agents.examples import orders as refunds_orders
 from agents.examples.money import exchanged, shown
 from agents.examples.nouns import Noun
 from agents.examples.orders import Order
+from approvals.english import counted
 
 from . import cards as refunds_cards
 from . import doubts as refunds_doubts
@@ -291,5 +292,5 @@ def _address(facts: Facts, order: Order) -> str:
 def _seen(order: Order) -> str:
     back = sum(1 for item in order.items if item.returned_on)
     paid = shown(order.paid, order.currency)
-    items = f"{len(order.items)} item{'' if len(order.items) == 1 else 's'}"
+    items = counted(len(order.items), "item")
     return f"Order {order.number} of {order.customer}: {items}, {back} came back, {paid} paid."

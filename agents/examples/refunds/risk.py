@@ -11,8 +11,9 @@ from agents.examples.money import amounts_in, exchanged, shown
 from agents.examples.orders import Order
 from agents.examples.refunds.reading.blanks import blank_stretch
 from agents.examples.refunds.reading.text import invisible, one_line
+from approvals.english import counted, listed
 
-from .rules import FAR_DOWN, Draft, people
+from .rules import FAR_DOWN, Draft
 from .state import Feedback, Proposal, Reason, Refund, Ticket
 
 LEVELS = ("low", "medium", "high", "critical")
@@ -65,9 +66,9 @@ def assess(
     if ticket.wants is not None and wants != (refund.amount, order.currency):
         found.append(("low", f"The customer asks for {shown(ticket.wants, wants[1])}"))
     if made.unheeded:
-        found.append(("medium", f"The feedback from {people(made.unheeded)} could not be applied"))
+        found.append(("medium", f"The feedback from {listed(made.unheeded)} could not be applied"))
     if hidden := invisible(proposal.reply.text) + invisible(proposal.reply.subject):
-        found.append(("high", f"{_characters(hidden)} in the reply cannot be seen"))
+        found.append(("high", f"{counted(hidden, 'character')} in the reply cannot be seen"))
     found += [("medium", f"The mail was hard to read: {problem}") for problem in ticket.problems[:3]]
     return max((level for level, _ in found), key=LEVELS.index), [reason for _, reason in found]
 
@@ -87,7 +88,7 @@ def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
     if (lines := blank_stretch(ticket.text)[0]) > FAR_DOWN:
         found.append(f"The customer's mail hides text behind {lines:,} blank lines")
     if hidden := invisible(ticket.text):
-        found.append(f"{_characters(hidden)} in the customer's mail cannot be seen")
+        found.append(f"{counted(hidden, 'character')} in the customer's mail cannot be seen")
     if ticket.hidden:
         found.append(f"Words of the customer's mail may be out of sight: “{one_line(ticket.hidden, 60)}”")
     if ticket.from_address.lower() != order.email.lower():
@@ -97,7 +98,3 @@ def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
     if reason is Reason.RETURNED and not any(item.returned_on for item in order.items):
         found.append("No parcel of this order has come back yet")
     return found
-
-
-def _characters(count: int) -> str:
-    return f"{count} character{'s' if count > 1 else ''}"

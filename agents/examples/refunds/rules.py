@@ -154,11 +154,6 @@ def listed(items: Sequence[Item]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def people(names: Sequence[str]) -> str:
-    """Who, each once: "Ann Okafor and Bob Lindqvist"."""
-    return " and ".join(dict.fromkeys(names))
-
-
 def _several(name: str) -> str:
     """The name in the plural; one that ends in a number or capitals is left as it is."""
     return f"{name}s" if name[-1:].islower() and not name.endswith("s") else name

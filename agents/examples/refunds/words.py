@@ -7,8 +7,9 @@ from decimal import Decimal
 
 from agents.examples.money import shown
 from agents.examples.orders import Item, Order
+from approvals import english
 
-from .rules import Draft, listed, people
+from .rules import Draft, listed
 from .state import Facts, Payment, Reason, Refund, Ticket
 
 
@@ -16,7 +17,7 @@ def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
     """What the agent found and does about it, two or three sentences in its own words."""
     said = ["Nothing is to be paid, as was decided." if made.refused else _found(order, reason, made), *made.heeded]
     if made.unheeded:
-        said.append(f"I could not apply the feedback from {people(made.unheeded)}; the proposal is unchanged.")
+        said.append(f"I could not apply the feedback from {english.listed(made.unheeded)}; the proposal is unchanged.")
     if made.due(order) > order.left:
         due, left = shown(made.due(order), order.currency), shown(order.left, order.currency)
         said.append(f"That would be {due}, and only {left} is left of the payment.")
