@@ -127,7 +127,7 @@ def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
     """Tell whether a gate's method wants to know what its observations gave before it draws its card."""
     method = getattr(agent, step.name, None)
-    return callable(method) and bool(step.observes) and OBSERVED in _parameters(method) and OBSERVED not in step.reads
+    return callable(method) and bool(step.observes) and OBSERVED in parameters(method) and OBSERVED not in step.reads
 
 
 def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: StepSpec) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def _check_policies(where: str, step: StepSpec) -> None:
 def _check_judged(agent: type[Agent], where: str, step: StepSpec, known: set[str]) -> None:
     """Check that a validator reads only what the step's record holds, or a recorded output would be reused unjudged."""
     for name in step.validators:
-        for field in _parameters(getattr(agent, name)):
+        for field in parameters(getattr(agent, name)):
             if field not in known:
                 raise AgentError(f"{where} is judged by {name}, which reads {field}; let the step read {field} too.")
 
@@ -189,7 +189,7 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
         raise AgentError(f"The effect {where} takes answers, but nobody is asked about it: it is guarded=False.")
     if step.readable:
         reader = getattr(agent, step.readable, None)
-        if not callable(reader) or hasattr(reader, MARK) or KEY not in _parameters(reader):
+        if not callable(reader) or hasattr(reader, MARK) or KEY not in parameters(reader):
             raise AgentError(f"The effect {where} is read back by {step.readable}, which is not a method with a `key`.")
         _check_reads(agent, f"{agent.name}.{step.readable}", reader)
     if not step.undo:
@@ -204,13 +204,14 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
     """Check that a method that the runtime calls names the state fields that it reads, as a step does."""
-    for name in _parameters(method):
+    for name in parameters(method):
         if name != KEY and name not in agent.State.model_fields:
             raise AgentError(f"{where} reads {name}, which is not a field of the agent's State.")
 
 
-def _parameters(method: Callable[..., Any]) -> list[str]:
-    return [parameter.name for parameter in list(inspect.signature(method).parameters.values())[1:]]
+def parameters(method: Callable[..., Any]) -> list[str]:
+    """List the names of a method's parameters, without `self`."""
+    return list(inspect.signature(method).parameters)[1:]
 
 
 def _method(agent: type[Agent], where: str, name: str, kind: type[Method]) -> None:

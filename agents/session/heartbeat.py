@@ -37,9 +37,10 @@ class ClaimBeat:
         self.renewed = time.monotonic()
         self.kill_at: float | None = None
 
-    def stale(self) -> bool:
-        """Tell whether the lease may have passed, by this machine's monotonic clock."""
-        return self.lost or time.monotonic() - self.renewed >= self.claim.lease
+    def holds(self) -> bool:
+        """Tell whether the run still is this worker's; a lease that may have passed, by this clock, is renewed."""
+        passed = time.monotonic() - self.renewed >= self.claim.lease
+        return not self.lost and (not passed or claims.renew(self.claim))
 
     def next_look(self) -> float:
         """Return when the thread has to look again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import structlog
 
 from agents.definition import fields
 from agents.definition.options import MARK, Method, Undo
-from agents.definition.plan_builder import KEY
+from agents.definition.plan_builder import KEY, parameters
 from agents.errors import EffectFailed
 from agents.session.run_session import RunSession
 
@@ -31,7 +30,7 @@ def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any]
 
     Raises EffectFailed where the state lacks a field: its default would say nothing of what the effect did.
     """
-    lacks = [each for each in _wanted(slice, name) if each != KEY and each not in state]
+    lacks = [each for each in parameters(getattr(slice.agent, name)) if each != KEY and each not in state]
     if lacks:
         named = ", ".join(lacks)
         raise EffectFailed(f"{name} reads {named}, which the state of {step} does not have; nothing was called.")
@@ -46,7 +45,7 @@ def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: 
     instance = slice.instance()
     method = getattr(instance, name)
     said = getattr(method, MARK, None)
-    wanted = _wanted(slice, name)
+    wanted = parameters(getattr(slice.agent, name))
     values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
     if KEY in wanted:
         values[KEY] = key
@@ -55,8 +54,3 @@ def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: 
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned
-
-
-def _wanted(slice: RunSession, name: str) -> list[str]:
-    """Return the names of the method's parameters."""
-    return list(inspect.signature(getattr(slice.agent, name)).parameters)[1:]

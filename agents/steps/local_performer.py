@@ -16,7 +16,6 @@ from agents.session.performer import Performer, Returned
 from agents.session.run_session import RunSession
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 
 from .invoke import call_about
 from .memo import StepMemory
@@ -48,23 +47,19 @@ class LocalPerformer(Performer[RunSession]):
 
     def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> Returned:
         """Do the same for an effect, with its key where it takes one. Raises Fenced before anything is sent."""
-        _check_lease(slice)
+        if not slice.beat.holds():
+            raise Fenced
         return self.step(slice, spec, **({KEY: row.key} if _takes_key(slice.agent, spec) else {}))
 
     def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Call the undo with the state that the effect left. Raises Fenced before anything is sent."""
-        _check_lease(slice)
+        if not slice.beat.holds():
+            raise Fenced
         call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
         return True
 
 
 LOCAL = LocalPerformer()
-
-
-def _check_lease(slice: RunSession) -> None:
-    """Raise Fenced where the lease may have passed and cannot be renewed."""
-    if slice.beat.stale() and not claims.renew(slice.claim):
-        raise Fenced
 
 
 def _takes_key(agent: type[Agent], spec: StepSpec) -> bool:

@@ -23,7 +23,6 @@ from agents.session.run_session import RunSession
 from agents.text import one_line
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -49,8 +48,8 @@ class StepMemory:
         digest = digest_of(name, args, salt)
         with unalarmed():
             kept = self._kept(name, digest)
-            if kept is None:
-                self._check()
+            if kept is None and not self.slice.beat.holds():  # the call would be another worker's to make
+                self._lose()
         if kept is None:
             made = _canonical(name, fn(*args))
             with unalarmed():
@@ -96,12 +95,6 @@ class StepMemory:
             run_id=self.slice.run.pk, base=self.base, step=self.spec.name, name=name, digest=digest
         )
         return next((bytes(result) for result in found.values_list("result", flat=True)), None)
-
-    def _check(self) -> None:
-        """Raise RunLost where the lease ran out: the call would be another worker's to make."""
-        beat = self.slice.beat
-        if beat.lost or (beat.stale() and not claims.renew(self.slice.claim)):
-            self._lose()
 
     def _keep(self, name: str, digest: bytes, result: bytes) -> bytes:
         row = Memo(
