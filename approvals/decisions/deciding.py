@@ -29,11 +29,11 @@ from approvals.errors import (
     problem,
 )
 from approvals.gates import closing
+from approvals.gates.closing import GateEnd
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority, second_look, step_up
 from approvals.policy.step_up import PasswordConfirmed
-from approvals.policy.vote_tally import Tally, Vote, tally
 from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
@@ -221,54 +221,32 @@ def _close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confi
     }
     events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
     if decision.verdict == Verdict.REJECT:
-        end = closing.GateEnd(
-            kind=Outcome.Kind.REJECTED,
-            by=by,
-            decisions=[decision],
-            then=decision.then,
-            back_to=decision.back_to,
-            feedback=decision.words,
-        )
-        closing.close(gate, proposal, end, told=events)
+        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
         return
-    count = _tally(gate, votes)
-    if count.lapsed:
-        events.append(_lapse(gate, proposal, count))
-    if count.closes != "agreed":
+    lapsed = _lapsed(gate, votes)
+    if lapsed:
+        events.append(_lapse(gate, proposal, lapsed))
+    agreed = [vote for vote in votes if vote.user_id not in lapsed]
+    if len(agreed) < gate.policy.quorum:
         event_log.append(events)
         return
-    agreed = [vote for vote in votes if vote.user_id in count.agreed]
-    end = closing.GateEnd(
-        kind=closing.agreed_kind(proposal),
-        by=by,
-        decisions=agreed,
-        feedback="\n\n".join(vote.words for vote in agreed if vote.words),
-        added=[each for vote in agreed for each in vote.added],
-    )
-    closing.close(gate, proposal, end, told=events)
+    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
 
 
-def _tally(gate: Gate, decisions: Sequence[Decision]) -> Tally:
-    """Tally the votes for the current proposal, by everybody's authority as it is now.
+def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
+    """List the people whose votes for the current proposal no longer count, by everybody's authority as it is now.
 
     Whoever agreed before something was done that this would do once more agreed to less than the last of them.
     """
-    why_not = authority.reasons([each.user_id for each in decisions], gate)
-    repeats = decisions[-1].confirmed
-    votes = [
-        Vote(
-            user=each.user_id, proposal=gate.proposal, verdict=each.verdict,
-            may=not why_not[each.user_id] and repeats <= each.confirmed,
-        )
-        for each in decisions
-    ]  # fmt: skip
-    return tally(votes, standing=gate.proposal, quorum=gate.policy.quorum)
+    why_not = authority.reasons([each.user_id for each in votes], gate)
+    repeats = votes[-1].confirmed
+    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
 
 
-def _lapse(gate: Gate, proposal: Proposal, count: Tally) -> event_log.Entry:
+def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
     """Drop the votes of people who may no longer decide; they can vote again if they may again."""
-    proposal.decisions.filter(user__in=count.lapsed, counts=True).update(counts=False)
-    users = [f"user:{user}" for user in count.lapsed]
+    proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
+    users = [f"user:{user}" for user in lapsed]
     data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
     return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
 

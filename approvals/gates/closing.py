@@ -35,11 +35,9 @@ class GateEnd:
 
     kind: Outcome.Kind
     by: Actor
-    decisions: Sequence[Decision] = ()
-    then: str = ""
-    back_to: str = ""
-    feedback: str = ""
-    added: Sequence[str] = ()  # ids of preconditions that those who agreed added to the required ones
+    decisions: Sequence[Decision] = ()  # those that counted: the rejection, or all that agreed
+    reason: str = ""  # where nobody decided
+    added: Sequence[str] = ()  # ids of preconditions that the deadline adds to the required ones
 
 
 def agreed_kind(standing: Proposal) -> Outcome.Kind:
@@ -131,7 +129,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
         gate, sound = reading.gate, evidence.sound(reading.proposal)
         if not gate.move():
             return None
-        end = GateEnd(kind=Kind.WITHDRAWN, by=by, feedback=reason)
+        end = GateEnd(kind=Kind.WITHDRAWN, by=by, reason=reason)
         return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN, sound=sound)
 
 
@@ -150,31 +148,32 @@ def _added(gate: Gate, standing: Proposal) -> list[str]:
 
 
 def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, list[Grant]]:
-    body = standing.content
     rights = _rights(standing, end.kind)
     agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)
     state_patch = standing.state_patch if agreed else []
     bound = _bound(gate, [effect for _, effect in rights], state_patch) if agreed else {}
     arguments = {action.id: action.arguments for action in standing.card.actions} if agreed else {}
-    conditions = precondition.counted(standing.card.preconditions, end.added) if rights else []
-    approved = binding.Approved.of(body, gate=gate.pk, bound=bound, arguments=arguments, preconditions=conditions)
-    outcome = Outcome.objects.create(
+    added = [*end.added, *(each for decision in end.decisions for each in decision.added)]
+    conditions = precondition.counted(standing.card.preconditions, added) if rights else []
+    feedback = end.reason or "\n\n".join(decision.words for decision in end.decisions if decision.words)
+    outcome = Outcome(
         gate=gate,
         proposal=standing,
         kind=end.kind,
         arguments=canonical(arguments),
         patch=canonical(state_patch),
-        then=end.then,
-        back_to=end.back_to,
-        answer=canonical(body["answer"] if agreed else None),
-        feedback=end.feedback.encode(errors="replace"),
+        then=next((decision.then for decision in end.decisions), ""),
+        back_to=next((decision.back_to for decision in end.decisions), ""),
+        answer=canonical(standing.content["answer"] if agreed else None),
+        feedback=feedback.encode(errors="replace"),
         seen=bytes(standing.digest),
-        to_run=approved.digest() if rights else None,
         bound=canonical(bound),
         preconditions=canonical(conditions),
         by=end.by.id,
         by_name=end.by.name,
     )
+    outcome.to_run = outcome.approved().digest() if rights else None
+    outcome.save(force_insert=True)
     through = Outcome.decisions.through
     through.objects.bulk_create(through(outcome=outcome, decision=decision) for decision in end.decisions)
     grants = [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
