@@ -98,7 +98,7 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
-    if not step_up.suffices(gate.policy, confirmed, by=by, now=reading.now):
+    if gate.policy.step_up and not step_up.counts(confirmed, by=by, now=reading.now):
         raise NotConfirmed
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
     if streak and not submission.second_look:

@@ -21,8 +21,6 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from approvals.models import Policy
-
 AHEAD = timedelta(minutes=1)  # a web server's clock may be before the database's by so much
 
 
@@ -56,11 +54,6 @@ def _moment(record: Any) -> datetime | None:
         return datetime.fromtimestamp(record["at"], UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
-
-
-def suffices(policy: Policy, confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:
-    """Tell whether this person may decide under the policy, by what they confirmed."""
-    return not policy.step_up or counts(confirmed, by=by, now=now)
 
 
 def counts(confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:

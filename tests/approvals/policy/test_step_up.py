@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
-from approvals.policy.step_up import PasswordConfirmed, suffices
+from approvals.policy.step_up import PasswordConfirmed, counts
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.factories.tokens import make_token
@@ -52,27 +52,26 @@ def refusals(gate: Gate) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("since", "counts"),
+    ("since", "enough"),
     [(0.0, True), (14.9, True), (15.0, False), (600.0, False), (-0.5, True), (-1.1, False)],
     ids=lambda each: str(each),
 )
-def test_it_counts_for_some_minutes_and_not_from_the_future(since: float, counts: bool) -> None:
-    by, policy = ann(), Policy(step_up=True)
-    assert suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is counts
-
-
-def test_anothers_is_none_and_without_such_a_policy_nothing_is_asked() -> None:
+def test_it_counts_for_some_minutes_and_not_from_the_future(since: float, enough: bool) -> None:
     by = ann()
-    assert not suffices(Policy(step_up=True), PasswordConfirmed(bob().pk, NOW), by=by, now=NOW)
-    assert not suffices(Policy(step_up=True), None, by=by, now=NOW)
-    assert suffices(Policy(step_up=False), None, by=by, now=NOW)
+    assert counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is enough
+
+
+def test_anothers_is_none() -> None:
+    by = ann()
+    assert not counts(PasswordConfirmed(bob().pk, NOW), by=by, now=NOW)
+    assert not counts(None, by=by, now=NOW)
 
 
 @override_settings(HOLDPOINT_STEP_UP_MINUTES=1.5)
 def test_how_long_is_a_setting() -> None:
-    by, policy = ann(), Policy(step_up=True)
-    assert suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
-    assert not suffices(policy, PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
+    by = ann()
+    assert counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
+    assert not counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject", "edit"])
