@@ -27,12 +27,6 @@ class AgentsConfig(AppConfig):
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
-        effects = Effect.objects.all()
-        of_run = effects.order_by("pk").values_list("pk", flat=True)
-        covered_rows.register(
-            covered_rows.CoveredTable(
-                "effect", effects.covered, effects.after, BEGUN, of_run=lambda run: list(of_run.filter(run=run))
-            )
-        )
+        covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
         strays.look_in(retention.named_in)

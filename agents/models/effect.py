@@ -48,10 +48,6 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         """Return the digests of these rows, by number, as their events record them."""
         return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
 
-    def after(self, number: int, most: int) -> list[int]:
-        """Return the numbers of the next `most` rows after one."""
-        return list(self.filter(pk__gt=number).order_by("pk").values_list("pk", flat=True)[:most])
-
     def lock_begun(self, run_id: int) -> None:
         """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""
         list(

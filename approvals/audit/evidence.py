@@ -99,8 +99,7 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     said = _said(standing.gate, (told.told_kind, told.told_version, told.told) if told.told_kind else None)
     now = rows(standing.gate, standing)
     if outcome is not None:
-        given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
-        now[f"outcome:{outcome.pk}"] = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+        now[f"outcome:{outcome.pk}"] = _whole(outcome)
     _compare(now, said)
 
 
@@ -178,6 +177,12 @@ def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequen
     return covered_rows.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
 
 
+def _whole(outcome: Outcome) -> str:
+    """Return the digest of an outcome with its decisions and grants, read where nobody has them."""
+    given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
+    return _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+
+
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     """Compute the digests of all rows of these gates, by gate."""
     gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__reviewing")
@@ -190,18 +195,8 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     for decision in Decision.objects.filter(gate__in=numbers):
         found[decision.gate_id][f"decision:{decision.pk}"] = covered_rows.digest(decision, DECISION)
     for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
-        given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
-        said = _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
-        found[outcome.gate_id][f"outcome:{outcome.pk}"] = said
+        found[outcome.gate_id][f"outcome:{outcome.pk}"] = _whole(outcome)
     return found
 
 
-def _after(number: int, most: int) -> list[int]:
-    return list(Gate.objects.filter(pk__gt=number).order_by("pk").values_list("pk", flat=True)[:most])
-
-
-def _of_run(run: int) -> list[int]:
-    return list(Gate.objects.filter(run=run).values_list("pk", flat=True))
-
-
-COVER = covered_rows.CoveredTable("gate", present, after=_after, begins=["gate.opened"], of_run=_of_run)
+COVER = covered_rows.CoveredTable(Gate, present, begins=["gate.opened"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from checkpoints.errors import NotVerified
 from checkpoints.events.event_proof import ROWS, is_proven
@@ -63,15 +63,17 @@ class CoveringEvent(NamedTuple):
 class CoveredTable:
     """A table whose rows are subjects of events that cover them.
 
-    `present` gives by number the digests of the rows that there are, by their names; `after` the numbers of the first
-    so many rows after one; `begins` are the kinds of the events that tell of a new one.
+    `present` gives by number the digests of the rows that there are, by their names; `begins` are the kinds of the
+    events that tell of a new one.
     """
 
-    name: str  # as in the subject, "gate"
+    model: type[Model]  # its name is the one in the subject, "gate"; each of its rows is of a run
     present: Callable[[Sequence[int]], dict[int, dict[str, str]]]
-    after: Callable[[int, int], Sequence[int]]
     begins: Sequence[str]
-    of_run: Callable[[int], Iterable[int]]
+
+    @property
+    def name(self) -> str:
+        return str(self.model._meta.model_name)
 
     def check(self, numbers: Sequence[int]) -> list[IntegrityProblem]:
         """Return what is wrong with the subjects of these numbers: rows altered, removed or slipped in.
@@ -90,7 +92,14 @@ class CoveredTable:
         newest = self._newest()
         if number < newest:
             return range(number + 1, min(number + BATCH, newest) + 1)
-        return self.after(number, BATCH)
+        return list(self._numbers().filter(pk__gt=number)[:BATCH])
+
+    def of_run(self, run: int) -> list[int]:
+        """List the numbers of a run's rows."""
+        return list(self._numbers().filter(run=run))
+
+    def _numbers(self) -> QuerySet[Model, int]:
+        return self.model._default_manager.order_by("pk").values_list("pk", flat=True)
 
     def _newest(self) -> int:
         """Return the greatest number that a proven event began; 0 where there is none."""
@@ -178,4 +187,4 @@ def check_row(name: str, number: int) -> None:
 
 def check_run(run: int) -> list[IntegrityProblem]:
     """Return what is wrong with the covered rows of one run."""
-    return [problem for cover in covers.values() for problem in cover.check(list(cover.of_run(run)))]
+    return [problem for cover in covers.values() for problem in cover.check(cover.of_run(run))]
