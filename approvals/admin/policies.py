@@ -14,8 +14,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Policy
-from approvals.policy import enough_reviewers, policy_versions
+from approvals.models import Policy, versions
+from approvals.policy import enough_reviewers
 from checkpoints import actors
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
@@ -189,6 +189,6 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, and say so in the audit."""
         groups = list(form.cleaned_data["groups"])
-        policy_versions.write(obj, groups, by=actors.of_user(request.user))
+        versions.write(obj, by=actors.of_user(request.user), groups=groups)
         if tight := enough_reviewers.tight(obj, groups or [obj.team]):
             messages.warning(request, tight)

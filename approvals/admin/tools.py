@@ -10,9 +10,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
-from approvals.models import Tool
+from approvals.models import Tool, versions
 from approvals.schema import walk
-from approvals.tools import schemas, versions
+from approvals.tools import schemas
 from checkpoints import actors
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 from checkpoints.errors import ValueRefused

@@ -13,6 +13,7 @@ from django.db.models import CharField, OuterRef, Subquery, Value
 from django.db.models.functions import Cast, Concat
 
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.models.policy import SETTINGS
 from checkpoints.audit import covered_rows
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_proof
@@ -25,10 +26,7 @@ GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
 )  # fmt: skip
-POLICY = (
-    "team_id", "name", "version", "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required",
-    "step_up", "registered_only", "withdraw_after", "hourly", "pause",
-)  # fmt: skip
+POLICY = ("team_id", "name", "version", *SETTINGS)
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",

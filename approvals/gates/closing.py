@@ -14,7 +14,7 @@ from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
-from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, versions
 from approvals.policy import authority
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
@@ -119,7 +119,7 @@ def deadline_approves(gate: Gate, standing: Proposal) -> bool:
     approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
     if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
         return False
-    return Policy.objects.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
+    return versions.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
 
 
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:

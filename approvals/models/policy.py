@@ -19,6 +19,11 @@ DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
 DECIDE = "approvals.decide_gate"
+# What a version says, beside its team, its name and who decides.
+SETTINGS = (
+    "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "registered_only",
+    "withdraw_after", "hourly", "pause",
+)  # fmt: skip
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -50,15 +55,6 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         without = names <= {DEFAULT} and (asked == DEFAULT or not exact)
         if asked not in names and not without:
             raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])
-
-    def newest(self, policy: Policy) -> Policy:
-        """Find the newest version of the same policy."""
-        return self.filter(team=policy.team_id, name=policy.name).latest("version")
-
-    def next_version(self, name: str, *, team: Group) -> int:
-        """Return the number after the newest version of the team's policy of that name."""
-        newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
-        return (newest or 0) + 1
 
     def decided_by(self, user: Any) -> PolicyQuerySet:
         """Select those under which this person decides; by a token, those in its scope."""
@@ -103,15 +99,7 @@ class Policy(models.Model):
             "Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it."
         ),
     )
-    step_up = models.BooleanField(
-        _("the password again"),
-        default=False,
-        db_default=False,
-        help_text=_(
-            "Whoever decides must have given their password again lately, in the session in which they decide. A "
-            "token cannot decide then."
-        ),
-    )
+    step_up = models.BooleanField(default=False, db_default=False)  # only by who gave their password again lately
     registered_only = models.BooleanField(
         _("registered tools only"),
         default=False,
@@ -121,38 +109,13 @@ class Policy(models.Model):
             "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on."
         ),
     )
-    withdraw_after = models.DurationField(
-        _("withdraw when unheard of for"),
-        null=True,
-        blank=True,
-        help_text=_(
-            "Of an agent that lives outside: the gate is withdrawn when its program is not heard of for so long, "
-            "unless it said that it goes away meanwhile. “00:10:00” is ten minutes. Empty: the gate stays."
-        ),
+    # How long the program of an agent that lives outside may be unheard of until its gate is withdrawn; null: for ever.
+    withdraw_after = models.DurationField(null=True, blank=True)
+    hourly = models.PositiveIntegerField(  # gates that one agent may open in the team; null: any number
+        default=HOURLY, db_default=HOURLY, null=True, blank=True, validators=[MinValueValidator(1)]
     )
-    hourly = models.PositiveIntegerField(
-        _("gates an hour"),
-        default=HOURLY,
-        db_default=HOURLY,
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1)],
-        help_text=_(
-            "So many gates one agent may open in the team within an hour. A program elsewhere is told when to "
-            "come again (429); a run of an agent of this server waits. Empty: no limit."
-        ),
-    )
-    pause = models.DurationField(
-        _("pause before a third attempt"),
-        default=PAUSE,
-        db_default=PAUSE,
-        null=True,
-        blank=True,
-        help_text=_(
-            "What was rejected twice, the agent may ask again only so long after the last rejection. What a "
-            "person sent back is asked at once. Empty: no pause."
-        ),
-    )
+    # After the last of two rejections of the same, see approvals.policy.pacing.
+    pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()
@@ -166,6 +129,14 @@ class Policy(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return what the version says, for its event; times in seconds. Empty `groups`: the team's own people."""
+        groups = sorted(self.groups.values_list("name", flat=True))
+        said = {name: getattr(self, name) for name in ("name", "version", *SETTINGS)}
+        seconds = {name: int(each.total_seconds()) for name, each in said.items() if isinstance(each, timedelta)}
+        return {**said, **seconds, "groups": groups}
 
     @cached_property
     def reviewers(self) -> list[Group]:

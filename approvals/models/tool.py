@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
@@ -13,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
+from checkpoints.values import digests
 
 from .gate import Gate
 
@@ -34,11 +36,6 @@ class ToolQuerySet(models.QuerySet["Tool"]):
             return {}
         newest = self.filter(team=team, name__in=set(names)).current()
         return {tool.name: tool for tool in newest if tool.used}
-
-    def next_version(self, name: str, *, team: Group) -> int:
-        """Return the number after the newest version of the team's tool of that name."""
-        newest = self.filter(team=team, name=name).aggregate(newest=models.Max("version"))["newest"]
-        return (newest or 0) + 1
 
 
 class Tool(models.Model):
@@ -86,3 +83,9 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return all that the version says, for its event; of the schema its digest in hex, since it may be long."""
+        names = ("name", "version", "title", "pinned", "risk", "irreversible", "undo", "used")
+        return {name: getattr(self, name) for name in names} | {"schema": digests.of_value(self.schema).hex()}

@@ -35,7 +35,7 @@ EXCEPTIONS = {
     ("approvals/admin/accounts.py", "is_superuser"): "of the account that is changed, not of who changes it",
     ("approvals/admin/accounts.py", "user_permissions"): "the page on which permissions are given",
     ("approvals/admin/teams.py", "groups"): "the page on which people are put into teams",
-    ("approvals/policy/policy_versions.py", "groups"): "writes whom people chose as reviewers, and its event",
+    ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",
     ("config/local/seed.py", "user_permissions"): "makes the people of the sample data",

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from approvals.models import Tool
-from approvals.tools import schemas, versions
+from approvals.models import Tool, versions
+from approvals.tools import schemas
 from checkpoints import actors
 
 WIRE: dict[str, Any] = {

@@ -1,0 +1,43 @@
+"""Versions of policies and tools: each change is the next one, and gates keep the one they were opened under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import Max
+
+from checkpoints.actors import Actor
+from checkpoints.events import event_log
+
+from .policy import Policy
+from .tool import Tool
+
+Row = TypeVar("Row", Policy, Tool)
+
+
+def newest(row: Row) -> Row:
+    """Find the newest version of the same policy or tool, which counts for new gates."""
+    return type(row).objects.filter(team=row.team_id, name=row.name).latest("version")
+
+
+def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = ()) -> None:
+    """Store what has no row yet as the next version of its name, a policy decided by `groups`, with its event.
+
+    The event is written from what is stored, read again: what was entered is not proof of what counts.
+    """
+    with transaction.atomic():
+        Group.objects.select_for_update(no_key=True).get(pk=row.team_id)  # two new ones at once: 1 and 2
+        versions = type(row).objects.filter(team=row.team_id, name=row.name)
+        row.version = (versions.aggregate(newest=Max("version"))["newest"] or 0) + 1
+        row.save(force_insert=True)
+        if isinstance(row, Policy):
+            row.groups.set(groups)
+        stored = type(row).objects.get(pk=row.pk)
+        kind = "policy" if isinstance(row, Policy) else "tool"
+        event_log.record(
+            f"{kind}.changed", subject=f"{kind}:{stored.pk}", by=by, team_id=stored.team_id, version=stored.version,
+            data=stored.facts,
+        )  # fmt: skip
