@@ -1,4 +1,4 @@
-"""Why a decision did not count. `said` is the sentence that a person reads, where none is given: it says what to do."""
+"""Why something was not done. `said` is the sentence that a person reads, where none is given: it says what to do."""
 
 from __future__ import annotations
 
@@ -30,14 +30,20 @@ def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: 
     return {"action": action, "pointer": pointer, "at": at, "part": part, "message": str(message)}
 
 
-class DecisionRefused(Exception):
+class Refused(Exception):
+    """Something that was not done."""
+
+    said: str | Promise = ""
+
+    def __init__(self, said: str = "") -> None:
+        super().__init__(said or str(self.said))
+
+
+class DecisionRefused(Refused):
     """A decision that was not recorded."""
 
     said = gettext_lazy("The decision was not recorded; look at the gate again.")
     code = "refused"
-
-    def __init__(self, said: str = "") -> None:
-        super().__init__(said or str(self.said))
 
     def facts(self) -> dict[str, Any]:
         """Return what the refusal's event keeps: never personal text."""
@@ -49,10 +55,6 @@ class NotAllowed(DecisionRefused):
 
     said = gettext_lazy("You may not decide this gate; ask one of its reviewers.")
     code = "not_allowed"
-
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(reason)
-        self.reason = str(self)
 
 
 class NotConfirmed(DecisionRefused):
@@ -100,12 +102,10 @@ class AlreadyDecided(DecisionRefused):
 
     code = "already_decided"
 
-    def __init__(self, by: str, kind: str, at: dt.datetime | None) -> None:
+    def __init__(self, by: str, kind: str) -> None:
         said = _("%(person)s already decided this: %(outcome)s. No decision is needed any more.")
         super().__init__(said % {"person": by, "outcome": kind})
-        self.by = by
         self.kind = kind
-        self.at = at
 
     def facts(self) -> dict[str, Any]:
         return {"ended": self.kind}
@@ -123,7 +123,6 @@ class StaleGate(DecisionRefused):
             said = _("%(person)s answered “%(answer)s” after you opened it. Agree to that answer, or give another one.")
         super().__init__(said % {"person": by, "answer": answered} if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
-        self.by = by
         self.answered = answered  # the label of what they answered; "" where they edited
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
+from approvals.errors import Refused
 from checkpoints import actors
 from checkpoints.access.permissions import may
 from checkpoints.events import event_log
@@ -17,13 +17,8 @@ from .readers import ERASE
 LONGEST = 2_000  # characters of a reason
 
 
-class ErasureRefused(Exception):
-    """Nothing was erased; `said` says why."""
-
-    said: str | Promise = ""
-
-    def __init__(self) -> None:
-        super().__init__(str(self.said))
+class ErasureRefused(Refused):
+    """Nothing was erased."""
 
 
 class MayNotErase(ErasureRefused):

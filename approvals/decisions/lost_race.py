@@ -24,7 +24,7 @@ def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
         return GateExpired()
     if gate.status == Gate.Status.DECIDED:
         outcome = gate.outcome
-        return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display(), outcome.created_at)
+        return AlreadyDecided(outcome.by_name or outcome.by, outcome.get_kind_display())
     if gate.deadline and gate.deadline <= reading.now:
         return GateExpired()
     if bytes(proposal.digest) == seen:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext_lazy
 
+from approvals.errors import Refused
 from approvals.models import Gate, Proposal
 from approvals.schema import redact
 from checkpoints import actors, store
@@ -24,13 +25,10 @@ from checkpoints.values import json_pointer, patch
 PERMISSION = "approvals.reveal_secret"
 
 
-class NotRevealed(Exception):
-    """Nothing was shown; `said` says why."""
+class NotRevealed(Refused):
+    """Nothing was shown."""
 
     said = gettext_lazy("There is no secret at this place.")
-
-    def __init__(self) -> None:
-        super().__init__(str(self.said))
 
 
 class NotAllowed(NotRevealed):
@@ -82,17 +80,16 @@ def _revealed(
 ) -> Any:
     if not may(by, run.team_id):
         raise NotAllowed
-    if pointer not in _places(state, plan, pointer):
+    if not _is_secret(state, plan, pointer):
         raise NotRevealed
     with transaction.atomic():
         event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
     return json_pointer.find(state, pointer)
 
 
-def _places(state: dict[str, Any], plan: Plan, pointer: str) -> list[str]:
-    """Return the pointer in a list where it names a secret in this state; else []."""
+def _is_secret(state: dict[str, Any], plan: Plan, pointer: str) -> bool:
     try:
         value = json_pointer.find(state, pointer)
-        return [pointer] if value is not None and redact.veil(spec_of(plan).state_schema).at(pointer).secret else []
+        return value is not None and redact.veil(spec_of(plan).state_schema).at(pointer).secret
     except ValueRefused:
-        return []
+        return False

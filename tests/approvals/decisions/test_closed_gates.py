@@ -7,20 +7,18 @@ import pytest
 from approvals.errors import AlreadyDecided, EditRefused, GateExpired, GateWithdrawn, Invalid, NotVerifiable, StaleGate
 from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
-from approvals.models import Gate, Outcome
+from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Checkpoint, EventText, Hold
 from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_run, make_team
 
 
-def test_a_decided_gate_says_who_decided_it_how_and_when() -> None:
+def test_a_decided_gate_says_who_decided_it_and_how() -> None:
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team), "reject")
-    with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Rejected") as caught:
+    with pytest.raises(AlreadyDecided, match="Ann Okafor already decided this: Rejected"):
         decide(gate, bob(team))
-    outcome = Outcome.objects.get(gate=gate)
-    assert (caught.value.by, caught.value.kind, caught.value.at) == ("Ann Okafor", "Rejected", outcome.created_at)
 
 
 def test_a_withdrawn_gate_says_why() -> None:

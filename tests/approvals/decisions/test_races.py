@@ -23,8 +23,8 @@ def test_of_twenty_racing_people_one_decides_and_the_others_are_told_who() -> No
     winners = [result for result in results if isinstance(result, Decision)]
     losers = [result for result in results if isinstance(result, AlreadyDecided)]
     assert (len(winners), len(losers)) == (1, 19)
-    assert {loser.by for loser in losers} == {winners[0].user.get_full_name()}
-    assert {loser.kind for loser in losers} == {"Approved"}
+    told = f"{winners[0].user.get_full_name()} already decided this: Approved. No decision is needed any more."
+    assert {str(loser) for loser in losers} == {told}
     assert gate.decisions.count() == 1
     assert Outcome.objects.get(gate=gate).grants.count() == 2
 
@@ -47,7 +47,7 @@ def test_an_approval_of_what_an_edit_has_replaced_is_stale_and_says_what_changed
     decide(gate, editor, "edit", arguments=edit_amount(gate, "80.00"))
     (stale,) = race([partial(decide, gate, approver, seen=seen)])
     assert isinstance(stale, StaleGate)
-    assert stale.by == "Ann Okafor"
+    assert str(stale).startswith("Ann Okafor edited this request")
     assert stale.changes == [
         {"of": "action:refund", "pointer": "/amount", "kind": "changed", "before": "120.00", "after": "80.00"}
     ]
