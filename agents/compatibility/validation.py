@@ -12,7 +12,7 @@ from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import OBSERVED, takes_observed
 from approvals.cards.card import Card
 from approvals.decisions import validators
-from approvals.decisions.validators import State, StateFault
+from approvals.decisions.validators import State, StateFault, Validated
 from checkpoints.models import Plan
 
 from . import deployed
@@ -20,28 +20,23 @@ from . import deployed
 
 def register() -> None:
     """Register the validators. Called once, when the apps are ready."""
-    validators.register(check, normalise, redraw)
+    validators.register(validate, redraw)
 
 
-def check(plan: Plan, state: State) -> list[StateFault] | None:
-    """List every fault of the state by JSON Pointer; None where this process does not know the agent's version."""
+def validate(plan: Plan, state: State) -> Validated | None:
+    """Return a valid state as it will run, without the fields that nobody wrote, or the state and every fault.
+
+    None where this process does not know the agent's version.
+    """
     known = deployed.of(plan.pk)
     if known is None:
         return None
     try:
-        fields.normalised(known.agent.State, state)
+        whole = fields.normalised(known.agent.State, state)
     except ValidationError as error:
-        return [StateFault(pointer=each["pointer"], message=each["message"]) for each in fields.errors_of(error)]
-    return []
-
-
-def normalise(plan: Plan, state: State) -> State:
-    """Return a valid state as it will run. Fields that nobody wrote stay out of it."""
-    known = deployed.of(plan.pk)
-    if known is None:
-        return state
-    whole = fields.normalised(known.agent.State, state)
-    return {name: whole[name] for name in state if name in whole}
+        faults = fields.errors_of(error)
+        return state, [StateFault(pointer=each["pointer"], message=each["message"]) for each in faults]
+    return {name: whole[name] for name in state if name in whole}, []
 
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:

@@ -7,12 +7,12 @@ so the agents' app registers functions here when it is ready.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from django.utils.translation import gettext_lazy
 
 from approvals.cards.card import Card
+from approvals.errors import Refused
 from checkpoints.models import Plan
 
 
@@ -24,12 +24,12 @@ class StateFault(TypedDict):
 
 
 State = dict[str, Any]
-Check = Callable[[Plan, State], "list[StateFault] | None"]
-Normalise = Callable[[Plan, State], State]
+Validated = tuple[State, list[StateFault]]
+Validate = Callable[[Plan, State], Validated | None]
 Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 
 
-class NoValidator(LookupError):
+class NoValidator(Refused):
     """A plan that no validator of this server knows."""
 
     said = gettext_lazy(
@@ -37,50 +37,35 @@ class NoValidator(LookupError):
     )
 
 
-@dataclass(frozen=True)
-class _Validator:
-    check: Check
-    normalise: Normalise
-    redraw: Redraw | None
+_registered: list[tuple[Validate, Redraw | None]] = []
 
 
-_registered: list[_Validator] = []
-
-
-def register(check: Check, normalise: Normalise, redraw: Redraw | None = None) -> None:
+def register(validate: Validate, redraw: Redraw | None = None) -> None:
     """Add a validator.
 
-    `check(plan, state)` gives every fault at once, or None where it does not know the plan.
-    `normalise(plan, state)` gives a valid state in the form in which it will run.
+    `validate(plan, state)` gives what `validated` does, or None where it does not know the plan.
     `redraw(plan, step, state, observed)` gives the gate's card for an edited state, so that its words and its amount
     speak of what will run; None where it cannot. `observed`: by name, what was observed when the gate was opened.
     """
-    _registered.append(_Validator(check, normalise, redraw))
+    _registered.append((validate, redraw))
 
 
-def unregister(check: Check) -> None:
-    """Take a validator out again."""
-    _registered[:] = [validator for validator in _registered if validator.check is not check]
+def validated(plan: Plan, state: Mapping[str, Any]) -> Validated:
+    """Return (a valid state in the form in which it will run, []) or (the state as it is, every fault).
 
-
-def validated(plan: Plan, state: Mapping[str, Any]) -> tuple[State, list[StateFault]]:
-    """Return (the state in its normal form, []) or (the state as it is, every fault). Raises NoValidator."""
-    validator, faults = _find(plan, dict(state))
-    return (dict(state), faults) if faults else (validator.normalise(plan, dict(state)), [])
+    Raises NoValidator.
+    """
+    for validate, _ in _registered:
+        found = validate(plan, dict(state))
+        if found is not None:
+            return found
+    raise NoValidator
 
 
 def redrawn(plan: Plan, step: str, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Card | None:
     """Return the gate's card for an edited state, where somebody can draw it; else None."""
-    for validator in _registered:
-        card = validator.redraw(plan, step, dict(state), observed) if validator.redraw else None
+    for _, redraw in _registered:
+        card = redraw(plan, step, dict(state), observed) if redraw else None
         if card is not None:
             return card
     return None
-
-
-def _find(plan: Plan, state: State) -> tuple[_Validator, list[StateFault]]:
-    for validator in _registered:
-        faults = validator.check(plan, state)
-        if faults is not None:
-            return validator, faults
-    raise NoValidator(str(NoValidator.said))

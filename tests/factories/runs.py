@@ -102,23 +102,17 @@ def make_run(
     )
 
 
-def check(plan: Plan, state: dict[str, Any]) -> list[StateFault] | None:
-    """Return every fault of a state of the runs made here; None for other agents' plans."""
+def validate(plan: Plan, state: dict[str, Any]) -> tuple[dict[str, Any], list[StateFault]] | None:
+    """Return a state of the runs made here as it would run, or its faults; None for other agents' plans."""
     if not re.match(r"robo\b", plan.agent):
         return None
     try:
-        State.model_validate(state)
+        return State.model_validate(state).model_dump(mode="json"), []
     except ValidationError as error:
-        return [
+        return state, [
             {"pointer": "".join(f"/{name}" for name in fault["loc"]), "message": fault["msg"]}
             for fault in error.errors()
         ]
-    return []
 
 
-def normalise(plan: Plan, state: dict[str, Any]) -> dict[str, Any]:
-    """Return a valid state as it would run."""
-    return State.model_validate(state).model_dump(mode="json")
-
-
-validators.register(check, normalise)
+validators.register(validate)

@@ -15,6 +15,7 @@ from agents.compatibility import validation
 from agents.definition import registry
 from agents.errors import InputRefused, UnknownAgent
 from agents.runs.start import start_run
+from approvals.decisions import validators
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.factories import ann, make_team
@@ -108,16 +109,16 @@ def test_an_edited_state_is_checked_by_the_agents_own_model() -> None:
     run = make_run("payer")
     plan = run.plan
     state = {"proposal": {"to": "ann", "amount": "5000"}, "mailed": "perhaps"}
-    assert {fault["pointer"] for fault in validation.check(plan, state) or []} == {"/proposal/amount", "/mailed"}
+    kept, faults = validators.validated(plan, state)
+    assert (kept, {fault["pointer"] for fault in faults}) == (state, {"/proposal/amount", "/mailed"})
     good = {"proposal": {"to": "ann", "amount": 5}}
-    assert validation.check(plan, good) == []
-    assert validation.normalise(plan, good) == {"proposal": {"to": "ann", "amount": "5"}}
+    assert validators.validated(plan, good) == ({"proposal": {"to": "ann", "amount": "5"}}, [])
 
 
 def test_a_plan_that_is_not_known_here_is_left_to_others() -> None:
     plan = make_run("payer").plan
     plan.pk = 0
-    assert validation.check(plan, {}) is None
+    assert validation.validate(plan, {}) is None
 
 
 def test_an_edited_state_is_drawn_by_the_gates_own_method() -> None:
