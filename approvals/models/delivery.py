@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import connection, models, transaction
@@ -37,13 +37,6 @@ WHERE hook.status = 'enabled' AND last.status = 'failed'
 FREE = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())
 
 
-class Taken(NamedTuple):
-    """A delivery that this worker has in hand."""
-
-    delivery: Delivery
-    attempt: Attempt
-
-
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """Questions about many deliveries, and taking one."""
 
@@ -69,8 +62,8 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             found: list[tuple[int, int]] = cursor.fetchall()
         return found
 
-    def take(self, number: int) -> Taken | None:
-        """Take a due delivery for its next attempt; return it, or None where it is not due, or its webhook has enough.
+    def take(self, number: int) -> Attempt | None:
+        """Begin the next attempt of a due delivery; None where it is not due, or its webhook has enough in hand.
 
         The conditions are the update's own, so that of two workers the second finds it taken.
         """
@@ -85,7 +78,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
                 return None
             taken = self.select_related("webhook").get(pk=number)
             taken.log.filter(result="").update(result="lost")
-            return Taken(taken, Attempt.objects.create(delivery=taken, number=taken.attempts))
+            return Attempt.objects.create(delivery=taken, number=taken.attempts)
 
     def give_up(self, word: str) -> int:
         """Fail those that wait, with this code for why; return how many."""

@@ -21,10 +21,10 @@ log = structlog.get_logger()
 
 def deliver(number: int) -> SendResult | None:
     """Send a delivery where it is due; return what came of it, None where there was nothing to do."""
-    taken = Delivery.objects.take(number)
-    if taken is None:
+    attempt = Delivery.objects.take(number)
+    if attempt is None:
         return None
-    delivery, attempt = taken
+    delivery = attempt.delivery
     crash_points.point("webhook_taken")
     pauses = settings.HOLDPOINT_WEBHOOKS_RETRIES
     began = time.monotonic()

@@ -220,7 +220,7 @@ class TestWorkers:
         assert slow is not None
         abandoned(delivery)
         sent(delivery)
-        assert not slow.delivery.end(slow.attempt, SendResult("timeout"), duration=SOON, pause=5.0)
+        assert not slow.delivery.end(slow, SendResult("timeout"), duration=SOON, pause=5.0)
         assert columns(delivery, "status", "result") == (DELIVERED, "delivered")
         assert results(delivery) == ["timeout", "delivered"]
 
