@@ -21,7 +21,6 @@ from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.models import Decision
 from approvals.policy import step_up
 from approvals.views.access import gate_or_404
-from checkpoints import store
 
 from .gates import DIGEST, GateHead
 
@@ -176,11 +175,12 @@ def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -
     """Say what is to become of what a gate asks. One word a person counts for what stands; an edit or a refusal makes
     the next version of it, on which the others have to agree anew."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    store.load_checkpoint(gate.checkpoint)
+    saved = gate.saved  # a state that does not verify is not decided over
 
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
-        made = deciding.decide(gate, Submission(key=named, **said_in(word)), by=reader, confirmed=_confirmed(request))
+        sent = Submission(key=named, **said_in(word))
+        made = deciding.decide(gate, sent, by=reader, confirmed=_confirmed(request), saved=saved)
         now = gate_or_404(request, gate_id)
         told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
         decided = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
