@@ -10,9 +10,9 @@ from typing import Any
 
 from agents.session import reuse
 from agents.session.run_session import RunSession
-from approvals.cards import binding
 from approvals.cards.card import Card, completed
 from approvals.engine_rules import gates
+from approvals.gates.opening import body_of
 from approvals.models import Gate, Outcome, Policy
 from approvals.tools import drawing
 from checkpoints.runs.plans import StepSpec
@@ -61,15 +61,7 @@ def _body(slice: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
     whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
     policy = Policy.objects.named(spec.policy, team=slice.run.team)
     whole = drawing.drawn(whole, team=slice.run.team, policy=policy, plan=slice.plan)
-    target = binding.ProposalTarget(
-        run=slice.run.pk,
-        agent=slice.plan.agent,
-        version=slice.plan.version,
-        plan=bytes(slice.run.plan.digest).hex(),
-        step=spec.name,
-        checkpoint="",
-    )
-    return binding.body(target, whole)
+    return body_of(whole, run=slice.run, step=spec, checkpoint="")
 
 
 def _shown(body: dict[str, Any]) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper
 from django.db.models.functions import Now
@@ -49,9 +51,8 @@ def open_gate(
             if before.status == Gate.Status.OPEN:
                 claims.release(claim, status="waiting", by=by)
             return before
-        plan = spec_of(run.plan)
-        asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=kind == Gate.Kind.RECOVERY)
-        recovery = kind == Gate.Kind.RECOVERY
+        plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
+        asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
         alike = [] if recovery else pacing.likeness(plan.agent, asked)
@@ -60,15 +61,7 @@ def open_gate(
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
         gate = _gate(run, snapshot, step, named, asked, kind, asked_by, alike, earlier)
-        target = binding.ProposalTarget(
-            run=run.pk,
-            agent=plan.agent,
-            version=plan.version,
-            plan=bytes(run.plan.digest).hex(),
-            step=step.name,
-            checkpoint=snapshot.digest.hex(),
-        )
-        body = binding.body(target, asked)
+        body = body_of(asked, run=run, step=step, checkpoint=snapshot.digest.hex())
         first = Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
         # A new gate holds nothing yet, so this need not look for an existing hold.
         Hold.objects.create(
@@ -84,6 +77,19 @@ def open_gate(
         outbox.tell(gate, "gate.opened", at=gate.opened_at)
         claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
         return gate
+
+
+def body_of(card: Card, *, run: Run, step: StepSpec, checkpoint: str) -> dict[str, Any]:
+    """Return the proposal that a card makes at this step; `checkpoint` is the hex digest of the saved state's."""
+    target = binding.ProposalTarget(
+        run=run.pk,
+        agent=run.plan.agent,
+        version=run.plan.version,
+        plan=bytes(run.plan.digest).hex(),
+        step=step.name,
+        checkpoint=checkpoint,
+    )
+    return binding.body(target, card)
 
 
 def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
