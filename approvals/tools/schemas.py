@@ -58,24 +58,19 @@ def labels(schema: Schema) -> dict[str, str]:
     return {place: part["title"] for place, part in places(schema) if isinstance(part.get("title"), str)}
 
 
-def labelled(schema: Schema, called: Mapping[str, str]) -> dict[str, Any]:
-    """Return the schema with these titles of arguments; others keep the title that they have."""
-    return _labelled(schema, called, leave=True)
+def labelled(schema: Schema, called: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the schema with these titles of arguments, without one for None; others keep the title that they have."""
+
+    def titled(part: Schema, place: str | None) -> Schema:
+        if place is None or place not in called:
+            return part
+        title, rest = called[place], {name: each for name, each in part.items() if name != "title"}
+        return {**rest, "title": title} if title else rest
+
+    made: dict[str, Any] = rewritten(schema, titled)
+    return made
 
 
 def unlabelled(schema: Schema) -> dict[str, Any]:
     """Return the schema without the titles that `labels` reads."""
-    return _labelled(schema, {}, leave=False)
-
-
-def _labelled(schema: Schema, called: Mapping[str, str], *, leave: bool) -> dict[str, Any]:
-    def titled(part: Schema, place: str | None) -> Schema:
-        if not place or place.endswith("/0"):
-            return part
-        if place in called:
-            return {**part, "title": called[place]}
-        own = leave or not isinstance(part.get("title"), str)
-        return part if own else {name: each for name, each in part.items() if name != "title"}
-
-    made: dict[str, Any] = rewritten(schema, titled)
-    return made
+    return labelled(schema, dict.fromkeys(labels(schema)))
