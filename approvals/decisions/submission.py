@@ -54,12 +54,8 @@ class Submission:
     def digest(self) -> bytes:
         """Return the digest of all but the key and what was shown. Raises Invalid for what JSON cannot hold."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
-        content["confirm"] = sorted(set(self.confirm))
-        unsaid = [name for name in ("verdicts", "dropped", "confirm", "second_look") if not content[name]]
-        unsaid += ["state"] if self.state is None else []
-        content = {name: value for name, value in content.items() if name not in unsaid}
         try:
-            return digests.of_value({**content, "seen": self.seen.hex()})
+            return digests.of_value({**content, "confirm": sorted(set(self.confirm)), "seen": self.seen.hex()})
         except ValueRefused as refused:
             raise Invalid([_unwritable(refused)]) from refused
 

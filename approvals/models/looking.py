@@ -43,10 +43,6 @@ class LookingQuerySet(models.QuerySet["Looking"]):
             gate for (gate,) in run_sql("DELETE FROM approvals_looking WHERE socket = $1 RETURNING gate_id", (socket,))
         }
 
-    def at(self, gate_id: int) -> LookingQuerySet:
-        """Select those at this gate now."""
-        return self.filter(gate_id=gate_id, until__gt=Now())
-
     def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
         """List by gate who looks at it now, each once, by name; without the person `but`."""
         found = self.filter(gate_id__in=gates, until__gt=Now()).exclude(user=but)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
+from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -14,13 +14,12 @@ from checkpoints.access.permissions import holders
 
 from .separation import why_apart
 
-SIGN_IN = gettext_lazy("Sign in to decide.")
 SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
 
 
-def why_not(user: Any, gate: Gate) -> str:
+def why_not(user: User, gate: Gate) -> str:
     """Say why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
-    return reasons([user.pk], gate)[user.pk] if user.is_authenticated else str(SIGN_IN)
+    return reasons([user.pk], gate)[user.pk]
 
 
 def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
