@@ -36,8 +36,11 @@ def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = ()) -> Non
         if isinstance(row, Policy):
             row.groups.set(groups)
         stored = type(row).objects.get(pk=row.pk)
-        kind = "policy" if isinstance(row, Policy) else "tool"
         event_log.record(
-            f"{kind}.changed", subject=f"{kind}:{stored.pk}", by=by, team_id=stored.team_id, version=stored.version,
+            "policy.changed" if isinstance(row, Policy) else "tool.changed",
+            subject=f"{row._meta.model_name}:{stored.pk}",
+            by=by,
+            team_id=stored.team_id,
+            version=stored.version,
             data=stored.facts,
-        )  # fmt: skip
+        )
