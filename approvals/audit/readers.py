@@ -62,11 +62,6 @@ def reader(user: User) -> AuditReader:
     return AuditReader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
 
 
-def may_see(user: User) -> bool:
-    """Tell whether this person may see the audit page, in one statement."""
-    return of_all(user) or teams_of(user).exists()
-
-
 def of_all(user: User) -> bool:
     """Tell whether they see the events of every team, and of none."""
     return everywhere(user, "checkpoints.view_event")

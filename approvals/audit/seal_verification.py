@@ -12,7 +12,6 @@ import time
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from checkpoints.actors import Actor
 from checkpoints.audit import database
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
@@ -22,11 +21,6 @@ from checkpoints.values.canonical_json import decode
 
 SLICE = 5.0  # seconds
 log = structlog.get_logger(__name__)
-
-
-def ask(*, by: Actor) -> Verification:
-    """Ask for a verification of all seals; return it, or the one that is under way."""
-    return Verification.objects.ask(by=by)
 
 
 def go_on(verification: int, *, within: float = SLICE) -> bool:

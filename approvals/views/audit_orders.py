@@ -12,12 +12,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.audit import erasing, exporting, seal_status, seal_verification
+from approvals.audit import erasing, exporting, seal_status
 from approvals.audit.erasing import ErasureRefused
 from approvals.presentation import audit
 from checkpoints import actors
 from checkpoints.audit.filters import NoFilter
-from checkpoints.models import Event
+from checkpoints.models import Event, Verification
 
 from .access import private, reader_of
 from .audit import auditor_or_404, filters_of, typed_of
@@ -40,7 +40,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
     reader = auditor_or_404(request)
     if not reader.may_audit:
         raise PermissionDenied
-    seal_verification.ask(by=actors.of_user(reader.user))
+    Verification.objects.ask(by=actors.of_user(reader.user))
     return redirect(reverse("audit") + audit.address(typed_of(request.POST)) + "#seals")
 
 

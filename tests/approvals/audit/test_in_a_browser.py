@@ -35,7 +35,7 @@ def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str
     decide(gate, ann(team), comment="She\u202e is <b>right</b>")
     say("words " * 200, team=team.pk)
     seal_all()
-    seal_verification.go_on(seal_verification.ask(by=Actor("user:7", "Ann")).pk)
+    seal_verification.go_on(Verification.objects.ask(by=Actor("user:7", "Ann")).pk)
     page = new_page(
         make_user("Olga Auditor", team, may=AUDITOR), color_scheme=scheme, viewport={"width": width, "height": 900}
     )

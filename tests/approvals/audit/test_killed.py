@@ -53,7 +53,7 @@ def killed(script: str, *, hit: int) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(("within", "kept"), [(600, 0), (0, 2)])
 def test_a_worker_that_is_killed_in_a_slice_loses_that_slice_and_no_finding(within: int, kept: int) -> None:
     events = [three()[1] for _ in range(3)]
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
     statements = [f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}" for event in events]
     with forged(*statements):
         killed(TASK.format(asked=asked.pk, within=within), hit=3)

@@ -42,7 +42,7 @@ def told(asked: Verification) -> list[dict[str, int]]:
 
 def test_it_goes_through_everything_and_says_so_in_the_audit() -> None:
     three()
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
     assert seal_verification.go_on(asked.pk)
     done = fresh(asked)
     assert (done.status, done.faults, done.problems()) == ("passed", 0, [])
@@ -60,7 +60,7 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
         three()
     whole = VerificationWalk.step
     monkeypatch.setattr(VerificationWalk, "step", lambda self: whole(self, events=1))
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
     seals: list[int] = []
     while seal_verification.go_on(asked.pk, within=0):
         seals.append(fresh(asked).seals)
@@ -72,7 +72,7 @@ def test_it_goes_on_slice_by_slice_where_it_was_put_down(monkeypatch: pytest.Mon
 
 def test_what_it_finds_is_kept_and_named() -> None:
     _, event, _, _ = three()
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
     with forged(f"UPDATE checkpoints_event SET actor = 'user:8' WHERE id = {event.pk}"):
         seal_verification.go_on(asked.pk)
     done = fresh(asked)
@@ -83,7 +83,7 @@ def test_what_it_finds_is_kept_and_named() -> None:
 
 def test_only_one_worker_has_it_in_hand_and_one_that_was_thought_dead_writes_nothing() -> None:
     three()
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
     one, other = fresh(asked), fresh(asked)
     assert one.take()
     assert not other.take()
@@ -104,7 +104,7 @@ def test_ten_who_ask_at_once_get_the_same_one() -> None:
     def ask() -> None:
         try:
             barrier.wait(timeout=PATIENCE)
-            found.append(seal_verification.ask(by=ANN).pk)
+            found.append(Verification.objects.ask(by=ANN).pk)
         finally:
             connection.close()
 
@@ -120,7 +120,7 @@ def test_ten_who_ask_at_once_get_the_same_one() -> None:
 def test_one_that_cannot_be_finished_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     say()
     seal_all()
-    asked = seal_verification.ask(by=ANN)
+    asked = Verification.objects.ask(by=ANN)
 
     def broken(self: VerificationWalk) -> None:
         raise ValueError("no such thing")
