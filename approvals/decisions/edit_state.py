@@ -6,7 +6,7 @@ writes itself is not offered either. The agent's own validator judges the rest, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.functional import Promise
@@ -66,16 +66,6 @@ def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any])
     names = [name for name in {**before, **after} if before.get(name) is not after.get(name) or name not in before]
     old, new = ({name: state[name] for name in names if name in state} for state in (before, after))
     return [row for row in patch.changes(old, new) if not _shown(card, row["pointer"])]
-
-
-def rows_of_versions(
-    card: Card, saved: Callable[[], Mapping[str, Any]], before: list[dict[str, Any]], after: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """List the same for two versions of a proposal by their patches; `saved` gives the state that the gate shows."""
-    if not (beyond(card, before) or beyond(card, after)):
-        return []
-    old, new = (patch.apply(operations, dict(saved())) for operations in (before, after))
-    return [{"of": PART, **row} for row in rows_beyond(card, old, new)]
 
 
 def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction) -> list[dict[str, Any]]:

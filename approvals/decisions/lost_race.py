@@ -8,6 +8,7 @@ from approvals.gates.reading import GateReading
 from approvals.models import Gate
 from approvals.schema import redact
 from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
 
 from . import edit_state
 
@@ -38,6 +39,9 @@ def changes_since(gate: Gate, seen: bytes) -> list[Row]:
     looked_at, current = gate.proposals.filter(digest=seen).first(), gate.standing()
     if looked_at is None:
         return []
-    rows, before, after = body_rows(looked_at.content, current.content), looked_at.state_patch, current.state_patch
-    rows += edit_state.rows_of_versions(current.card, lambda: gate.saved.state, before, after)
-    return edit_state.hidden(rows, current.card, redact.veil(spec_of(gate.run.plan).state_schema))
+    card, rows = current.card, body_rows(looked_at.content, current.content)
+    patches = [looked_at.state_patch, current.state_patch]
+    if any(edit_state.beyond(card, each) for each in patches):
+        before, after = (patch.apply(each, gate.saved.state) for each in patches)
+        rows += [{"of": edit_state.PART, **row} for row in edit_state.rows_beyond(card, before, after)]
+    return edit_state.hidden(rows, card, redact.veil(spec_of(gate.run.plan).state_schema))

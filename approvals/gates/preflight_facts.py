@@ -60,19 +60,14 @@ def plan_of(gate: Gate, snapshot: Snapshot | None = None) -> Plan:
 def _preflight(
     run: Run, plan: Plan, checkpoint: UUID | None, steps: Collection[str], snapshot: Snapshot | None
 ) -> Preflight:
-    fault = ""
-    if snapshot is None:
-        try:
+    try:
+        if snapshot is None:
             snapshot = store.load_checkpoint(checkpoint, lineage=run.lineage) if checkpoint else store.load(run)
-        except CheckpointError as error:
-            fault = str(error)
-    saved = _unverified(checkpoint, fault) if snapshot is None else _saved(snapshot)
+        saved = _saved(snapshot)
+    except CheckpointError as error:
+        seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
+        saved = SavedCheckpoint(seq=seq or 0, fault=str(error))
     return judge(saved, _code(run, plan, snapshot, steps))
-
-
-def _unverified(checkpoint: UUID | None, fault: str) -> SavedCheckpoint:
-    seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None
-    return SavedCheckpoint(seq=seq or 0, fault=fault)
 
 
 def _saved(snapshot: Snapshot) -> SavedCheckpoint:
