@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from agents.presentation.timeline.drawing import BARS, CURVE, LINE, NODE, whole
 from agents.presentation.timeline.lanes import FIRST, MIDDLE, STRIDE
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -105,18 +106,14 @@ def drawn(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
 
 
 def _slice(plan: PlanSpec, row: int, placed: list[tuple[SharedEdges, int]]) -> SafeString:
-    parts = [*_main(row, len(plan.steps)), *(part for trunk, lane in placed for part in _passing(trunk, lane, row))]
-    parts += _mark(plan.steps[row])
-    inside = format_html_join("", "{}", ((part,) for part in parts))
-    return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', inside)
+    top, bottom = "0" if row else str(MIDDLE), "100%" if row < len(plan.steps) - 1 else str(MIDDLE)
+    parts = [_line("main", FIRST, top, bottom)]
+    parts += [part for trunk, lane in placed for part in _passing(trunk, lane, row)]
+    return whole([*parts, _mark(plan.steps[row])])
 
 
 def _line(kind: str, x: int, top: str, bottom: str) -> SafeString:
-    return format_html('<line class="line" data-lane="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>', kind, x, x, top, bottom)
-
-
-def _main(row: int, rows: int) -> Iterator[SafeString]:
-    yield _line("main", FIRST, "0" if row else str(MIDDLE), "100%" if row < rows - 1 else str(MIDDLE))
+    return format_html(LINE, kind, x, x, top, bottom)
 
 
 def _passing(trunk: SharedEdges, lane: int, row: int) -> Iterator[SafeString]:
@@ -125,21 +122,17 @@ def _passing(trunk: SharedEdges, lane: int, row: int) -> Iterator[SafeString]:
         return
     look, x = LOOKS[trunk.kind], FIRST + STRIDE * lane
     if row in trunk.stops:
-        across = format_html('<path class="line" data-lane="{}" d="M{} {}H{}"/>', look, FIRST, MIDDLE, x)
-        yield across
+        yield format_html(CURVE, look, f"M{FIRST} {MIDDLE}H{x}")
     if first == last:
         return
     yield _line(look, x, str(MIDDLE) if row == first else "0", str(MIDDLE) if row == last else "100%")
 
 
-def _mark(step: StepSpec) -> list[SafeString]:
+def _mark(step: StepSpec) -> SafeString:
     if step.kind == "gate":
-        held = '<path class="bars" d="M{} 14.5h22"/><path class="bars" data-dash d="M{} 21.5h22"/>'
-        return [format_html(held, FIRST - 11, FIRST - 11)]
-    shape = "undone" if step.undo else "rejected" if step.irreversible else "ran"
-    shape = shape if step.kind == "effect" else "ran"
-    circle = '<circle class="node" data-mark="{}" cx="{}" cy="{}" r="5.5"/>'
-    return [format_html(circle, shape, FIRST, MIDDLE)]
+        return format_html(BARS, FIRST - 11, FIRST - 11)
+    shape = "ran" if step.kind != "effect" else "undone" if step.undo else "rejected" if step.irreversible else "ran"
+    return format_html(NODE, shape, FIRST, MIDDLE, 5.5)
 
 
 def _words(step: StepSpec) -> Iterator[str]:

@@ -48,26 +48,6 @@ class TimelineRow:
     piece: LaneSlice = field(default_factory=lambda: LaneSlice(0, 0))
     drawn: str = ""  # that piece, as SVG
 
-    @property
-    def radius(self) -> float:
-        """Return the node's radius, in px."""
-        return marks.radius(self.mark.shape)
-
-    @property
-    def glyph(self) -> str:
-        """Return the sign inside the node, as SVG path data."""
-        return marks.glyph(self.mark.shape, self.piece.x)
-
-    @property
-    def tone(self) -> str:
-        """Return the colour role of the glyph."""
-        return marks.TONES.get(self.mark.shape, "")
-
-    @property
-    def bars(self) -> int:
-        """Return where the hold line begins, in px."""
-        return self.piece.x - 11
-
 
 @dataclass(frozen=True, slots=True)
 class RowContext:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
@@ -28,24 +29,11 @@ SHORT = 12  # rows that are seen at once
 FEW = 6  # rows of abandoned branches that are not worth folding
 
 
-@dataclass(frozen=True, slots=True)
-class LegendSign:
-    """One mark of the legend, drawn in a square of 16 px."""
+class LegendSign(NamedTuple):
+    """One mark of the legend, with what it stands for."""
 
-    shape: str
+    drawn: str
     word: str | Promise
-
-    @property
-    def radius(self) -> float:
-        return min(marks.radius(self.shape), 6.5)
-
-    @property
-    def glyph(self) -> str:
-        return marks.glyph(self.shape, 8, 8)
-
-    @property
-    def tone(self) -> str:
-        return marks.TONES.get(self.shape, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +83,15 @@ def build(story: Story) -> Timeline:
     refused = {row.key for row in told if row.mark is marks.REFUSED}
     for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
-        row.drawn = drawing.lanes(row)
+        row.drawn = drawing.whole(drawing.parts(row))
     shapes = {row.mark.shape for row in told}
     return Timeline(
         rows=told,
         lanes=width([row.piece for row in told]),
         legend=[
-            LegendSign(shape, gettext("did not run") if shape == "ahead" and story.run.status in OVER else word)
+            LegendSign(
+                drawing.sign(shape), gettext("did not run") if shape == "ahead" and story.run.status in OVER else word
+            )
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],

@@ -164,4 +164,4 @@ def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
     saved = [*REWOUND, make_saved(7, "propose", kind="reused", twin="3")]
     legend = timeline.build(make_story(saved, [1, 2, 6, 7], status="completed", effects=effects)).legend
     assert [sign.word for sign in legend] == ["ran", "reused", "undone", "on an abandoned branch", "rewind"]
-    assert all(sign.glyph for sign in legend if sign.word not in ("ran", "on an abandoned branch"))
+    assert all('class="glyph"' in sign.drawn for sign in legend if sign.word not in ("ran", "on an abandoned branch"))
