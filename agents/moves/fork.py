@@ -33,14 +33,18 @@ def fork(
     version: str = "",
     title: str = "",
     seen: str = "",
-    key: str | None = None,
+    key: str = "",
 ) -> Run:
-    """Start another run from checkpoint `at` of this one; the same `key` gives the same run.
+    """Start another run from checkpoint `at` of this one; the same `key` of the same person gives the same run.
 
     `patch` changes the state, `config` the configuration, `version` the agent's version. `seen` is the hex digest of
     the impact that was shown. Raises a RewindRefused: RewindNotAllowed, ImpactChanged.
     """
     rewind.check_may(run, by)
+    mine = f"fork:{by.pk}:{key}" if key else None
+    before = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=mine).first() if mine else None
+    if before is not None:  # what the run has done since is no reason to refuse the same order again
+        return before
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile
         chosen = request.wanted(run, at, patch, config, version)
@@ -55,19 +59,8 @@ def fork(
             plan=chosen.plan,
             next_step=chosen.next_step,
             environment=chosen.environment,
-            key=key,
+            key=mine,
         )
         queue = registry.queue_for(chosen.plan)
         transaction.on_commit(lambda: doorbell.ring(made.pk, queue))
     return made
-
-
-def key_of(reader: User, key: str) -> str | None:
-    """Return the key as it is kept: each person's are their own. None where none was given."""
-    return f"fork:{reader.pk}:{key}" if key else None
-
-
-def made_before(run: Run, key: str | None) -> Run | None:
-    """Return the fork made with this key. What it has done since is no reason to refuse the same order again."""
-    kin = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=key)
-    return kin.first() if key else None

@@ -39,9 +39,9 @@ MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which so
 log = structlog.get_logger()
 
 
-def history_of(run: Run, plan: Plan | None = None) -> RecordedHistory:
-    """Return all that is recorded of the lineage, for a run that would go on under `plan`, its own unless given."""
-    return ImpactReader(run, plan or run.plan).history()
+def history_of(run: Run) -> RecordedHistory:
+    """Return all that is recorded of the lineage, for a run that goes on under its own plan."""
+    return ImpactReader(run, run.plan).history()
 
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -63,11 +64,14 @@ class HeadMove:
     """A move of a run's head: its target, and what is written on the way."""
 
     kind: str  # "rewind" or "edit"
+    by: User
     target: Snapshot
-    writes: dict[str, Any]
+    look: Callable[[str], Impact]  # what it would do, with these words
     reason: str  # for the gates that this withdraws
+    writes: dict[str, Any] = field(default_factory=dict)
     words: str = ""
     confirm: bool = False
+    seen: str = ""
     newest: int = 0
     key: str = ""
 
@@ -87,18 +91,12 @@ def rewind(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
-    target = _checked(run, to)
     move = HeadMove(
-        kind="rewind",
-        target=target,
-        writes={},
+        kind="rewind", by=by, target=_checked(run, to), look=partial(impact.of_rewind, run, to),
         reason=f"The run was rewound to checkpoint {to}.",  # not translated: an event keeps it
-        words=feedback,
-        confirm=confirm,
-        newest=newest,
-        key=key,
-    )
-    return _move(run, move, by, seen, lambda words: impact.of_rewind(run, to, words))
+        words=feedback, confirm=confirm, seen=seen, newest=newest, key=key,
+    )  # fmt: skip
+    return _move(run, move)
 
 
 def edit(
@@ -113,17 +111,12 @@ def edit(
     if _done_before(run, key, by):
         return run
     target = _checked(run, at)
-    writes = edited(run, target, patch)
     move = HeadMove(
-        kind="edit",
-        target=target,
-        writes=writes,
+        kind="edit", by=by, target=target, look=partial(impact.of_edit, run, at, patch),
         reason=f"The state of checkpoint {at} was edited.",  # not translated: an event keeps it
-        words=feedback,
-        newest=newest,
-        key=key,
-    )
-    return _move(run, move, by, seen, lambda words: impact.of_edit(run, at, patch, words))
+        writes=edited(run, target, patch), words=feedback, seen=seen, newest=newest, key=key,
+    )  # fmt: skip
+    return _move(run, move)
 
 
 def settle_now(run: Run, *, by: User, key: str = "") -> Run:
@@ -195,35 +188,36 @@ def halted(run: Run, by: User) -> None:
         time.sleep(0.05)
 
 
-def _move(run: Run, move: HeadMove, by: User, seen: str, impact: Callable[[str], Impact]) -> Run:
+def _move(run: Run, move: HeadMove) -> Run:
     def go(claim: Claim) -> None:
-        if _done_before(run, move.key, by):
+        if _done_before(run, move.key, move.by):
             raise _DoneBefore
         check_stands(run, move.target)
         if move.newest not in (0, claim.seq):
-            raise ImpactChanged(impact(move.words))
-        if seen:
-            _check_shown(move, seen, impact)
+            raise ImpactChanged(move.look(move.words))
+        if move.seen:
+            _check_shown(move)
         crash_points.point("before_rewind", move.target.next_step)
         hold_left_behind.drop_orders(run)
-        _order_again(run, move, by)
-        _save(run, move, claim, by)
+        if move.kind == "rewind":
+            _order_again(run, move)
+        _save(run, move, claim)
         crash_points.point("after_rewind", move.target.next_step)
 
-    return _taken_once(run, by, go)
+    return _taken_once(run, move.by, go)
 
 
-def _check_shown(move: HeadMove, seen: str, impact: Callable[[str], Impact]) -> None:
+def _check_shown(move: HeadMove) -> None:
     """Raise ImpactChanged where something else would be done than was shown.
 
     The page may have shown the impact without the words, or with some: it computes it anew a moment after they are
     typed. Whoever typed them knows them, so they matter only where they change what is done.
     """
-    now = impact(move.words)
-    if now.digest() == seen:
+    now = move.look(move.words)
+    if now.digest() == move.seen:
         return
-    otherwise = impact("" if move.words else "other words")  # not translated: any words do
-    if otherwise.digest() != seen:
+    otherwise = move.look("" if move.words else "other words")  # not translated: any words do
+    if otherwise.digest() != move.seen:
         raise ImpactChanged(now)
     if not now.does_as(otherwise):
         raise ImpactChanged(now, _("Your reason has changed what this would do. See below what it would do now."))
@@ -244,27 +238,23 @@ def _done_before(run: Run, key: str, by: User) -> bool:
     return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 
-def _order_again(run: Run, move: HeadMove, by: User) -> None:
+def _order_again(run: Run, move: HeadMove) -> None:
     """Redo an effect, not adopt it, where the run is sent back to it. Raises NeedsConfirmation."""
-    if move.kind != "rewind":
-        return
-    plan = spec_of(plan_of(run, move.target))
-    step = plan.step(move.target.next_step)
-    config = environment.recorded(run).get("config", {})
-    digest = input_digest(step, move.target.fields, config)
+    step = spec_of(plan_of(run, move.target)).step(move.target.next_step)
+    digest = input_digest(step, move.target.fields, environment.recorded(run).get("config", {}))
     row = hold_left_behind.sent_to(run.pk, step, digest, RunPath.to(move.target.id))
     if row is None:
         return
     if row.irreversible and not move.confirm:
         raise NeedsConfirmation([step.name])
-    row.order_again(by=actors.of_user(by))
+    row.order_again(by=actors.of_user(move.by))
 
 
-def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
-    actor, target = actors.of_user(by), move.target
+def _save(run: Run, move: HeadMove, claim: Claim) -> None:
+    actor, target = actors.of_user(move.by), move.target
     header = Header(kind=move.kind, step=target.next_step, next_step=target.next_step)
     notes = (move.words,) if move.words else ()
-    words = _feedback(plan_of(run, target), move.words, by, claim.clock())
+    words = _feedback(plan_of(run, target), move.words, move.by, claim.clock())
     behind = {name: _behind(move.writes[name], said) for name, said in words.items() if name in move.writes}
     writes = move.writes | words | behind
     saved = store.move_head(
@@ -276,14 +266,8 @@ def _save(run: Run, move: HeadMove, claim: Claim, by: User) -> None:
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
-    event_log.record(
-        "run.rewound" if move.kind == "rewind" else "run.edited",
-        subject=f"run:{run.pk}",
-        run=run,
-        by=actor,
-        data=data,
-        text=move.words or None,
-    )
+    kind = "run.rewound" if move.kind == "rewind" else "run.edited"
+    event_log.record(kind, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:

@@ -156,11 +156,10 @@ def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> Http
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")
 def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> HttpResponse:
     """Start another run from a checkpoint of this one, which stays as it is."""
-    run, reader = run_to_order(request, run_id, order.at), reader_of(request)
+    run = run_to_order(request, run_id, order.at)
 
     def make() -> HttpResponse:
-        mine = forks.key_of(reader, own(request, key))
-        made = forks.made_before(run, mine) or forks.fork(run, by=reader, key=mine, **dict(order))
+        made = forks.fork(run, by=reader_of(request), key=own(request, key), **dict(order))
         return done(made, http_status=201, location=f"/api/runs/{made.pk}")
 
     return kept(request, key, make)

@@ -46,11 +46,10 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     typed, (config, wrong) = typed_of(run, order), config_of(run, order)
     if typed.faults or wrong:
         return refused(request, fork_context(run, order))
-    key = fork.key_of(reader, order.once)
     try:
-        made = fork.made_before(run, key) or fork.fork(
+        made = fork.fork(
             run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,
-            seen=order.seen, key=key,
+            seen=order.seen, key=order.once,
         )  # fmt: skip
     except RewindRefused as refusal:
         return refused(request, fork_context(run, order), refusal)
