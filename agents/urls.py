@@ -3,7 +3,7 @@
 from django.urls import path
 
 from agents.views.checkpoints import checkpoint, comparison, names, notes, reveals
-from agents.views.moves import cancellations, edits, forks, forms, impacts, rewinds, settlements
+from agents.views.moves import edits, forks, orders, previews
 from agents.views.run_page import events, run
 
 from .views import agents, jump, run_list, tokens
@@ -23,13 +23,13 @@ urlpatterns = [
     path("runs/<int:run_id>/events/", events.page, name="run-events"),
     path("runs/<int:run_id>/verification/", run.verification, name="run-verification"),
     path("runs/<int:run_id>/comparisons/", comparison.page, name="run-comparisons"),
-    path("runs/<int:run_id>/cancellations/", cancellations.create, name="run-cancellations"),
-    path("runs/<int:run_id>/forms/", forms.create, name="run-forms"),
-    path("runs/<int:run_id>/impacts/", impacts.create, name="run-impacts"),
-    path("runs/<int:run_id>/rewinds/", rewinds.create, name="run-rewinds"),
+    path("runs/<int:run_id>/cancellations/", orders.cancel, name="run-cancellations"),
+    path("runs/<int:run_id>/forms/", previews.form, name="run-forms"),
+    path("runs/<int:run_id>/impacts/", previews.impact, name="run-impacts"),
+    path("runs/<int:run_id>/rewinds/", orders.rewind, name="run-rewinds"),
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
-    path("runs/<int:run_id>/settlements/", settlements.create, name="run-settlements"),
+    path("runs/<int:run_id>/settlements/", orders.settle, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/", names.create, name="checkpoint-names"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/removals/", names.remove, name="checkpoint-name-removals"),

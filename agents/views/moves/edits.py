@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,6 +25,9 @@ from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
+from checkpoints.runs.plans import spec_of
+
+Offer = tuple[dict[str, Any], list[FieldError]]  # what a page says of an order, and the culprits among its fields
 
 
 @require_safe
@@ -62,40 +65,45 @@ def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefuse
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
     """Return what was typed, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
-    return editors.read(offered_moves.plan_at(checkpoint), store.load_checkpoint(checkpoint.id).state, order.texts)
+    return editors.read(spec_of(checkpoint.plan), store.load_checkpoint(checkpoint.id).state, order.texts)
 
 
 def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
-    """Return the context of runs/edit.html and runs/_order_panel.html: editors, changes, faults and impact."""
+    """Return the context of runs/edit.html and runs/_order_panel.html."""
+
+    def offer(checkpoint: Checkpoint, typed: editors.TypedState) -> Offer:
+        shown, refused = None, None
+        if typed.patch and not typed.faults:
+            heading, people = _heading(sorted(typed.changed), checkpoint.seq), offered_moves.closing(run)
+            look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
+            shown, refused = offered_moves.attempt(look, _("Change the state"), heading, people=people)
+        said = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
+        return said, refused.errors if refused else []
+
+    return order_context(run, order, offer)
+
+
+def order_context(
+    run: Run, order: TypedOrder, offer: Callable[[Checkpoint, editors.TypedState], Offer]
+) -> dict[str, Any]:
+    """Return the context of an edit's or a fork's page: the form with its editors, the changes, and what is wrong.
+
+    `offer` says what the order would do with what was typed, and which fields are to blame where it cannot be done.
+    """
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)
-    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": "edit"}
+    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "order": order, "kind": order.kind}
     try:
         state = store.load_checkpoint(checkpoint.id).state
     except NotVerified as unverified:
         return context | {"unverified": unverified}
-    typed = editors.read(offered_moves.plan_at(checkpoint), state, order.texts)
-    faults, shown, refused = list(typed.faults), None, None
-    if typed.patch and not faults:
-        heading = _heading(sorted(typed.changed), checkpoint.seq)
-        look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
-        shown, refused = offered_moves.attempt(look, _("Change the state"), heading, people=offered_moves.closing(run))
-        faults += refused.errors if refused else []
-    context |= {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
-    return context | state_context(checkpoint, state, order, typed, faults)
-
-
-def state_context(
-    checkpoint: Checkpoint,
-    state: dict[str, Any],
-    order: TypedOrder,
-    typed: editors.TypedState,
-    faults: Sequence[FieldError],
-) -> dict[str, Any]:
-    """Return the form with its editors, and the difference that was typed, as rows."""
-    plan = offered_moves.plan_at(checkpoint)
+    plan = spec_of(checkpoint.plan)
+    typed = editors.read(plan, state, order.texts)
+    said, culprits = offer(checkpoint, typed)
+    faults = [*typed.faults, *culprits]
     form = editors.drawn(plan, state, order.texts, faults)
-    return difference(state, typed.state, typed.changed, veil_of(checkpoint)) | {
+    context |= said | difference(state, typed.state, typed.changed, veil_of(checkpoint))
+    return context | {
         "form": form,
         "editors": editors.editors(plan, form, state, checkpoint.next_step),
         "faults": list(of_form(form)) or [FormFault(message=each["message"]) for each in faults],

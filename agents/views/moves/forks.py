@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,16 +15,14 @@ from agents.errors import InputRefused, RewindRefused
 from agents.moves import fork, impact
 from agents.presentation import editors
 from agents.queries.access import private
-from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.forms.texts import as_json
-from checkpoints import store
-from checkpoints.errors import NotVerified, ValueRefused
-from checkpoints.models import Plan, Run
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.values.canonical_json import parse
 
-from .edits import refused, state_context, typed_of
+from .edits import Offer, order_context, refused, typed_of
 
 
 @require_safe
@@ -58,32 +54,27 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     """Return the context of runs/fork.html and runs/_order_panel.html."""
-    checkpoint = checkpoint_or_404(run, order.at)
-    order = replace(order, key=order.key or uuid.uuid4().hex)
-    context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "kind": "fork"}
-    try:
-        state = store.load_checkpoint(checkpoint.id).state
-    except NotVerified as unverified:
-        return context | {"order": order, "unverified": unverified}
-    typed, (config, wrong) = editors.read(offered_moves.plan_at(checkpoint), state, order.texts), config_of(run, order)
-    faults, shown, refused = list(typed.faults), None, None
-    if not faults and not wrong:
-        heading = _("If you fork from checkpoint %(seq)s") % {"seq": checkpoint.seq}
-        look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
-        shown, refused = offered_moves.attempt(look, _("Fork"), heading)
-        of_config = refused is not None and isinstance(refused.__cause__, InputRefused)
-        wrong += [each["message"] for each in refused.errors] if refused and of_config else []
-        faults += refused.errors if refused and not of_config else []
-    context |= {
-        "order": order,
-        "shown": shown,
-        "refused": offered_moves.sentence(refused),
-        "versions": versions(checkpoint.plan),
-        "version": order.version or checkpoint.plan.version,
-        "config": order.config if order.config is not None else recorded_config(run),
-        "config_faults": wrong,
-    }
-    return context | state_context(checkpoint, state, order, typed, faults)
+
+    def offer(checkpoint: Checkpoint, typed: editors.TypedState) -> Offer:
+        config, wrong = config_of(run, order)
+        shown, refused = None, None
+        if not typed.faults and not wrong:
+            heading = _("If you fork from checkpoint %(seq)s") % {"seq": checkpoint.seq}
+            look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
+            shown, refused = offered_moves.attempt(look, _("Fork"), heading)
+        culprits = refused.errors if refused else []
+        if refused and isinstance(refused.__cause__, InputRefused):  # the configuration is to blame, and no field
+            wrong, culprits = [each["message"] for each in culprits], []
+        return {
+            "shown": shown,
+            "refused": offered_moves.sentence(refused),
+            "versions": versions(checkpoint.plan),
+            "version": order.version or checkpoint.plan.version,
+            "config": order.config if order.config is not None else recorded_config(run),
+            "config_faults": wrong,
+        }, culprits
+
+    return order_context(run, order, offer)
 
 
 def versions(plan: Plan) -> list[str]:

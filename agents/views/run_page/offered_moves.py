@@ -23,7 +23,7 @@ from approvals.models import Decision, Gate
 from approvals.presentation.drawing import impact_words
 from checkpoints.access.permissions import may
 from checkpoints.models import Checkpoint, Run
-from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import spec_of
 
 from .typed_order import TypedOrder
 
@@ -91,7 +91,7 @@ def panel(run: Run, checkpoint: Checkpoint, order: TypedOrder) -> dict[str, Any]
         "options": options(run, checkpoint, to=order.to, why=order.why),
         "why": order.why,
         "order_key": order.key or uuid.uuid4().hex,
-        "reads_why": any(step.feedback for step in plan_at(checkpoint).steps),
+        "reads_why": any(step.feedback for step in spec_of(checkpoint.plan).steps),
     }
 
 
@@ -105,7 +105,7 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
 
 def ways_at(run: Run, checkpoint: Checkpoint) -> list[RewindTarget]:
     """List the ways that there are, without what they would do."""
-    effect = any(step.name == checkpoint.step and step.kind == "effect" for step in plan_at(checkpoint).steps)
+    effect = any(step.name == checkpoint.step and step.kind == "effect" for step in spec_of(checkpoint.plan).steps)
     before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
     parent = before.values("seq").first()
     return moves.ways(
@@ -116,7 +116,7 @@ def ways_at(run: Run, checkpoint: Checkpoint) -> list[RewindTarget]:
         before=parent["seq"] if parent else 0,
         effect=effect,
         asked=checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
-        called=plan_at(checkpoint).title_of,
+        called=spec_of(checkpoint.plan).title_of,
     )
 
 
@@ -147,10 +147,8 @@ def attempt(
     return ShownImpact(impact, heading, moves.commit(verb, impact), people), None
 
 
-def notice(refusal: RewindRefused | None) -> dict[str, Any]:
+def notice(refusal: RewindRefused) -> dict[str, Any]:
     """Return the context of runs/_refused.html."""
-    if refusal is None:
-        return {}
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
     said = _("Fix the marked fields. Your input is kept.") if refusal.errors else str(refusal)
     title = _("Nothing was done yet.") if changed or refusal.errors else _("Nothing was done.")
@@ -160,8 +158,3 @@ def notice(refusal: RewindRefused | None) -> dict[str, Any]:
 def sentence(refused: RewindRefused | None) -> str:
     """Say why it cannot be done, where no field is to blame."""
     return str(refused) if refused and not refused.errors else ""
-
-
-def plan_at(checkpoint: Checkpoint) -> PlanSpec:
-    """Return the plan under which the checkpoint was saved."""
-    return spec_of(checkpoint.plan)

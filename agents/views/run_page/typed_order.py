@@ -11,7 +11,6 @@ from agents.presentation.editors import PREFIX
 from approvals.forms import names
 from checkpoints.postgresql.sql import storable
 
-KINDS = ("rewind", "edit", "fork")
 LONGEST = 2_000  # characters of a reason
 
 

@@ -1,0 +1,66 @@
+"""Orders given on a run's own page: rewind it, cancel it, or undo at once what it left behind."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from agents.errors import RewindRefused
+from agents.moves import rewind as moving
+from agents.moves.cancel import cancel as cancel_run
+from agents.queries.access import private
+from agents.queries.checkpoint import checkpoint_or_404
+from agents.queries.refusal_status import status_of
+from agents.views.run_page import offered_moves
+from agents.views.run_page.run import again
+from agents.views.run_page.typed_order import TypedOrder, order_of
+from checkpoints.models import Run
+
+
+@require_POST
+@private
+def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Rewind the run to a checkpoint as it is, or to before its step. 409 where it would not do what was shown."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    order = order_of(request, "rewind")
+    checkpoint_or_404(run, order.at)
+    try:
+        moving.rewind(
+            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.once
+        )
+    except RewindRefused as refusal:
+        return refused(request, run, reader, refusal, order)
+    return redirect("run", run.pk)
+
+
+@require_POST
+@private
+def settle(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Undo now, rather than when nothing ahead can take it over. 409 where there is nothing to undo."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    try:
+        moving.settle_now(run, by=reader)
+    except RewindRefused as refusal:
+        return refused(request, run, reader, refusal)
+    return redirect("run", run.pk)
+
+
+@require_POST
+@private
+def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Cancel the run. 403 for those who may only look; 409 where it has ended already."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    if cancel_run(run, by=reader, reason=request.POST.get("reason", "").strip()):
+        return redirect("run", run.pk)
+    return again(request, run, reader, {"too_late": True}, status=409)
+
+
+def refused(
+    request: HttpRequest, run: Run, reader: User, refusal: RewindRefused, order: TypedOrder | None = None
+) -> HttpResponse:
+    """Show the run's page with what was typed, and why nothing was done."""
+    at = order.at if order else 0
+    said, status = offered_moves.notice(refusal), status_of(refusal)
+    return again(request, run, reader, said, status=status, at=at, order=order)
