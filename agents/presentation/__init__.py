@@ -1,1 +1,1 @@
-"""What the run pages show, as plain data: no ORM, no request, so that tables can test it."""
+"""What the run pages show, as plain data: no queries, no request, so that tables can test it."""

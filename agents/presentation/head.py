@@ -12,7 +12,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.presentation.timeline.effect_fates import fates
-from agents.presentation.timeline.facts import RunNow, TimelineEffect, TimelineGate
+from agents.presentation.timeline.facts import Story, TimelineEffect, TimelineGate
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.pending import after_settling
@@ -20,6 +20,7 @@ from agents.presentation.timeline.words import duration
 from approvals.english import quoted
 from approvals.preflight.facts import RemoteProgram
 from approvals.presentation.drawing.times import lasting
+from checkpoints.models import Run
 from checkpoints.runs.plans import in_words
 
 STATUS = {
@@ -42,11 +43,14 @@ class HeadCell:
     place: str = ""  # the fragment of the page that tells more
 
 
-def status(run: RunNow, gate: TimelineGate | None, called: Called = in_words) -> TimelineMark:
-    """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen"."""
+def status(run: Run, asking: str = "", called: Called = in_words) -> TimelineMark:
+    """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen".
+
+    `asking` is the step of the gate that holds it; empty where none does.
+    """
     plain = STATUS[run.status]
-    if gate and run.status == "waiting":
-        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(gate.step)])})
+    if asking and run.status == "waiting":
+        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(asking)])})
     if run.frozen:
         return TimelineMark("", "failed", "warn", gettext("Frozen"))
     if run.ending:
@@ -57,8 +61,9 @@ def status(run: RunNow, gate: TimelineGate | None, called: Called = in_words) ->
     return plain
 
 
-def status_line(run: RunNow, gate: TimelineGate | None, now: datetime, called: Called = in_words) -> str:
+def status_line(story: Story, gate: TimelineGate | None) -> str:
     """Return the line under the status word, after the time that it has been so."""
+    run, now, called = story.run, story.now, story.called
     if gate and run.status == "waiting":
         parts = []
         if gate.quorum > 1:
@@ -70,7 +75,7 @@ def status_line(run: RunNow, gate: TimelineGate | None, now: datetime, called: C
         return ", ".join([*parts, *([gettext("settling its effects")] if run.ending else [])])
     if run.ending:
         return after_settling(run.ending, run.next_step, called)
-    if run.halting:
+    if run.halt and run.status == "running":
         return gettext("will stop after this step, as a person asked")
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
@@ -80,7 +85,7 @@ def status_line(run: RunNow, gate: TimelineGate | None, now: datetime, called: C
         return gettext("%(step)s is next") % step if run.next_step else ""
     if run.status == "running":
         attempt = gettext("attempt %(number)s") % {"number": run.attempts} if run.attempts > 1 else ""
-        return ", ".join(filter(None, [attempt, _held_by(run.program) if run.program else ""]))
+        return ", ".join(filter(None, [attempt, _held_by(story.program) if story.program else ""]))
     return ""
 
 
@@ -91,11 +96,11 @@ def _held_by(program: RemoteProgram) -> str:
     return (lost if program.missed else gettext("claimed by %(program)s")) % facts
 
 
-def since(run: RunNow, gate: TimelineGate | None) -> datetime | None:
+def since(story: Story, gate: TimelineGate | None) -> datetime | None:
     """Return the time from which the status word holds, where that is worth telling."""
-    if gate and run.status == "waiting":
+    if gate and story.run.status == "waiting":
         return gate.opened_at
-    return run.changed_at if run.status in ("completed", "failed", "cancelled") else None
+    return story.changed_at if story.run.status in ("completed", "failed", "cancelled") else None
 
 
 def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:

@@ -12,7 +12,7 @@ from django.db.models import OuterRef, Q
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
-from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure, TimelineFork, TimelineGate
+from agents.presentation.timeline.facts import Story, TimelineFailure, TimelineFork, TimelineGate
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
@@ -89,9 +89,11 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     performed = rows_of([run.pk])
     events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
     on_path = read.course.of([each.seq for each in window])
+    end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
     story = Story(
         now=read.now,
-        run=standing(read, events),
+        run=run,
+        head=run.head.hex if run.head else "",
         saved=tuple(saved_of(read, window, events)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
         plan=plan.steps,
@@ -101,6 +103,12 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         forks=tuple(forks_of(read, window)),
         pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
+        started_by=starter(run),
+        changed_at=run.finished_at or (end.at if end else None),
+        # Nobody where its agent ended it, or settled its effects first and then did as it was told.
+        ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
+        origin=read.origin,
+        program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
     return RunScene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE])
 
@@ -143,35 +151,6 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     about = [notes.subject_of(each) for each in noted if each]
     asked |= Q(pk__in=Event.objects.told().filter(subject__in=about, kind__in=notes.KINDS).values("pk"))
     return list(own.filter(asked).select_related("words"))
-
-
-def standing(read: RunRow, events: Sequence[Event]) -> RunNow:
-    """Say where the run is now."""
-    run = read.run
-    ended = f"run.{run.status}" if run.status not in Run.LIVE else ""
-    last = next((each for each in events if each.kind == ended), None)
-    return RunNow(
-        status=run.status,
-        head=run.head.hex if run.head else "",
-        next_step=run.next_step,
-        started_by=starter(run),
-        attempts=run.attempts,
-        wake_at=run.wake_at,
-        reason=run.reason,
-        changed_at=run.finished_at or (last.at if last else None),
-        ended_by=ended_by(run, last),
-        frozen=run.frozen,
-        origin=read.origin,
-        ending=run.ending,
-        halting=run.halt and run.status == Run.Status.RUNNING,
-        program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
-    )
-
-
-def ended_by(run: Run, last: Event | None) -> str:
-    """Say who ended the run; nobody where its agent did, or settled its effects first and then did as it was told."""
-    by_person = last is not None and run.status not in Run.LIVE and not last.actor.startswith("agent:")
-    return last.actor_name if last and by_person else ""
 
 
 def starter(run: Run) -> str:

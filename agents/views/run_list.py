@@ -20,7 +20,6 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Effect
 from agents.presentation import head
-from agents.presentation.timeline.facts import RunNow, TimelineGate
 from agents.queries.access import is_fragment, private
 from agents.queries.run_story import starter
 from agents.runs import query
@@ -145,10 +144,8 @@ def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
 def told(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate runs with all that a row says."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
-    gate = JSONObject(id="pk", step="step", kind="kind", title="title")
     return runs.select_related("plan", "team", "started_by").annotate(
-        asking=ArraySubquery(asked.values(one=gate)[:1]),
-        opened=Subquery(asked.values("opened_at")[:1]),
+        asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title"))[:1]),
         asked=_number(Gate.objects.filter(run=OuterRef("pk"))),
         doubts=_number(Effect.objects.filter(run=OuterRef("pk"), status__in=("intended", "unknown"))),
         left=_number(Hold.objects.filter(run=OuterRef("pk"), kind=Hold.Kind.EFFECT, freed_at__isnull=True)),
@@ -163,24 +160,10 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, what it waits for and what it has left to settle."""
     asking = next(iter(run.asking), None)
-    gate = asking and TimelineGate(
-        asking["id"], "", asking["step"], asking["kind"], Gate.Status.OPEN, asking["title"], run.opened
-    )
-    standing = RunNow(
-        run.status,
-        "",
-        run.next_step,
-        attempts=run.attempts,
-        wake_at=run.wake_at,
-        reason=run.reason,
-        frozen=run.frozen,
-        ending=run.ending,
-    )
     return {
         "run": run,
-        "gate": gate,
-        "status": head.status(standing, gate, spec_of(run.plan).title_of),
-        "since": head.since(standing, gate),
+        "gate": asking,
+        "status": head.status(run, asking["step"] if asking else "", spec_of(run.plan).title_of),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,
     }

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from approvals.preflight.facts import RemoteProgram
+from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, in_words
 
 
@@ -148,31 +149,6 @@ class TimelineFork:
 
 
 @dataclass(frozen=True, slots=True)
-class RunNow:
-    """The present state of the run: its head, what it does next, and why it waits or ended."""
-
-    status: str
-    head: str
-    next_step: str
-    started_by: str = ""
-    attempts: int = 0
-    wake_at: datetime | None = None
-    reason: str = ""
-    changed_at: datetime | None = None
-    ended_by: str = ""
-    origin: str = ""  # where a fork began
-    frozen: bool = False  # a checkpoint did not verify
-    ending: str = ""  # the status in which it ends once its effects are settled; "now": it goes on then
-    halting: bool = False  # a person asked its worker to stop at the next step
-    program: RemoteProgram | None = None  # of an external agent, while the run lives
-
-    @property
-    def gone(self) -> bool:
-        """Tell whether an external program that was not heard of lately has it."""
-        return self.status == "running" and self.program is not None and self.program.missed
-
-
-@dataclass(frozen=True, slots=True)
 class TimelineGap:
     """Checkpoints that retention removed: their numbers, between which times, under which policies."""
 
@@ -190,10 +166,14 @@ class TimelineGap:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All of it, or a window of it: `saved` ascends by seq, `path` holds the ids from the root to the head."""
+    """A run as it is now, with all that it saved or a window of it.
+
+    `saved` ascends by seq, `path` holds the ids from the root to the head. Of the run itself columns alone are read.
+    """
 
     now: datetime
-    run: RunNow
+    run: Run
+    head: str
     saved: tuple[TimelineCheckpoint, ...]
     path: frozenset[str]
     plan: tuple[StepSpec, ...] = ()
@@ -203,6 +183,16 @@ class Story:
     forks: tuple[TimelineFork, ...] = ()
     pruned: tuple[TimelineGap, ...] = ()
     newest: bool = True  # the window reaches up to the newest checkpoint
+    started_by: str = ""
+    changed_at: datetime | None = None  # when it ended
+    ended_by: str = ""
+    origin: str = ""  # where a fork began
+    program: RemoteProgram | None = None  # of an external agent, while the run lives
+
+    @property
+    def gone(self) -> bool:
+        """Tell whether an external program that was not heard of lately has the run."""
+        return self.run.status == "running" and self.program is not None and self.program.missed
 
     def called(self, step: str) -> str:
         """Return what people call a step."""

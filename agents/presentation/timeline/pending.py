@@ -33,7 +33,7 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
 def of_next(story: Story) -> TimelineRow | None:
     """Return the row of the step that runs, is queued, or is where the run ended; none where a gate's row tells it."""
     run = story.run
-    row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=run.changed_at)
+    row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=story.changed_at)
     if run.ending and run.status in ("running", "queued"):
         row.name, row.mark = _("Settle"), marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
@@ -51,7 +51,7 @@ def of_next(story: Story) -> TimelineRow | None:
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
     elif run.status == "cancelled":
         row.name, row.mark = _("Cancel"), marks.CANCELLED
-        who = _("by %(name)s") % {"name": run.ended_by} if run.ended_by else ""
+        who = _("by %(name)s") % {"name": story.ended_by} if story.ended_by else ""
         row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None

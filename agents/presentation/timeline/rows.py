@@ -126,7 +126,7 @@ def _tell_effect(row: TimelineRow, fate: Fate) -> None:
 
 
 def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    started_by = around.story.run.started_by
+    started_by = around.story.started_by
     row.name, row.mark, row.took = _("Input"), marks.GIVEN, ""
     row.remarks.append(Remark(_("started by %(name)s") % {"name": started_by} if started_by else ""))
 
@@ -212,7 +212,7 @@ def _tell_upcast(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext
 
 
 def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    origin = around.story.run.origin
+    origin = around.story.origin
     row.name, row.took = _("Fork"), ""
     row.remarks.append(Remark(_("of %(run)s") % {"run": origin} if origin else ""))
     _order(row, saved)

@@ -158,7 +158,7 @@ class _Teller:
         around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
         row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
-        row.head = saved.id == self.story.run.head
+        row.head = saved.id == self.story.head
         on_path = saved.id in self.story.path
         if not on_path:
             row.left, row.mark = True, marks.beside(row.mark)
@@ -192,15 +192,15 @@ class _Teller:
     def _ahead(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the step under way or ended at, then what the plan has after it."""
         run = self.story.run
-        parent, asked = run.head, False
-        for gate in self.gates[run.head]:
+        parent, asked = self.story.head, False
+        for gate in self.gates[self.story.head]:
             if gate.id not in self.closed:
                 parent, asked = f"gate-{gate.id}", True
-        head = self.by_id.get(run.head)
+        head = self.by_id.get(self.story.head)
         ended_there = head is not None and head.step == run.next_step and run.status in OVER
         current = None if ended_there else pending.of_next(self.story)
         if current:
-            current.failures = self.failures.pop((run.head, run.next_step), [])
+            current.failures = self.failures.pop((self.story.head, run.next_step), [])
             yield current, LaneNode(current.key, parent, "main" if run.status in ("running", "failed") else "ahead")
             parent = current.key
         if run.status == "completed":

@@ -52,7 +52,7 @@ def context_of(
     context |= head_context(scene, told.cells) | timeline_context(scene, picked)
     context |= {"spoken": Spoken.objects.of(run), "result": told.result}
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
-    if scene.story.run.frozen and (seq := last_good(run.pk)):
+    if run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)
     return context
 

@@ -45,27 +45,27 @@ def head_context(scene: RunScene, figures: Sequence[head.HeadCell] = ()) -> dict
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
-        "status": head.status(story.run, gate, story.called),
-        "status_line": head.status_line(story.run, gate, story.now, story.called),
-        "since": head.since(story.run, gate),
+        "status": head.status(run, gate.step if gate else "", story.called),
+        "status_line": head.status_line(story, gate),
+        "since": head.since(story, gate),
         "held_now": bool(gate),
-        "reason": story.run.reason,
-        "ended_by": story.run.ended_by,
-        "starter": story.run.started_by,
+        "reason": run.reason,
+        "ended_by": story.ended_by,
+        "starter": story.started_by,
         "cells": [
             head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
             head.outside(story.effects),
             *figures,
         ],
         "gate": gate if gate and gate.visible else None,
-        "frozen": story.run.frozen,
+        "frozen": run.frozen,
         "unserved": unserved(scene.read),
         "may_cancel": run.status in Run.LIVE and scene.may_move,
         "stays": effects.stays(story.effects, story.called),
         "effects_told": bool(story.effects),
         "undone_first": effects.undone_first(story.effects, story.called),
         "lineage": scene.lineage,
-        "preflight": preflights.of_run(run) if run.status in RESTING or story.run.gone else None,
+        "preflight": preflights.of_run(run) if run.status in RESTING or story.gone else None,
     }
 
 
@@ -96,7 +96,7 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
     """Return the context of runs/_effects.html: the newest effects, unless everything is asked for."""
     ahead = [step for step in scene.remaining() if step.kind == "effect"]
-    under_way = {done.step for done in scene.story.effects if done.base == scene.story.run.head}
+    under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
     # The checkpoint that saved a step first; those that took its result over later are listed beside it.

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agents.presentation.timeline.facts import (
-    RunNow,
     Story,
     TimelineCheckpoint,
     TimelineDecision,
@@ -15,6 +14,7 @@ from agents.presentation.timeline.facts import (
     TimelineFork,
     TimelineGate,
 )
+from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -56,11 +56,13 @@ def make_story(
     saved: list[TimelineCheckpoint], path: list[int], *, status: str = "waiting", next_step: str = "", **more: Any
 ) -> Story:
     """A story whose head is the last of `path`."""
-    run = {"reason": more.pop("reason", ""), "attempts": more.pop("attempts", 0), "wake_at": more.pop("wake_at", None)}
-    run |= {"frozen": more.pop("frozen", False), "started_by": "Ann Okafor"}
-    standing = RunNow(status=status, head=f"c{path[-1]}", next_step=next_step, **run)
+    of_run = ("reason", "attempts", "wake_at", "ending", "halt")
+    columns: dict[str, Any] = {name: more.pop(name) for name in of_run if name in more}
+    columns |= {"frozen_at": NOON} if more.pop("frozen", False) else {}
+    run = Run(status=status, next_step=next_step, **columns)
     ids = frozenset(f"c{seq}" for seq in path)
-    return Story(now=NOON, run=standing, saved=tuple(saved), path=ids, plan=PLAN, **more)
+    facts: dict[str, Any] = {"plan": PLAN, "started_by": "Ann Okafor"}
+    return Story(now=NOON, run=run, head=f"c{path[-1]}", saved=tuple(saved), path=ids, **(facts | more))
 
 
 def make_failure(base: int, step: str, attempt: int = 1) -> TimelineFailure:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.presentation import head
 from agents.presentation.timeline import timeline
-from agents.presentation.timeline.facts import RunNow, Story, TimelineFailure
+from agents.presentation.timeline.facts import Story, TimelineFailure
 from agents.presentation.timeline.remarks import Remark
 from agents.presentation.timeline.rows import TimelineRow
 from tests.agents.views.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
@@ -142,21 +141,21 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
     ],
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
-    run = RunNow("running", "c2", "propose", ending=ending)
-    assert head.status(run, None).word == "Settling its effects"
-    assert head.status_line(run, None, NOON) == line
+    story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", ending=ending)
+    assert head.status(story.run).word == "Settling its effects"
+    assert head.status_line(story, None) == line
 
 
 def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
-    story = make_story(OPENING, [1, 2, 3], status="running", next_step="review")
-    settling = replace(story, run=replace(story.run, ending="cancelled"))
-    assert told(settling)[3:] == [
+    story = make_story(OPENING, [1, 2, 3], status="running", next_step="review", ending="cancelled")
+    assert told(story)[3:] == [
         "- Settle: settling its effects", "- Review: did not run", "- Pay: did not run", "- Reply: did not run",
     ]  # fmt: skip
 
 
 def test_a_run_that_was_asked_to_halt_says_so() -> None:
-    assert "will stop after this step" in head.status_line(RunNow("running", "c2", "propose", halting=True), None, NOON)
+    story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", halt=True)
+    assert "will stop after this step" in head.status_line(story, None)
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:
