@@ -55,12 +55,17 @@ class UpcastFailed(AgentError):
 
 
 class RewindRefused(AgentError):
-    """The run cannot be moved as it was asked; the sentence says why. `errors` names culprits by JSON Pointer."""
+    """The run cannot be moved as it was asked; the sentence says why. `errors` names culprits by JSON Pointer.
+
+    `status` is the HTTP status that answers it: 409 where the run is the reason, 422 where what was typed is.
+    """
 
     code = "refused"
+    status = 409
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
+        self.status = 422 if self.errors else self.status
         told = _listed(self.errors)
         super().__init__(f"{reason} {told}".strip())
 
@@ -69,6 +74,7 @@ class RewindNotAllowed(RewindRefused):
     """This person may not rewind, edit, fork, settle or cancel runs of the run's team."""
 
     code = "not_allowed"
+    status = 403
 
 
 class ImpactChanged(RewindRefused):
@@ -85,6 +91,7 @@ class NeedsConfirmation(RewindRefused):
     """The run would be sent back to an effect that cannot be undone, to do it again; confirm that."""
 
     code = "needs_confirmation"
+    status = 422
 
     def __init__(self, effects: list[str]) -> None:
         told = _("%(effects)s cannot be undone, and would be performed again under a new key. Confirm this.")

@@ -27,7 +27,6 @@ from agents.errors import (
     WorkRefused,
 )
 from agents.queries.access import Gone
-from agents.queries.refusal_status import status_of
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
@@ -306,6 +305,5 @@ def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
     faults = _faults(error.errors, place)
     if isinstance(error, NeedsConfirmation):
         faults = [Fault(parameter="/confirm", detail="must be true, to repeat what cannot be undone")]
-    status = status_of(error)
-    code = "invalid" if status == 422 and error.code == "refused" else error.code
-    return problem(request, status, str(error), faults, impact=impact, code=code)
+    code = "invalid" if error.status == 422 and error.code == "refused" else error.code
+    return problem(request, error.status, str(error), faults, impact=impact, code=code)

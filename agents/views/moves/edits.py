@@ -18,7 +18,6 @@ from agents.moves import impact, rewind
 from agents.presentation import editors
 from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of
-from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.presentation.decision_form.faults import FormFault, of_form
@@ -59,7 +58,7 @@ def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefuse
     """Show the page of an edit or a fork with what was typed, and why nothing was done."""
     refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
     said = context | offered_moves.notice(refusal)
-    return render(request, f"runs/{context['kind']}.html", said, status=status_of(refusal))
+    return render(request, f"runs/{context['kind']}.html", said, status=refusal.status)
 
 
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:

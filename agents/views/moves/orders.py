@@ -12,7 +12,6 @@ from agents.moves import rewind as moving
 from agents.moves.cancel import cancel as cancel_run
 from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404
-from agents.queries.refusal_status import status_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.run import again
 from agents.views.run_page.typed_order import TypedOrder, order_of
@@ -61,6 +60,5 @@ def refused(
     request: HttpRequest, run: Run, reader: User, refusal: RewindRefused, order: TypedOrder | None = None
 ) -> HttpResponse:
     """Show the run's page with what was typed, and why nothing was done."""
-    at = order.at if order else 0
-    said, status = offered_moves.notice(refusal), status_of(refusal)
-    return again(request, run, reader, said, status=status, at=at, order=order)
+    at, said = order.at if order else 0, offered_moves.notice(refusal)
+    return again(request, run, reader, said, status=refusal.status, at=at, order=order)
