@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -61,11 +61,6 @@ class ComparedCheckpoint:
         """Say how long its steps took."""
         return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
 
-    @property
-    def name(self) -> str:
-        """Return its name as the form takes it."""
-        return f"{self.run.pk}.{self.checkpoint.seq}"
-
 
 def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
     """Return the checkpoint of that name, where the reader may see its run."""
@@ -86,7 +81,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
     on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
     straight = bool(found.to_a) != bool(found.to_b)
-    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": lapse(a.at, b.at)}
+    context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": duration(abs(b.at - a.at))}
     context["before"] = on_the_way if straight else []
     try:
         return context | states(a, b)
@@ -126,8 +121,3 @@ def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     names = before.differing(after)
     found = difference(before.state, after.state, names, veil_of(a), veil_of(b))
     return found | {"same": len(after.fields.keys() - names)}
-
-
-def lapse(a: datetime, b: datetime) -> str:
-    """Say how far apart the two were saved."""
-    return duration(abs(b - a))

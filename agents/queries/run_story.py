@@ -18,15 +18,13 @@ from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
-from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
+from checkpoints.runs.plans import StepSpec, spec_of
 
 from .performed_effects import done_of, off_course, rows_of
-from .removed import pruned_of
 from .run_gates import gates_of
 from .run_row import RunRow
-from .saved_checkpoints import ORDERED, ORDERS, saved_of, states_of
+from .saved_checkpoints import ORDERED, ORDERS, pruned_of, saved_of, states_of
 
-KIN = 8  # other runs of a lineage that the head names
 WINDOW = 40  # checkpoints that one page of the timeline draws
 MOST_ORDERS = 500  # of them that are looked through for those of the window
 
@@ -36,7 +34,6 @@ class RunScene:
     """A run with its story: what every part of its page is drawn from."""
 
     read: RunRow
-    plan: PlanSpec
     story: Story
     window: Sequence[Checkpoint]
     known: Sequence[Checkpoint]  # the window, and what is looked at
@@ -47,18 +44,9 @@ class RunScene:
         return self.read.run
 
     @property
-    def may_move(self) -> bool:
-        return self.read.may_move
-
-    @property
     def first_seq(self) -> int:
         """Return the number of the window's first checkpoint; 0 for an empty one."""
         return self.window[0].seq if self.window else 0
-
-    @property
-    def lineage(self) -> list[int]:
-        """Return the other runs of the lineage, as far as the head names them."""
-        return [kin.run for kin in self.read.kin[:KIN]]
 
     @property
     def gate(self) -> TimelineGate | None:
@@ -110,7 +98,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         origin=read.origin,
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
-    return RunScene(read, plan, story, window, known, [each for each in events if each.kind not in ROUTINE])
+    return RunScene(read, story, window, known, [each for each in events if each.kind not in ROUTINE])
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:

@@ -1,4 +1,4 @@
-"""The checkpoints of a run's page as facts: what each was made of, who ordered it, where it was taken from."""
+"""The checkpoints of a run's page as facts: who ordered each, where it was taken from, and which were removed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from uuid import UUID
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from agents.presentation.timeline.facts import TimelineCheckpoint
-from checkpoints.models import Checkpoint, Event, Plan, Run
+from agents.presentation.timeline.facts import TimelineCheckpoint, TimelineGap
+from checkpoints.models import Checkpoint, Event, Gap, Plan, Run
 from checkpoints.values.canonical_json import decode
 
 from .performed_effects import execution_of
@@ -115,3 +115,23 @@ def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
 def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
     """Return the states at which something may have happened that the window tells of: its own, and their parents."""
     return {each.id for each in window} | {each.parent for each in window if each.parent}
+
+
+def pruned_of(run: Run, window: Sequence[Checkpoint]) -> list[TimelineGap]:
+    """List what retention removed before and between the window's checkpoints, adjacent gaps joined."""
+    upto = window[-1].seq if window else run.seq + 1
+    gaps = list(Gap.objects.filter(run=run, first_seq__lt=upto).defer("headers").order_by("first_seq"))
+    if not gaps:
+        return []
+    older = Checkpoint.objects.filter(run=run, seq__lt=window[0].seq if window else upto).order_by("-seq")
+    since = older.values_list("seq", flat=True).first() or 0
+    found: list[TimelineGap] = []
+    for gap in gaps:
+        if gap.last_seq <= since:
+            continue
+        if not found or gap.first_seq != found[-1].last + 1:
+            found.append(TimelineGap(gap.first_seq, gap.last_seq, gap.at, gap.at, []))
+        joined = found[-1]
+        joined.last, joined.upto = gap.last_seq, gap.at
+        joined.policies += [] if gap.policy in joined.policies else [gap.policy]
+    return found

@@ -53,11 +53,6 @@ class ActivityFilters:
     before: int = 0
 
     @property
-    def filtered(self) -> bool:
-        """Tell whether it is not simply what the run's page tells."""
-        return bool(self.family or self.words)
-
-    @property
     def label(self) -> str:
         """Return the family in the reader's words."""
         return str(dict(FAMILIES)[self.family])

@@ -9,7 +9,7 @@ its gates show, in indexes of PostgreSQL's own.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -72,20 +72,8 @@ class RunFilters:
 
     @property
     def filtered(self) -> bool:
-        """Tell whether anything but the status is asked for."""
-        return any(
-            (
-                self.agent,
-                self.version,
-                self.team,
-                self.by,
-                self.words,
-                self.since,
-                self.until,
-                self.forks_of,
-                self.thread,
-            )
-        )
+        """Tell whether anything but the status is asked for, on whichever page of the list."""
+        return replace(self, status="", waits=False, before=0, upto=0) != RunFilters()
 
 
 def ids(wanted: RunFilters, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:

@@ -7,7 +7,7 @@ is marked below; the templates show it as untrusted text and nothing here interp
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -148,7 +148,7 @@ class TimelineFork:
     title: str = ""  # where it has one of its own (untrusted)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TimelineGap:
     """Checkpoints that retention removed: their numbers, between which times, under which policies."""
 
@@ -156,12 +156,7 @@ class TimelineGap:
     last: int
     since: datetime
     upto: datetime
-    policies: tuple[str, ...]
-    by: str = ""
-
-    def joined(self, last: int, at: datetime, policy: str) -> TimelineGap:
-        """Return the same with the stretch that lies right behind it."""
-        return replace(self, last=last, upto=at, policies=tuple(dict.fromkeys([*self.policies, policy])))
+    policies: list[str]
 
 
 @dataclass(frozen=True, slots=True)

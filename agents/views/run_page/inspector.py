@@ -23,7 +23,7 @@ from checkpoints.runs import notes
 from checkpoints.values.digests import brief
 
 from . import offered_moves
-from .sheets import PickedCheckpoint, address
+from .sheets import PickedCheckpoint
 from .typed_order import TypedOrder
 
 SECRETS = 100  # named on one page
@@ -82,7 +82,7 @@ def inspector_context(
         "view": picked.view,  # the first checkpoint has none to be compared with, whatever the page has picked
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
-        "page": address(run, picked),
+        "page": reverse("run", args=[run.pk]) + picked.query(),
         "name": getattr(checkpoint, "named", ""),
         "compare_hint": _("%(number)s or %(run)s.%(number)s") % {"number": max(checkpoint.seq - 1, 1), "run": run.pk},
     }

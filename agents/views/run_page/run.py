@@ -29,7 +29,6 @@ VIEWS = ("changes", "state")
 
 def picked_of(request: HttpRequest) -> PickedCheckpoint:
     """Return what the address asks for; anything that is no number reads as not asked."""
-
     at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
     return PickedCheckpoint(at, view if view in VIEWS else "changes", to, before, min(all, 1))
@@ -97,14 +96,8 @@ def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
 def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     """Read every checkpoint of the run and say whether the chain holds. On demand only: it costs the whole run."""
     run = run_or_404(request, run_id)
+    said = {"run": run, "verified": True, "problems": verify_run(run)}
     if is_fragment(request):
-        return render(request, "runs/_verification.html", {"run": run} | verified(run))
+        return render(request, "runs/_verification.html", said)
     read = run_read_or_404(request, run_id)
-    context = context_of(read, reader_of(request), picked_of(request)) | verified(run)
-    return render(request, "runs/run.html", context)
-
-
-def verified(run: Run) -> dict[str, Any]:
-    """Return the context of runs/_verification.html."""
-    problems = verify_run(run)
-    return {"verified": True, "problems": problems}
+    return render(request, "runs/run.html", said | context_of(read, reader_of(request), picked_of(request)))

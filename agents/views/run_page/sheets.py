@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.urls import reverse
-
 from agents.presentation import effects, head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
@@ -19,6 +17,7 @@ from approvals.gates import preflight_facts as preflights
 from checkpoints.models import Run
 
 EFFECTS = 40
+KIN = 8  # other runs of a lineage that the head names
 RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
 
 
@@ -60,11 +59,11 @@ def head_context(scene: RunScene, figures: Sequence[head.HeadCell] = ()) -> dict
         "gate": gate if gate and gate.visible else None,
         "frozen": run.frozen,
         "unserved": unserved(scene.read),
-        "may_cancel": run.status in Run.LIVE and scene.may_move,
+        "may_cancel": run.status in Run.LIVE and scene.read.may_move,
         "stays": effects.stays(story.effects, story.called),
         "effects_told": bool(story.effects),
         "undone_first": effects.undone_first(story.effects, story.called),
-        "lineage": scene.lineage,
+        "lineage": [kin.run for kin in scene.read.kin[:KIN]],
         "preflight": preflights.of_run(run) if run.status in RESTING or story.gone else None,
     }
 
@@ -106,10 +105,5 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     settling = effects.settling(scene.story.effects, called)
     return {
         "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
-        "settling": settling, "may_settle": settling is not None and scene.may_move,
+        "settling": settling, "may_settle": settling is not None and scene.read.may_move,
     }  # fmt: skip
-
-
-def address(run: Run, picked: PickedCheckpoint, **more: object) -> str:
-    """Return the address of the run's page with this choice."""
-    return reverse("run", args=[run.pk]) + picked.query(**more)
