@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec
+from django.http import Http404, HttpRequest
 
-from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
-from django.views.decorators.cache import never_cache
-
-from approvals.views.access import reading_of, signed_in
+from approvals.views.access import private, reader_of
 from checkpoints.models import Run
 
-P = ParamSpec("P")
+__all__ = ["Gone", "is_fragment", "private", "reader_of", "run_or_404"]
 
 
 class Gone(Http404):
     """What is asked for was there; the message says what became of it. Answered with 410."""
-
-
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
-
-
-def reader_of(request: HttpRequest) -> User:
-    """Return the signed-in person; `private` has made sure that there is one."""
-    if not isinstance(request.user, User):
-        raise Http404
-    return request.user
-
-
-def private(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Admit signed-in people only, and keep the answer out of caches: what a run holds is its team's."""
-
-    @wraps(view)
-    def read(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        with reading_of(request):
-            return view(request, *args, **kwargs)
-
-    return signed_in(never_cache(read))
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:

@@ -10,12 +10,12 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+from agents.queries.access import is_fragment, private, reader_of
 from agents.runs import query
 from approvals.gates.queues import ALL, MINE, QueueFilters
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar
-from approvals.views.access import private, reader_of
 from checkpoints.models import Run
 from checkpoints.postgresql.text_search import beginnings, numbered
 
@@ -40,8 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("q", "").strip()[:200]
     places = [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked), *_runs(request, asked)]
     context = {"q": asked, "places": places}
-    fragment = request.headers.get("HX-Request") == "true"
-    return render(request, "jump/places.html" if fragment else "jump/page.html", context)
+    return render(request, "jump/places.html" if is_fragment(request) else "jump/page.html", context)
 
 
 def _pages(request: HttpRequest, asked: str) -> list[JumpPlace]:
