@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
@@ -11,7 +11,8 @@ from django.utils.translation import ngettext
 from approvals.english import listed, quoted
 from approvals.impact import Impact, ImpactRow
 from approvals.presentation.drawing import impact_words
-from checkpoints.runs.plans import in_words
+from checkpoints.models import Checkpoint
+from checkpoints.runs.plans import PlanSpec
 
 EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
 
@@ -27,33 +28,25 @@ class RewindTarget:
     rest: str = ""
 
 
-def ways(
-    *,
-    seq: int,
-    kind: str,
-    step: str,
-    then: str,
-    before: int,
-    effect: bool = False,
-    asked: bool = True,
-    called: Callable[[str], str] = in_words,
-) -> list[RewindTarget]:
+def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) -> list[RewindTarget]:
     """List the ways to rewind at a checkpoint: on from its state, or again the step that led to it.
 
-    `then` is the step that follows it, empty where the run had ended; `before` is the number of the checkpoint from
-    which `step` started, 0 where there is none in this run. `asked`: a gate had something to ask.
+    `before` is the number of the checkpoint from which its step started, 0 where there is none in this run. `asked`:
+    a gate had something to ask.
     """
     found = []
-    gate = kind == "gate"
-    if then and kind in EXECUTED:
+    step, gate = plan.title_of(saved.step), saved.kind == "gate"
+    if saved.next_step and saved.kind in EXECUTED:
+        effect = any(each.name == saved.step and each.kind == "effect" for each in plan.steps)
         keeps = _("keeping what it did") if effect else _("keeping what it wrote")
         keeps = keeps if not gate else _("keeping its answer") if asked else ""
-        found.append(RewindTarget("after", seq, _("After"), called(step), keeps))
-    elif then:
-        found.append(RewindTarget("after", seq, _("From this state, go on with"), called(then)))
-    if before and kind in EXECUTED:
+        found.append(RewindTarget("after", saved.seq, _("After"), step, keeps))
+    elif saved.next_step:
+        goes_on = _("From this state, go on with")
+        found.append(RewindTarget("after", saved.seq, goes_on, plan.title_of(saved.next_step)))
+    if before and saved.kind in EXECUTED:
         again = _("and run it again") if not gate else _("and ask again") if asked else _("and check again")
-        found.append(RewindTarget("before", before, _("Before"), called(step), again))
+        found.append(RewindTarget("before", before, _("Before"), step, again))
     return found
 
 

@@ -97,27 +97,13 @@ def panel(run: Run, checkpoint: Checkpoint, order: TypedOrder) -> dict[str, Any]
 
 def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> list[RewindOption]:
     """List the ways to rewind at a checkpoint, one of them chosen."""
-    found = ways_at(run, checkpoint)
+    started = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk=checkpoint.parent or checkpoint.pk)
+    before = started.values_list("seq", flat=True).first() or 0
+    asked = checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists()
+    found = moves.ways(checkpoint, spec_of(checkpoint.plan), before=before, asked=asked)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
     look, people = impact.rewinding(run, why), closing(run)
     return [_option(way, way.to == chosen, look, people) for way in found]
-
-
-def ways_at(run: Run, checkpoint: Checkpoint) -> list[RewindTarget]:
-    """List the ways that there are, without what they would do."""
-    effect = any(step.name == checkpoint.step and step.kind == "effect" for step in spec_of(checkpoint.plan).steps)
-    before = Checkpoint.objects.filter(run=run, next_step=checkpoint.step, pk__in=[checkpoint.parent or checkpoint.pk])
-    parent = before.values("seq").first()
-    return moves.ways(
-        seq=checkpoint.seq,
-        kind=checkpoint.kind,
-        step=checkpoint.step,
-        then=checkpoint.next_step,
-        before=parent["seq"] if parent else 0,
-        effect=effect,
-        asked=checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists(),
-        called=spec_of(checkpoint.plan).title_of,
-    )
 
 
 def _option(

@@ -13,6 +13,7 @@ from approvals.forms.texts import as_json
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import ImpactRow
 from approvals.presentation.decision_form.faults import of_form
+from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import patch
 from tests.approvals.forms.posted_forms import as_posted
@@ -170,14 +171,16 @@ def test_the_button_says_what_it_does(rows: tuple[ImpactRow, ...], said: str) ->
     ],
 )
 def test_the_ways_to_rewind_at_a_checkpoint(kind: str, effect: bool, then: str, before: int, said: list[str]) -> None:
-    found = moves.ways(seq=4, kind=kind, step="it", then=then, before=before, effect=effect)
+    plan = PlanSpec("agent", "1", steps=(StepSpec("it", kind="effect" if effect else "step"),))
+    found = moves.ways(Checkpoint(seq=4, kind=kind, step="it", next_step=then), plan, before=before)
     assert [f"{way.label} {way.step}{', ' + way.rest if way.rest else ''}" for way in found] == said
     assert [way.to for way in found] == [4 if way.place == "after" else before for way in found]
 
 
 def test_a_gate_that_had_nothing_to_ask_has_no_answer_to_keep() -> None:
     """It was offered with its answer, and to be asked again."""
-    found = moves.ways(seq=4, kind="gate", step="it", then="next", before=3, asked=False)
+    saved = Checkpoint(seq=4, kind="gate", step="it", next_step="next")
+    found = moves.ways(saved, PlanSpec("agent", "1"), before=3, asked=False)
     assert [(way.label, way.step, way.rest) for way in found] == [
         ("After", "It", ""),
         ("Before", "It", "and check again"),
