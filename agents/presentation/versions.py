@@ -1,15 +1,13 @@
-"""What changed from one version of an agent to another: its steps, and the schema of its state."""
+"""What changed from one version of an agent to another in its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 from django.utils.translation import gettext as _
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values import patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,3 @@ def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
     for each in fields(StepSpec):
         if getattr(before, each.name) != getattr(after, each.name):
             yield _("its code") if each.name == "code_hash" else each.name.replace("_", " ")
-
-
-def schema(before: PlanSpec, after: PlanSpec) -> list[dict[str, Any]]:
-    """Say how the schemas of the state differ, as rows of a difference."""
-    return patch.changes(dict(before.state_schema), dict(after.state_schema))

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext as _
 
-from agents.presentation import steps
-from agents.presentation.steps import PathStep
+from agents.presentation.timeline import marks
 from agents.presentation.timeline.effect_fates import Fate, fates
+from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.words import duration
 from approvals.models import Gate, Outcome
 from checkpoints import store
@@ -29,7 +30,31 @@ from .checkpoint import difference, veil_of
 from .performed_effects import done_of, off_course, rows_of
 from .run_row import course
 
+KINDS = {
+    "input": marks.GIVEN,
+    "reused": marks.REUSED,
+    "skipped": marks.SKIPPED,
+    "rewind": marks.REWIND,
+    "edit": marks.EDIT,
+    "repair": marks.REPAIR,
+    "upcast": marks.UPCAST,
+    "recovery": marks.RECOVERED[""],
+    "reopen": marks.REOPENED,
+    "fork": marks.FORK,
+}
+NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds that are told by the name of their step
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """One checkpoint on the way: its number, its title, how it came to be, and how long it took."""
+
+    run: int
+    seq: int
+    name: str
+    mark: TimelineMark
+    took: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +69,18 @@ class ComparedCheckpoint:
 
     @property
     def told(self) -> list[PathStep]:
-        """List its steps, a line each."""
-        return steps.told(self.steps, outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of)
+        """List its steps in the order in which they were saved, a line each."""
+        outcomes, called = outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of
+        return [
+            PathStep(
+                each.run_id,
+                each.seq,
+                called(each.step if each.kind in NAMED else each.kind),
+                outcomes.get(each.id, marks.NOTHING_ASKED) if each.kind == "gate" else KINDS.get(each.kind, marks.RAN),
+                duration(timedelta(microseconds=each.took_us)) if each.took_us else "",
+            )
+            for each in self.steps
+        ]
 
     @property
     def place(self) -> str:
@@ -108,11 +143,11 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
     return ComparedCheckpoint(letter, run, checkpoint, way, told)
 
 
-def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[str, str]:
+def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[UUID, TimelineMark]:
     """Say how each gate on the way ended, by the checkpoint that saved its outcome."""
-    bases = {each.parent: each.id.hex for each in way if each.kind == "gate" and each.parent}
+    bases = {each.parent: each.id for each in way if each.kind == "gate" and each.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
-    return {bases[base]: kind for base, kind in found.values_list("gate__checkpoint", "kind")}
+    return {bases[base]: marks.OUTCOMES[kind] for base, kind in found.values_list("gate__checkpoint", "kind")}
 
 
 def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
-from checkpoints.runs.plans import StepSpec, spec_of
+from checkpoints.runs.plans import spec_of
 
 from .performed_effects import done_of, off_course, rows_of
 from .run_gates import gates_of
@@ -57,13 +57,6 @@ class RunScene:
     def first_left(self) -> bool:
         """Tell whether nothing older than the window is left of the run."""
         return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
-
-    def remaining(self) -> list[StepSpec]:
-        """List the steps that follow the one under way, in the plan's order."""
-        names = [step.name for step in self.story.plan]
-        if self.run.next_step not in names or self.run.status not in Run.LIVE:
-            return []
-        return list(self.story.plan[names.index(self.run.next_step) :])
 
 
 def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> RunScene:

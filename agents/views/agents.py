@@ -36,7 +36,7 @@ from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import canonical_json
+from checkpoints.values import canonical_json, patch
 
 FORM = "input"  # the prefix of the form's names
 SHOWN = 50  # versions
@@ -175,7 +175,8 @@ def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
     if a is None or b is None or a.pk == b.pk:
         return None
     before, after = spec_of(a), spec_of(b)
-    return {"a": a, "b": b, "steps": versions.steps(before, after), "rows": versions.schema(before, after)}
+    rows = patch.changes(before.state_schema, after.state_schema)
+    return {"a": a, "b": b, "steps": versions.steps(before, after), "rows": rows}
 
 
 def _known_or_404(request: HttpRequest, name: str) -> KnownAgent:

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -112,22 +111,18 @@ def show(
     startable = list(teams_where(reader, tokens.START).order_by("name"))
     own = list(own_teams(reader).order_by("name"))
     stored = of_teams([team.pk for team in startable]).order_by("agent").values_list("agent", flat=True).distinct()
+    policies = Policy.objects.filter(team__in=startable)
     mine = Token.objects.filter(user=reader).with_state().select_related("team").order_by("-pk")
     context = {
         "tokens": list(mine[:SHOWN]), "made": made, "sent": sent, "refused": refused,
         "typed": typed or {"whose": "own", "days": DAYS, "scopes": []},
         "scopes": [(scope, scope in FOR_AGENTS) for scope in TokenScope],
-        "policies": list(_policies(startable)),
+        "policies": list(policies.order_by("name").values_list("name", flat=True).distinct()),
         "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
         "longest": tokens.LONGEST.days,
     }  # fmt: skip
     return render(request, "tokens/page.html", context, status=status)
-
-
-def _policies(teams: list[Group]) -> QuerySet[Policy, str]:
-    """Return the names of these teams' policies."""
-    return Policy.objects.filter(team__in=teams).order_by("name").values_list("name", flat=True).distinct()
 
 
 def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:

@@ -193,6 +193,11 @@ class Story:
         """Return what people call a step."""
         return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
 
+    def ahead(self) -> tuple[StepSpec, ...]:
+        """Return the plan's steps from the one on that is next."""
+        names = [step.name for step in self.plan]
+        return self.plan[names.index(self.run.next_step) :] if self.run.next_step in names else ()
+
     def landed(self) -> dict[tuple[str, str], TimelineCheckpoint]:
         """Map (base, step) of each step that was saved to its checkpoint.
 

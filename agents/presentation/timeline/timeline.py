@@ -16,8 +16,6 @@ from typing import NamedTuple
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 
-from checkpoints.runs.plans import StepSpec
-
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
 from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGate
@@ -206,17 +204,11 @@ class _Teller:
         if run.status == "completed":
             return
         cancelled = run.status == "cancelled" and not asked and not ended_there
-        for step in self._remaining(whole=cancelled or bool(run.ending)):
+        whole = cancelled or bool(run.ending)  # else the step that is next has a row already
+        for step in self.story.ahead()[not whole :]:
             row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, LaneNode(row.key, parent, "ahead")
             parent = row.key
-
-    def _remaining(self, *, whole: bool) -> list[StepSpec]:
-        """List the plan's steps after the one that is next, or from it on."""
-        names = [step.name for step in self.story.plan]
-        if self.story.run.next_step not in names:
-            return []
-        return list(self.story.plan[names.index(self.story.run.next_step) + (not whole) :])
 
 
 def _landed(story: Story) -> dict[str, Fate]:

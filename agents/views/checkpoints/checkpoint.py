@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,12 +10,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from agents.presentation.values import members
 from agents.queries.access import is_fragment, private, reader_of, run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, veil_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.inspector import inspector_context
 from agents.views.run_page.run import picked_of
+from agents.views.run_page.typed_order import number
 from approvals.presentation.text import state_tree
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused
@@ -48,8 +49,7 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
     run = run_or_404(request, run_id)
     checkpoint = checkpoint_or_404(run, seq)
     pointer += request.GET.get("at", "")
-    start = request.GET.get("from", "")
-    first = int(start) if start.isascii() and start.isdigit() and len(start) < 10 else 0
+    first = number(request.GET.get("from", ""))
     context: dict[str, Any] = {"run": run, "checkpoint": checkpoint, "pointer": pointer, "first": first}
     part = bool(request.GET.get("tree"))
     try:
@@ -76,3 +76,10 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
         more = first + PAGE if len(found) > first + PAGE else 0
         context |= {"members": shown, "total": len(found), "more": more, "whole": address, "last": first + len(shown)}
     return render(request, "runs/value.html", context | {"value": found})
+
+
+def members(value: dict[str, Any] | list[Any], first: int, count: int) -> dict[str, Any]:
+    """Return `count` members of a list or an object from `first` on, by name; a list's by their indices."""
+    if isinstance(value, list):
+        return {str(first + place): item for place, item in enumerate(value[first : first + count])}
+    return dict(islice(value.items(), first, first + count))

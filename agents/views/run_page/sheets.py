@@ -94,14 +94,15 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
 
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
     """Return the context of runs/_effects.html: the newest effects, unless everything is asked for."""
-    ahead = [step for step in scene.remaining() if step.kind == "effect"]
+    steps = scene.story.ahead() if scene.run.status in Run.LIVE else ()
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
     # The checkpoint that saved a step first; those that took its result over later are listed beside it.
     landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}
     called = scene.story.called
-    rows = effects.table(drawn, landed, [step for step in ahead if step.name not in under_way], called)
+    ahead = [step for step in steps if step.kind == "effect" and step.name not in under_way]
+    rows = effects.table(drawn, landed, ahead, called)
     settling = effects.settling(scene.story.effects, called)
     return {
         "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,

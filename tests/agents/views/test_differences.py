@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.presentation import differences
-from agents.presentation.values import members
+from agents.views.checkpoints.checkpoint import members
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer, patch
 
