@@ -24,3 +24,8 @@ class Failure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step} of run {self.run_id}: {self.error}"
+
+    @property
+    def told(self) -> str:
+        """Return the traceback as text (untrusted)."""
+        return bytes(self.traceback).decode(errors="replace")

@@ -12,7 +12,7 @@ from django.db.models import OuterRef, Q
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
-from agents.presentation.timeline.facts import Story, TimelineFailure, TimelineFork, TimelineGate
+from agents.presentation.timeline.facts import Story, TimelineFork, TimelineGate
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
@@ -141,13 +141,10 @@ def starter(run: Run) -> str:
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
-def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[TimelineFailure]:
+def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failure]:
     """Return the attempts that did not land, oldest first, where the window tells of them."""
     here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
-    for each in Failure.objects.filter(here, run=run).order_by("pk"):
-        told = bytes(each.traceback).decode(errors="replace")
-        place = (each.validator, each.ring, each.seq, each.pk)
-        yield TimelineFailure(each.base.hex, each.step, each.attempt, each.error, told, each.at, *place)
+    return Failure.objects.filter(here, run=run).order_by("pk")
 
 
 def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFork]:

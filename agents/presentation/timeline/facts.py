@@ -1,7 +1,8 @@
 """What is known about a run, as plain data: the input of its timeline, head, effects and events.
 
 Ids of checkpoints are their hex strings. Everything that an agent or a person outside the team may have written
-is marked below; the templates show it as untrusted text and nothing here interprets it.
+is marked below; the templates show it as untrusted text and nothing here interprets it. A failed attempt is told from
+its own row.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from agents.models import Failure
 from approvals.preflight.facts import RemoteProgram
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, in_words
@@ -75,26 +77,6 @@ class TimelineGate:
     actions: tuple[str, ...] = ()  # what became of each where not all of them run: "rejected 3 Write to them"
     said: tuple[TimelineDecision, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineFailure:
-    """One attempt of `step`, from the checkpoint `base`, that did not land (`error`, `traceback`: untrusted).
-
-    Where a `validator` refused what the step returned, `ring` says how far back that was taken and `seq` is the
-    newest checkpoint that the run had then.
-    """
-
-    base: str
-    step: str
-    attempt: int
-    error: str
-    traceback: str
-    at: datetime
-    validator: str = ""
-    ring: int = 0
-    seq: int = 0
-    id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +155,7 @@ class Story:
     path: frozenset[str]
     plan: tuple[StepSpec, ...] = ()
     gates: tuple[TimelineGate, ...] = ()
-    failures: tuple[TimelineFailure, ...] = ()
+    failures: tuple[Failure, ...] = ()
     effects: tuple[TimelineEffect, ...] = ()
     forks: tuple[TimelineFork, ...] = ()
     pruned: tuple[TimelineGap, ...] = ()

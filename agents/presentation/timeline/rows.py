@@ -13,11 +13,12 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agents.models import Failure
 from approvals.english import listed, quoted
 
 from . import marks
 from .effect_fates import Fate
-from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGap, TimelineGate
+from .facts import Story, TimelineCheckpoint, TimelineFork, TimelineGap, TimelineGate
 from .gate_words import ending_of, gate_remarks, how_long
 from .lanes import LaneSlice
 from .marks import TimelineMark
@@ -44,7 +45,7 @@ class TimelineRow:
     named: str = ""  # by a person (untrusted)
     noted: int = 0  # notes of people
     remarks: list[Remark] = field(default_factory=list)
-    failures: list[TimelineFailure] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     piece: LaneSlice = field(default_factory=lambda: LaneSlice(0, 0))
     drawn: str = ""  # that piece, as SVG
 
@@ -245,12 +246,12 @@ TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] =
 }
 
 
-def of_refusal(said: Sequence[TimelineFailure], story: Story) -> TimelineRow:
+def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
     """Return the row of an output that validators refused, with each one's words: nothing of it was saved."""
     first = said[0]
-    row = TimelineRow(f"refused-{first.id}", story.called(first.step), marks.REFUSED, at=first.at)
+    row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [
-        Remark(_("by %(validator)s:") % {"validator": each.validator}, each.traceback or each.error) for each in said
+        Remark(_("by %(validator)s:") % {"validator": each.validator}, each.told or each.error) for each in said
     ]
     if first.ring:
         row.remarks.append(Remark(_("back by %(count)s, to the step that made its input") % {"count": first.ring}))

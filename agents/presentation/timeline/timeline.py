@@ -16,9 +16,11 @@ from typing import NamedTuple
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 
+from agents.models import Failure
+
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
-from .facts import Story, TimelineCheckpoint, TimelineFailure, TimelineFork, TimelineGate
+from .facts import Story, TimelineCheckpoint, TimelineFork, TimelineGate
 from .lanes import LaneNode, lay_out, width
 from .rows import RowContext, TimelineRow
 
@@ -107,8 +109,8 @@ class _Teller:
         self.by_id = {saved.id: saved for saved in story.saved}
         self.gates: dict[str, list[TimelineGate]] = defaultdict(list)
         self.fates = _landed(story)
-        self.failures: dict[tuple[str, str], list[TimelineFailure]] = defaultdict(list)
-        self.refusals: dict[int, list[TimelineFailure]] = defaultdict(list)
+        self.failures: dict[tuple[str, str], list[Failure]] = defaultdict(list)
+        self.refusals: dict[int, list[Failure]] = defaultdict(list)
         self.gap: TimelineRow | None = None  # the newest above: what belongs to a checkpoint that is gone follows it
         self.forks: dict[str, list[TimelineFork]] = defaultdict(list)
         for gate in story.gates:
@@ -117,7 +119,7 @@ class _Teller:
             if failure.validator:
                 self.refusals[failure.seq].append(failure)
             else:
-                self.failures[failure.base, failure.step].append(failure)
+                self.failures[failure.base.hex, failure.step].append(failure)
         for fork in story.forks:
             self.forks[fork.origin].append(fork)
         self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
@@ -165,9 +167,9 @@ class _Teller:
 
     def _refused(self, saved: TimelineCheckpoint) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the outputs that validators refused while `saved` was the newest checkpoint."""
-        outputs: dict[tuple[str, int], list[TimelineFailure]] = defaultdict(list)
+        outputs: dict[tuple[str, int], list[Failure]] = defaultdict(list)
         for failure in self.refusals[saved.seq]:
-            outputs[failure.base, failure.attempt].append(failure)
+            outputs[failure.base.hex, failure.attempt].append(failure)
         for (base, _), said in outputs.items():
             row = rows.of_refusal(said, self.story)
             row.left = True

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+from agents.models import Failure
 from agents.presentation.timeline.facts import (
     Story,
     TimelineCheckpoint,
     TimelineDecision,
     TimelineEffect,
-    TimelineFailure,
     TimelineFork,
     TimelineGate,
 )
@@ -27,6 +28,11 @@ PLAN = (
 )
 
 
+def key(seq: int) -> str:
+    """The id of the checkpoint `seq`, in hex."""
+    return UUID(int=seq).hex
+
+
 def make_saved(
     seq: int, step: str, *, parent: int | None = None, kind: str = "step", **more: Any
 ) -> TimelineCheckpoint:
@@ -34,14 +40,14 @@ def make_saved(
     after = seq - 1 if parent is None else parent
     times: dict[str, Any] = {"at": NOON + timedelta(seconds=seq), "took": timedelta(milliseconds=400)}
     return TimelineCheckpoint(
-        id=f"c{seq}", seq=seq, parent=f"c{after}" if after else "", kind=kind, step=step, **(times | more)
+        id=key(seq), seq=seq, parent=key(after) if after else "", kind=kind, step=step, **(times | more)
     )
 
 
 def make_gate(base: int, **more: Any) -> TimelineGate:
     """A gate at `review` on the state of the checkpoint `base`, open for 25 minutes."""
     facts: dict[str, Any] = {
-        "id": base, "base": f"c{base}", "step": "review", "kind": "review", "status": "open", "title": "Refund?",
+        "id": base, "base": key(base), "step": "review", "kind": "review", "status": "open", "title": "Refund?",
         "opened_at": NOON - timedelta(minutes=25),
     }  # fmt: skip
     return TimelineGate(**(facts | more))
@@ -60,25 +66,26 @@ def make_story(
     columns: dict[str, Any] = {name: more.pop(name) for name in of_run if name in more}
     columns |= {"frozen_at": NOON} if more.pop("frozen", False) else {}
     run = Run(status=status, next_step=next_step, **columns)
-    ids = frozenset(f"c{seq}" for seq in path)
+    ids = frozenset(map(key, path))
     facts: dict[str, Any] = {"plan": PLAN, "started_by": "Ann Okafor"}
-    return Story(now=NOON, run=run, head=f"c{path[-1]}", saved=tuple(saved), path=ids, **(facts | more))
+    return Story(now=NOON, run=run, head=key(path[-1]), saved=tuple(saved), path=ids, **(facts | more))
 
 
-def make_failure(base: int, step: str, attempt: int = 1) -> TimelineFailure:
+def make_failure(base: int, step: str, attempt: int = 1) -> Failure:
     """One attempt that ended in an exception."""
-    return TimelineFailure(f"c{base}", step, attempt, "ValueError: no order", "Traceback …", NOON)
+    told: dict[str, Any] = {"error": "ValueError: no order", "traceback": "Traceback …".encode()}
+    return Failure(base=UUID(int=base), step=step, attempt=attempt, at=NOON, **told)
 
 
 def make_effect(base: int, step: str, status: str = "done", **more: Any) -> TimelineEffect:
     """One row of the effect ledger."""
     facts: dict[str, Any] = {"irreversible": False, "key": "ab" * 32, "status": status}
-    return TimelineEffect(step=step, base=f"c{base}", **(facts | more))
+    return TimelineEffect(step=step, base=key(base), **(facts | more))
 
 
 def make_fork(origin: int, run: int = 31) -> TimelineFork:
     """A run that started from the checkpoint `origin`."""
-    return TimelineFork(run, f"c{origin}", "completed", NOON, "Bob Lindqvist")
+    return TimelineFork(run, key(origin), "completed", NOON, "Bob Lindqvist")
 
 
 OPENING = [make_saved(1, "input", kind="input"), make_saved(2, "read_mail"), make_saved(3, "propose")]

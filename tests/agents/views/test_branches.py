@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from agents.models import Failure
 from agents.presentation import head
 from agents.presentation.timeline import timeline
-from agents.presentation.timeline.facts import Story, TimelineFailure
+from agents.presentation.timeline.facts import Story
 from agents.presentation.timeline.remarks import Remark
 from agents.presentation.timeline.rows import TimelineRow
 from tests.agents.views.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
@@ -22,11 +24,11 @@ def row_of(story: Story, seq: int) -> TimelineRow:
     return next(row for row in timeline.build(story).rows if row.seq == seq)
 
 
-def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> TimelineFailure:
+def make_refusal(base: int, step: str = "propose", *, seq: int = 0, **more: Any) -> Failure:
     """One validator's words about what `step` returned."""
     said: dict[str, Any] = {"validator": "in_budget", "seq": seq or base, "id": base, "attempt": 1}
-    told = {"error": "cut", "traceback": "Over the budget by 12.", "at": NOON}
-    return TimelineFailure(f"c{base}", step, **(said | told | more))
+    told = {"error": "cut", "traceback": b"Over the budget by 12.", "at": NOON}
+    return Failure(base=UUID(int=base), step=step, **(said | told | more))
 
 
 def test_a_rewind_says_where_to_by_whom_and_why() -> None:
