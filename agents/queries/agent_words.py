@@ -44,20 +44,19 @@ def of(run: Run) -> Told:
     try:
         saved = store.load_checkpoint(run.head, lineage=run.lineage).state
         state = agent.State.model_validate(saved, by_name=True, by_alias=False)
-        cells = [HeadCell(*map(str, each)) for each in agent.meters(state)][:MOST] if metered else []
-        result = str(agent.result(state)) if ends else ""
+        veil = fields.veil(agent.State)
+        secrets = veil.words(saved) if veil else []
+
+        def clean(text: object) -> str:
+            return str(redact.scrubbed(str(text), secrets))
+
+        cells = [HeadCell(*map(clean, each[:3])) for each in agent.meters(state)][:MOST] if metered else []
+        return Told(cells, clean(agent.result(state)) if ends else "")
     except CheckpointError:
         return NOTHING  # the page says elsewhere what is wrong with it
     except Exception:
         log.exception("run.not_told", run=run.pk)
         return NOTHING
-    veil = fields.veil(agent.State)
-    secrets = veil.words(saved) if veil else []
-    clean = [
-        HeadCell(*(str(redact.scrubbed(each, secrets)) for each in (cell.label, cell.fact, cell.line)))
-        for cell in cells
-    ]
-    return Told(clean, str(redact.scrubbed(result, secrets)))
 
 
 def _agent_of(run: Run) -> type[Agent] | None:

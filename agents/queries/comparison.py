@@ -27,7 +27,7 @@ from checkpoints.store.run_history import CheckpointComparison
 
 from .access import run_or_404
 from .checkpoint import difference, veil_of
-from .performed_effects import done_of, off_course, rows_of
+from .performed_effects import done_of, rows_of
 from .run_row import course
 
 KINDS = {
@@ -139,7 +139,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
     rows = rows_of({each.run_id for each in way})
     landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
     mine = [row for row in rows if (row.undoes or row.id) in landed]
-    told = fates(done_of(spec_of(checkpoint.plan), mine, off_course(mine, course(run.pk))))
+    told = fates(done_of(spec_of(checkpoint.plan), mine, course(run.pk)))
     return ComparedCheckpoint(letter, run, checkpoint, way, told)
 
 

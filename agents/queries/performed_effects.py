@@ -72,7 +72,7 @@ def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
     }
 
 
-def done_of(plan: PlanSpec, rows: Iterable[TimelineEffect], off: Collection[int]) -> list[TimelineEffect]:
-    """Return the rows with what undoes each; those of `off` are known to be off the run's path."""
-    undo = {step.name: step.undo for step in plan.steps}
+def done_of(plan: PlanSpec, rows: Collection[TimelineEffect], course: Course) -> list[TimelineEffect]:
+    """Return the rows with what undoes each, and which of them the run has left behind."""
+    undo, off = {step.name: step.undo for step in plan.steps}, off_course(rows, course)
     return [replace(each, undo=undo.get(each.step, ""), unsettled=each.id in off) for each in rows]

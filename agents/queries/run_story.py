@@ -20,7 +20,7 @@ from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.runs import notes
 from checkpoints.runs.plans import spec_of
 
-from .performed_effects import done_of, off_course, rows_of
+from .performed_effects import done_of, rows_of
 from .run_gates import gates_of
 from .run_row import RunRow
 from .saved_checkpoints import ORDERED, ORDERS, pruned_of, saved_of, states_of
@@ -67,7 +67,6 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     run, plan = read.run, spec_of(read.run.plan)
     known = headers_of(run, before, looked_at)
     window = window_of(run, before, known)
-    performed = rows_of([run.pk])
     events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
     on_path = read.course.of([each.seq for each in window])
     end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
@@ -80,7 +79,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         plan=plan.steps,
         gates=tuple(gates_of(run, reader, window)),
         failures=tuple(failures_of(run, window)) if read.failed else (),
-        effects=tuple(done_of(plan, performed, off_course(performed, read.course))),
+        effects=tuple(done_of(plan, rows_of([run.pk]), read.course)),
         forks=tuple(forks_of(read, window)),
         pruned=tuple(pruned_of(run, window)) if read.pruned else (),
         newest=not window or window[-1].seq == run.seq,
