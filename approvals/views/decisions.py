@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -19,22 +22,24 @@ from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirme
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Draft, Gate, Proposal
+from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import step_up
 from approvals.presentation.decision_form import posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import changes_between
+from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
+from checkpoints.postgresql.sql import storable
 
 from . import following
 from .access import page_or_404, private, verified
 from .files import form_with_files
 from .gates import show
 from .impacts import fill_in, typed
-from .step_up import lead
 
 NOT_SENT = gettext_lazy("Your decision was not sent.")
 TITLES = {
@@ -69,7 +74,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     saved = gate.saved  # a state that does not verify is not decided over
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
-    sent = posted.read(form, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
+    sent = posted.read_over(form, looked_at)
     if sent.problems:
         return refused(request, page, sent, looked_at, errors.Invalid(sent.problems))
     seen, key = digest_of(request), request.POST.get("key", "")
@@ -79,7 +84,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
             confirmed=step_up.of_session(request),
         )  # fmt: skip
     except errors.DecisionRefused as refusal:
-        led = lead(request, gate, looked_at, form) if isinstance(refusal, errors.NotConfirmed) else None
+        led = ask_password(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
     return following.after(request, gate_id)
@@ -99,6 +104,23 @@ def digest_of(request: HttpRequest) -> bytes:
         return bytes.fromhex(request.POST.get("seen", ""))
     except ValueError:
         return b""
+
+
+def ask_password(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> HttpResponse | None:
+    """Lead to the page that asks for the password, and from there to the gate; None if what was entered is not kept.
+
+    What was posted is not sent again by itself afterwards. The page shows it as it was entered, over what is asked by
+    then, in a form with the same key, and whoever gave the password presses the button over it.
+    """
+    fields, key = kept(form, looked_at), storable(form.get("key", ""))
+    if sum(map(len, fields.values())) > MOST_CHARACTERS:
+        return None
+    try:
+        Draft.objects.keep(looked_at.gate, by=by, proposal=looked_at.number, fields=fields, key=key)
+    except NotKept:
+        return None
+    back = f"{reverse('gate', args=[looked_at.gate_id])}?{urlencode({'key': key})}#decide"
+    return HttpResponseRedirect(step_up.address(back), status=303)
 
 
 def refused(

@@ -13,7 +13,6 @@ from django.views.decorators.http import require_POST
 from approvals.models import Draft
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import authority
-from approvals.presentation.decision_form import whole_state
 from approvals.presentation.decision_form.draft_fields import kept
 from approvals.presentation.gate_page.filled import blank
 from checkpoints.postgresql.sql import storable
@@ -41,12 +40,11 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     reason = authority.why_not(user, gate)
     if reason:
         return _told(request, gate_id, {"problem": reason}, status=403)
-    form, looked_at = form_with_files(request, gate, by=user), proposal_of(gate, request)
-    redaction = whole_state.veil_of(gate)
-    fields = kept(form, looked_at.card, redaction)
+    looked_at = proposal_of(gate, request)
+    fields = kept(form_with_files(request, gate, by=user), looked_at)
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": _("This is too long to be kept as a draft.")}, status=413)
-    if blank(fields, looked_at.card, whole_state.state_of(gate, looked_at), redaction):
+    if blank(fields, looked_at):
         fields = {}  # kept as well: what an earlier page sent, and comes in late, must not take its place
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])
     # A page without script has no place to say that its draft was not kept: what is typed last is kept there.

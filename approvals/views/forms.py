@@ -6,6 +6,8 @@ same post asks for the one action's form alone, which takes the place of the old
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -14,7 +16,7 @@ from django.views.decorators.http import require_POST
 
 from approvals import forms
 from approvals.forms import names
-from approvals.presentation.decision_form import posted, whole_state
+from approvals.presentation.decision_form import posted
 from approvals.presentation.decision_form.posted import PostedDecision
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
@@ -40,8 +42,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         raise PermissionDenied
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
-    form, state = form_with_files(request, page.gate, by=page.user), whole_state.state_of(page.gate, looked_at)
-    sent = posted.read(forms.applied(form, change), looked_at.card, state, whole_state.veil_of(page.gate))
+    form = form_with_files(request, page.gate, by=page.user)
+    sent = posted.read_over(forms.applied(form, change), looked_at)
     changed(page, sent)
     if looked_at.number != page.proposal.number or not page.open:
         carry(page, sent, looked_at)
@@ -59,8 +61,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def changed(page: GatePage, sent: PostedDecision) -> None:
     """Put what was typed and chosen into the page; what is still missing is said when it is sent."""
-    fill(page, sent)
-    page.each = posted.edits_said(sent)
+    fill(page, replace(sent, each=posted.edits_said(sent)))
     edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)
     if edits and sent.chosen != "reject":
         page.verdict = posted.EACH if page.several else "edit"

@@ -51,8 +51,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
     """Put what a form says into the page, with what each choice would do."""
-    fill(page, posted.read(form, page.card, page.standing_state, page.veil))
-    page.each = verdict_choice.chosen_in(form, page.card)
+    sent = posted.read(form, page.card, page.standing_state, page.veil)
+    fill(page, replace(sent, each=verdict_choice.chosen_in(form, page.card)))
     said = posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed
     page.typed = blamed(page, typed(page, said))
     put = posted.read({**form, "verdict": "reject", "then": "override"}, page.card)

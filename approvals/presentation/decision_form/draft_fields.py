@@ -1,4 +1,4 @@
-"""What a draft keeps of a posted form: all but typed secrets, files, and fields about the form itself. Pure.
+"""What a draft keeps of a posted form: all but typed secrets, files, and fields about the form itself.
 
 A placeholder replaces a secret; a text that is not JSON is dropped.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from approvals.cards.card import Card
 from approvals.forms import names
 from approvals.forms.texts import as_json
+from approvals.models import Proposal
 from approvals.schema.redact import Redaction, placeholder
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
@@ -22,11 +22,11 @@ ABOUT_THE_FORM = frozenset(
 )
 
 
-def kept(fields: Mapping[str, str], card: Card, veil: Redaction) -> dict[str, str]:
-    """Return the fields of a posted form that a draft keeps; `veil` hides what is secret of the whole state."""
+def kept(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
+    """Return the fields of a posted form that a draft keeps; `proposal` is what it was rendered from."""
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
-    _mask(said, whole_state.NAME, veil)
-    for action in card.actions:
+    _mask(said, whole_state.NAME, whole_state.veil_of(proposal.gate))
+    for action in proposal.card.actions:
         hidden = action.redaction
         if not hidden:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from approvals.cards.card import Card, Question
 from approvals.cards.verdicts import ActionVerdict, wordless
 from approvals.decisions import edit_state, per_action
 from approvals.errors import Problem, problem
+from approvals.models import Proposal
 from approvals.presentation.gate_facts import preconditions
 from approvals.schema.redact import OPEN, Redaction
 
@@ -41,7 +42,7 @@ class PostedDecision:
     comment: str = ""
     typed: TypedDecision = field(default_factory=TypedDecision)  # with the problems
     override: Mapping[str, str] = field(default_factory=dict)
-    only_if: Sequence[str] = ()  # ids of the preconditions that were ticked
+    only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     each: Mapping[str, ChosenVerdict] = field(default_factory=dict)  # by action id, where each is decided by itself
     confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     decision: Mapping[str, Any] = field(default_factory=dict)
@@ -65,6 +66,14 @@ class PostedDecision:
         return list(self.typed.errors)
 
 
+NOTHING = PostedDecision(chosen="")
+
+
+def read_over(form: Mapping[str, str], proposal: Proposal) -> PostedDecision:
+    """Read a posted form against the proposal that it was rendered from. Raises NotVerified."""
+    return read(form, proposal.card, whole_state.state_of(proposal), whole_state.veil_of(proposal.gate))
+
+
 def read(
     form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Redaction = OPEN
 ) -> PostedDecision:
@@ -79,7 +88,7 @@ def read(
     beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
     beside["confirm"] = list(sent.confirm.get(choice, ()))
     if "preconditions" in sent.decision:
-        beside["dropped"] = preconditions.dropped(card, sent.only_if)
+        beside["dropped"] = preconditions.dropped(card, sent.only_if or ())
     return replace(sent, decision={**sent.decision, **beside})
 
 
@@ -252,6 +261,5 @@ def answered(base: PostedDecision, form: Mapping[str, str], question: Question) 
         value = read.value
     kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": base.answer}
     answer = {"choice": base.answer, "value": value}
-    decision = {"verdict": "answer", "comment": base.comment, "answer": answer}
-    decision["preconditions"] = base.only_if
+    decision = {"verdict": "answer", "comment": base.comment, "answer": answer, "preconditions": base.only_if}
     return replace(base, typed=TypedDecision(posted=kept, errors=problems), decision=decision)

@@ -64,11 +64,11 @@ def veil_of(gate: Gate) -> Redaction:
     return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
 
 
-def state_of(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
-    """Return the state that this proposal asks for; None where whole-state edits are off. Raises NotVerified."""
-    if not gate.policy.whole_state:
+def state_of(proposal: Proposal) -> dict[str, Any] | None:
+    """Return the state that a proposal asks for; None where whole-state edits are off. Raises NotVerified."""
+    if not proposal.gate.policy.whole_state:
         return None
-    found: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
+    found: dict[str, Any] = patch.apply(proposal.state_patch, proposal.gate.saved.state)
     return found
 
 

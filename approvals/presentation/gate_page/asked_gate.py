@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from approvals.policy.second_look import Streak
 from approvals.policy.step_up import PasswordConfirmed
 from approvals.preflight.checks import Preflight
 from approvals.presentation.decision_form.actions import TypedDecision
-from approvals.presentation.decision_form.verdict_choice import ChosenVerdict
+from approvals.presentation.decision_form.posted import NOTHING, PostedDecision
 from approvals.presentation.gate_facts import agreement, attempts, conversation, outcomes, preconditions, step_up
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_facts.step_up import StepUp
@@ -40,17 +40,10 @@ class AskedGate:
     user: User
     typed: TypedDecision = field(default_factory=TypedDecision)
     instead: TypedDecision = field(default_factory=TypedDecision)  # values to replace what was proposed
+    sent: PostedDecision = NOTHING  # what the form is filled in with
     verdict: str = ""  # the choice that is selected when the page opens
-    then: str = ""
-    back_to: str = ""
-    answer: str = ""
-    comment: str = ""
-    override: dict[str, str] = field(default_factory=dict)
-    confirm: Mapping[str, Collection[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
     unconfirmed: Collection[int] = ()  # those that were sent without
     unconfirmed_at: str = ""  # by which choice
-    each: dict[str, ChosenVerdict] = field(default_factory=dict)  # by action, where each is decided by itself
-    only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     draft: Draft | None = None  # the reader's own, which the fields hold
     typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
     unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
@@ -197,7 +190,7 @@ class AskedGate:
         """List what must still be so when an effect is done: all that is offered, and what of it counts."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         counted = outcome.counted if outcome else ()
-        return preconditions.shown(self.card, ticked=self.only_if, counted=counted)
+        return preconditions.shown(self.card, ticked=self.sent.only_if, counted=counted)
 
     @cached_property
     def judged(self) -> dict[str, outcomes.ActionOutcome]:

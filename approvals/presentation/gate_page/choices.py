@@ -80,7 +80,7 @@ class OfferedChoices:
         binding = DecisionImpact(impact=impact, rejects=rejects, others=others, quorum=self.page.agreement.quorum)
         ticks = repeats.ticks(
             binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
-            ticked=self.page.confirm.get(choice, ()),
+            ticked=self.page.sent.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
         return replace(drawn, choice=choice, place=place or choice, shown=binding.mark, ticks=ticks)
@@ -99,12 +99,12 @@ class OfferedChoices:
 
     @property
     def chosen_back(self) -> str:
-        return self.page.back_to or self.page.card.on_reject or (self.backs[0][0] if self.backs else "")
+        return self.page.sent.back_to or self.page.card.on_reject or (self.backs[0][0] if self.backs else "")
 
     @property
     def chosen_then(self) -> str:
         """Return what is selected before anybody chooses: never what ends the run."""
-        return self.page.then or ("back" if self.page.card.on_reject and self.backs else "")
+        return self.page.sent.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
     def asked(self) -> list[tuple[AnswerForm, impact_words.WordedImpact]]:
@@ -212,10 +212,10 @@ class OfferedChoices:
     @cached_property
     def mix(self) -> NextProposal | None:
         """Return what the choices so far ask for; None where that is just the current proposal, or all are rejected."""
-        if not (self.page.several and self.page.each):
+        if not (self.page.several and self.page.sent.each):
             return None
         return per_action.foreseen(
-            self.page.gate, self.page.proposal, self.page.each, self.page.typed, by=self.page.user
+            self.page.gate, self.page.proposal, self.page.sent.each, self.page.typed, by=self.page.user
         )
 
     @property

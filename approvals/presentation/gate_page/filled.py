@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.contrib.auth.models import User
 
 from approvals.cards.action import REJECT
-from approvals.cards.card import Card
 from approvals.errors import Problem
 from approvals.gates.reading import ShownGate
-from approvals.models import Draft, Proposal
+from approvals.models import Proposal
 from approvals.presentation.decision_form import posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import PostedDecision
-from approvals.schema.redact import OPEN, Redaction
 
 from .page import GatePage
 
 
 def fill(page: GatePage, sent: PostedDecision, *, problems: Sequence[Problem] = ()) -> None:
     """Put all that `sent` says into a page's fields, and the problems beside them."""
-    page.comment, page.then, page.back_to, page.answer = sent.comment, sent.then, sent.back_to, sent.answer
-    page.verdict = REJECT if sent.rejects_each else sent.chosen
-    page.each, page.only_if = dict(sent.each), sent.only_if
-    page.override, page.confirm = dict(sent.override), sent.confirm
+    page.sent, page.verdict = sent, REJECT if sent.rejects_each else sent.chosen
     page.typed = replace(sent.typed, errors=problems)
 
 
@@ -34,7 +28,7 @@ def blamed(page: GatePage, said: TypedDecision) -> TypedDecision:
     """Return `said` with what does not hold in what would be sent."""
     if page.verdict == REJECT:
         return replace(said, errors=())
-    unsent = {name for name, one in page.each.items() if not one.sends_fields}
+    unsent = {name for name, one in page.sent.each.items() if not one.sends_fields}
     return replace(said, errors=[each for each in said.errors if each["action"] not in unsent])
 
 
@@ -45,8 +39,8 @@ def drafted(read: ShownGate, user: User) -> GatePage:
     if draft is None or draft.empty or draft.sent:
         return page
     page.draft = draft
-    looked_at = looked_at_by(draft)
-    sent = posted.read(draft.fields, looked_at.card, whole_state.state_of(gate, looked_at), whole_state.veil_of(gate))
+    looked_at = gate.proposals.filter(number=draft.proposal).first() or gate.standing()  # what was on the screen
+    sent = posted.read_over(draft.fields, looked_at)
     if not page.may_send:
         page.unsent = typed_edits.rows(sent.typed, looked_at.card)
         return page
@@ -59,22 +53,15 @@ def drafted(read: ShownGate, user: User) -> GatePage:
 def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
     """Put what was typed over an earlier version into a page that shows the current one: nothing typed is lost."""
     fields = typed_edits.carried_over(sent.typed, page.card)
-    before, now = (whole_state.state_of(page.gate, each) for each in (looked_at, page.proposal))
+    before, now = (whole_state.state_of(each) for each in (looked_at, page.proposal))
     page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
 
 
-def blank(
-    fields: Mapping[str, str], card: Card, state: Mapping[str, Any] | None = None, veil: Redaction = OPEN
-) -> bool:
+def blank(fields: Mapping[str, str], proposal: Proposal) -> bool:
     """Tell whether a form says no more than it said when it was drawn."""
-    sent = posted.read(fields, card, state, veil)
-    suggested = {each.id for each in card.preconditions if each.preselected or each.required}
-    ticked = {*sent.only_if, *(each.id for each in card.preconditions if each.required)}
+    sent, offered = posted.read_over(fields, proposal), proposal.card.preconditions
+    suggested = {each.id for each in offered if each.preselected or each.required}
+    ticked = {*(sent.only_if or ()), *(each.id for each in offered if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
     entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
     return not (sent.chosen or sent.answer or sent.confirm or sent.typed.posted or entered or ticked != suggested)
-
-
-def looked_at_by(draft: Draft) -> Proposal:
-    """Return the proposal that was on the screen."""
-    return draft.gate.proposals.filter(number=draft.proposal).first() or draft.gate.standing()

@@ -18,8 +18,7 @@ class GateForm(AskedGate):
     @cached_property
     def standing_state(self) -> dict[str, Any] | None:
         """Return the saved state with any edit in the current proposal; None where whole-state edits are off."""
-        allowed = whole_state.allowed(self.gate, self.card)
-        return whole_state.state_of(self.gate, self.proposal) if allowed else None
+        return whole_state.state_of(self.proposal) if whole_state.allowed(self.gate, self.card) else None
 
     @cached_property
     def whole(self) -> whole_state.WholeStateArea | None:
@@ -40,7 +39,7 @@ class GateForm(AskedGate):
     @cached_property
     def ballots(self) -> dict[str, verdict_choice.Ballot]:
         """Return each action's own choice; {} where the gate asks about one thing, or the reader decides nothing."""
-        return verdict_choice.ballots(self.card, self.each, self.typed.errors) if self.may_send else {}
+        return verdict_choice.ballots(self.card, self.sent.each, self.typed.errors) if self.may_send else {}
 
     @property
     def several(self) -> bool:
@@ -102,11 +101,11 @@ class GateForm(AskedGate):
     @cached_property
     def overridable(self) -> list[actions.ActionSheet]:
         """List the sheets whose arguments may be replaced as JSON, with what somebody wrote and what is wrong in it."""
-        errors = self.typed.errors if self.then == "override" else ()
+        errors = self.typed.errors if self.sent.then == "override" else ()
         return [
             replace(
                 sheet,
-                value_text=self.override.get(sheet.action.id, sheet.value_text),
+                value_text=self.sent.override.get(sheet.action.id, sheet.value_text),
                 errors=[each["message"] for each in errors if each["action"] == sheet.action.id],
             )
             for sheet in self.sheets
