@@ -36,12 +36,9 @@ class InboxRow:
 
     gate: Gate
     card: Card
-    agent: str
-    run: str
-    fresh: bool
-    edited: bool
-    leaves_in: int  # seconds until a decided row goes; 0 for rows that stay
-    ended: outcomes.GateEnding | None
+    fresh: bool = False
+    leaves_in: int = 0  # seconds until a decided row goes; 0 for rows that stay
+    ended: outcomes.GateEnding | None = None
     soon: bool = False
     looking: Sequence[User] = ()  # the others who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
@@ -101,10 +98,7 @@ def row(
     return InboxRow(
         gate=gate,
         card=gate.asked,
-        agent=gate.run.plan.agent,
-        run=gate.run.title,
         fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
-        edited=gate.proposal > 1,
         leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering else 0,
         ended=outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None,
         soon=due(gate, now) == "hour",

@@ -25,7 +25,6 @@ from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text import (
     amounts,
     files,
-    folded,
     icons,
     invisible,
     lookalikes,
@@ -131,7 +130,7 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
         text = json.dumps(value, ensure_ascii=False, indent=2)
-        return folded.render(text, address) if address else untrusted.render(text)
+        return untrusted.folded(text, address) if address else untrusted.render(text)
     return tree.scalar(value, address)
 
 

@@ -100,11 +100,6 @@ class Agreement(Schema):
     who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
     voices: list[Voice] = Field(description="The decisions, oldest first.")
 
-    @staticmethod
-    def resolve_voices(found: agreements.Agreement) -> list[agreements.VoteLine]:
-        """Return them as the gate's page tells them, without the places that are still empty."""
-        return [each for each in found.voices if each.name]
-
 
 class OfAction(Schema):
     """What became of one action."""

@@ -19,9 +19,9 @@ from . import outcomes, preconditions
 
 @dataclass(frozen=True, kw_only=True)
 class VoteLine:
-    """One person's decision, or a place that is still empty."""
+    """One person's decision."""
 
-    name: str  # empty for an empty place
+    name: str
     verdict: str = ""
     by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
@@ -70,12 +70,10 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
     counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
     agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
     empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
-    who = reviewers(policy)
-    lacking = ""
+    who, lacking = reviewers(policy), ""
     if empty > 0:
         deciders = enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
         lacking = enough_reviewers.lacking(gate, deciders)
-    voices += [VoteLine(name="", note=who) for _ in range(max(empty, 0))]
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
 

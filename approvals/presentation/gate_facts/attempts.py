@@ -6,23 +6,12 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
+from num2words import num2words  # type: ignore[import-untyped]
 
 from approvals.models import Gate
 
-TITLES = (
-    "",
-    gettext_lazy("First attempt"),
-    gettext_lazy("Second attempt"),
-    gettext_lazy("Third attempt"),
-    gettext_lazy("Fourth attempt"),
-    gettext_lazy("Fifth attempt"),
-    gettext_lazy("Sixth attempt"),
-    gettext_lazy("Seventh attempt"),
-    gettext_lazy("Eighth attempt"),
-    gettext_lazy("Ninth attempt"),
-    gettext_lazy("Tenth attempt"),
-)
+IN_WORDS = 10  # attempts whose number is written as a word
 
 
 @dataclass(frozen=True)
@@ -51,8 +40,8 @@ def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
         return None
     seen = Gate.objects.visible_to(reader).select_related("outcome")
     last = seen.filter(pk=gate.rejected_before_id or 0).first()
-    title = str(TITLES[gate.attempt]) if gate.attempt < len(TITLES) else ""
-    title = title or _("%(number)sth attempt") % {"number": gate.attempt}
+    number = num2words(gate.attempt, to="ordinal" if gate.attempt <= IN_WORDS else "ordinal_num", lang="en")
+    title = _("%(number)s attempt") % {"number": number.capitalize()}
     often = ngettext("%(count)s time", "%(count)s times", rejected) % {"count": rejected}
     times = {1: _("once"), 2: _("twice")}.get(rejected, often)
     return Attempt(title, times, last, heard)

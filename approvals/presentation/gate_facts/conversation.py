@@ -39,11 +39,10 @@ class ConversationEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """Both parts, each oldest first, and how many older ones are not shown."""
+    """Both parts, each oldest first."""
 
     here: Sequence[ConversationEntry]
     before: Sequence[ConversationEntry]
-    more: bool
 
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
@@ -51,13 +50,12 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     found = Event.objects.filter(run_id=gate.run_id, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
     if not earlier:
         found = found.filter(subject=gate.subject)
-    rows = list(found.select_related("words").order_by("-id")[: 2 * SHOWN + 1])
+    rows = list(found.select_related("words").order_by("-id")[: 2 * SHOWN])
     here = [each for each in rows if each.subject == gate.subject and each.kind == remarks.KIND]
     before = [each for each in rows if each.subject != gate.subject and each.kind == "gate.decided"]
     return Conversation(
         here=[_said(each, user) for each in here[:SHOWN][::-1]],
         before=[_said(each, user) for each in before[:SHOWN][::-1]],
-        more=len(rows) > 2 * SHOWN,
     )
 
 

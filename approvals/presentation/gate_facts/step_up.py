@@ -9,7 +9,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from approvals.models import Policy
 from approvals.policy.step_up import PasswordConfirmed, counts, within
 
 
@@ -20,11 +19,6 @@ class StepUp:
     until: datetime | None  # until when it counts that it was given; None where it has to be given
     possible: bool  # whether this account has a password
     minutes: str
-
-
-def step_up(policy: Policy, user: User, confirmed: PasswordConfirmed | None) -> StepUp | None:
-    """Return what the page says of the password; None where the policy asks for none."""
-    return asked(user, confirmed) if policy.step_up else None
 
 
 def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:

@@ -143,7 +143,7 @@ class AskedGate:
     @cached_property
     def step_up(self) -> StepUp | None:
         """Return what the policy asks of the reader's password; None where it asks nothing."""
-        return step_up.step_up(self.gate.policy, self.user, self.confirmed)
+        return step_up.asked(self.user, self.confirmed) if self.gate.policy.step_up else None
 
     @cached_property
     def second_look(self) -> Streak | None:

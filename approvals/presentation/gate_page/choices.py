@@ -88,7 +88,7 @@ class OfferedChoices:
     @cached_property
     def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
         """List the steps the run can be sent back to, the nearest first, each with its title and what that does."""
-        ran = {step.name for step in self.saved.steps} | {self.page.card.on_reject}
+        ran = {line.saved.step for line in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
         return [(step, title(step), self._back(step, f"back-{at}")) for at, step in enumerate(nearest, 1)]

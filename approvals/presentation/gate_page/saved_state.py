@@ -15,6 +15,7 @@ from approvals.presentation.drawing import gantt
 from approvals.presentation.text import hidden
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
 
 from .asked_gate import AskedGate
@@ -27,19 +28,17 @@ SECRETS = 100  # named on one page
 class RunStepLine:
     """One step of the run so far, for the compact list."""
 
-    seq: int
-    name: str  # of the step; empty where none ran
+    saved: CheckpointHeader
     title: str
-    kind: str
-    seconds: float
 
     @property
     def words(self) -> str:
-        if self.kind != Checkpoint.Kind.STEP:
-            return self.kind
-        if self.seconds >= 0.05:
-            return _("%(seconds)s s") % {"seconds": f"{self.seconds:.1f}"}
-        return _("%(milliseconds)s ms") % {"milliseconds": f"{self.seconds * 1000:.0f}"}
+        if self.saved.kind != Checkpoint.Kind.STEP:
+            return self.saved.kind
+        seconds = self.saved.took_us / 1e6
+        if seconds >= 0.05:
+            return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}
+        return _("%(milliseconds)s ms") % {"milliseconds": f"{seconds * 1000:.0f}"}
 
 
 @dataclass
@@ -78,12 +77,7 @@ class ShownState:
             path = executions.path(self.page.gate.checkpoint)
         title = self.page.plan.title_of
         own = [place for place in path if place.run_id == self.page.gate.run_id]
-        return [
-            RunStepLine(
-                seq=at.seq, name=at.step, title=title(at.step or at.kind), kind=at.kind, seconds=at.took_us / 1e6
-            )
-            for at in own
-        ]
+        return [RunStepLine(saved=at, title=title(at.step or at.kind)) for at in own]
 
     @property
     def last_steps(self) -> list[RunStepLine]:
@@ -97,7 +91,7 @@ class ShownState:
     def sources(self) -> dict[str, str]:
         """Say, by field, which step wrote it: the last one on the path whose plan says that it does."""
         known = {step.name: step for step in self.page.plan.steps}
-        ran = [known[step.name] for step in self.steps if step.name in known]
+        ran = [known[line.saved.step] for line in self.steps if line.saved.step in known]
         return {name: _("from “%(step)s”") % {"step": step.title} for step in ran for name in step.writes}
 
     @property

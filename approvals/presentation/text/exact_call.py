@@ -37,19 +37,11 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallArgument:
-    """One argument by its real name."""
-
-    name: str  # the names on the way to it, with dots
-    value: Any  # masked where it is secret
-
-
-@dataclass(frozen=True, kw_only=True)
 class ExactCall:
     """What would be called, with what."""
 
     tool: str
-    parts: tuple[CallArgument, ...]
+    parts: tuple[tuple[str, Any], ...]  # arguments: the names on the way to each, with dots, and its masked value
     more: int = 0  # arguments that are not named here
 
 
@@ -60,9 +52,7 @@ def call(action: Action) -> ExactCall:
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
-    parts = tuple(
-        CallArgument(name=dotted(place) or _("all of it"), value=json_pointer.find(shown, place)) for place in places
-    )
+    parts = tuple((dotted(place) or _("all of it"), json_pointer.find(shown, place)) for place in places)
     tops = {json_pointer.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
     return ExactCall(tool=action.tool, parts=parts, more=left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2s
 
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -15,6 +16,7 @@ from .invisible import HEAD, TAIL, TextPiece, pieces, unnormal, visible
 # Words with nothing to mark, and no dot that could make a host name: most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
 STRANGE = 6  # what a character costs of a text in which each has to be looked at
+LINES = 30  # of a text whose others are folded away
 FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
 
 
@@ -59,6 +61,24 @@ def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
         return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
     found = pieces(text, clamp=clamp)
     return format_html_join("", "{}", ((html_of(piece, whole=whole),) for piece in found))
+
+
+def folded(text: str, address: str) -> SafeString:
+    """Render the first lines of a long text, the others folded away; `address` is where it is shown in full.
+
+    What was unfolded stays so as long as the address is the same.
+    """
+    lines = text.split("\n")
+    if len(lines) <= LINES:
+        return render(text, whole=address)
+    return format_html(
+        '{}<details class="value-rest" id="rest-{}"><summary>Show {} more line{}</summary>{}</details>',
+        render("\n".join(lines[:LINES]), whole=address),
+        blake2s(address.encode(), digest_size=8).hexdigest(),
+        f"{len(lines) - LINES:,}",
+        "" if len(lines) == LINES + 1 else "s",
+        render("\n".join(lines[LINES:]), whole=address),
+    )
 
 
 def line(text: str, *, limit: int = 300) -> SafeString:

@@ -134,8 +134,6 @@ def test_the_risk_is_ours_only_where_all_that_is_asked_is_registered(tools: list
     """One registered action of low risk beside another made the program's word ours; so did a card without any."""
     given = [ToolVersion(version=1, risk=risk) if risk else None for risk in tools]
     actions = [Action(id=f"a{at}", tool="t", title="t", registered=each) for at, each in enumerate(given)]
-    row = InboxRow(
-        gate=Gate(), card=Card(title="Wire", actions=actions), agent="robo", run="", fresh=False, edited=False,
-        leaves_in=0, ended=None, provenance=Provenance(agent="robo", outside=True),
-    )  # fmt: skip
+    wire = Card(title="Wire", actions=actions)
+    row = InboxRow(gate=Gate(), card=wire, provenance=Provenance(agent="robo", outside=True))
     assert row.risk_theirs is theirs
