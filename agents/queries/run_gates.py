@@ -59,7 +59,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             then=outcome.then if outcome else "",
             back_to=outcome.back_to if outcome else "",
             answer=(outcome.answered or {}).get("choice", "") if outcome else "",
-            answer_label=outcomes.chosen(gate, outcome) if outcome and outcome.answered else "",
+            answer_label=gate.asked.label_of(outcome.answered) if outcome and outcome.answered else "",
             actions=actions_of(outcome) if outcome and outcome.kind == Outcome.Kind.MIXED else (),
             said=tuple(map(said_of, getattr(gate, "words", ()))),
             visible=gate.team_id == run.team_id or gate.pk in visible,

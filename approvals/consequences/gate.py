@@ -80,14 +80,13 @@ class GateImpacts:
     def answering(self, choice: str) -> Impact | None:
         """Foretell an answer to the gate's question, a recovery gate's or another's; None where nothing is known."""
         if self.fact.recovery:
-            return self.answer(choice)
+            known = self.choices.answering(choice)
+            return None if known is None else self._told(known)
         offered = self.card.question["choices"] if self.card.question else []
         found = next((each for each in offered if each["id"] == choice), None)
-        return None if found is None else self.answered(grants=found.get("grants", False))
-
-    def answered(self, *, grants: bool) -> Impact:
-        """Foretell an answer at a gate that takes verdicts too; it lets the gate's effects run or does not."""
-        given = self._grants(self.saved, self.card) if grants else []
+        if found is None:
+            return None
+        given = self._grants(self.saved, self.card) if found.get("grants") else []
         return self._told(self.choices.approving(grants=given, decision="answered"), self.card.actions)
 
     def stop(self) -> Impact:
@@ -102,11 +101,6 @@ class GateImpacts:
         """Foretell a rejection that sends the run back to `step`."""
         before = self._before(steps.last_start(self.history.head.path, step))
         return self._told(self.choices.going_back(step, before=before))
-
-    def answer(self, choice: str) -> Impact | None:
-        """Foretell an answer to a recovery gate's question; None where nothing is known of it."""
-        target = self.choices.answering(choice)
-        return None if target is None else self._told(target)
 
     def _before(self, start: CheckpointHeader | None) -> SavedState | None:
         """Load the state from which an execution started; None for none, or one that retention removed."""

@@ -75,8 +75,8 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
     sent = posted.read_over(form, looked_at)
-    if sent.problems:
-        return refused(request, page, sent, looked_at, errors.Invalid(sent.problems))
+    if sent.typed.errors:
+        return refused(request, page, sent, looked_at, errors.Invalid(sent.typed.errors))
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
         deciding.decide(
@@ -172,15 +172,11 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     }
 
 
-def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[dict[str, str]]:
-    """List what the reader had chosen for each action, where there is no form left to keep it in."""
+def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[tuple[str, str, str]]:
+    """List (title, verdict, words) for what was chosen for each action, where there is no form left to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
-        {
-            "title": provenance.named(action),
-            "verdict": str(DONE.get(chosen.verdict, _("not decided"))),
-            "words": chosen.words,
-        }
+        (provenance.named(action), str(DONE.get(chosen.verdict, _("not decided"))), chosen.words)
         for action in looked_at.card.actions
         if (chosen := sent.each.get(action.id)) is not None
     ]

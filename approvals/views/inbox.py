@@ -25,15 +25,11 @@ from checkpoints.postgresql.capped_count import Capped
 from .access import private, reader_of
 
 SHOWN = 40
-QUEUES = (
-    (MINE, gettext_lazy("Mine"), "inbox"),
-    (ALL, gettext_lazy("All visible to me"), "list"),
-    (DECIDED, gettext_lazy("Decided"), "check"),
-)
-EMPTY = {
-    MINE: gettext_lazy("You are all caught up"),
-    ALL: gettext_lazy("No gate is open just now"),
-    DECIDED: gettext_lazy("Nothing has been decided yet"),
+# By queue: its name, its icon, and what is said where it is empty.
+QUEUES = {
+    MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
+    ALL: (gettext_lazy("All visible to me"), "list", gettext_lazy("No gate is open just now")),
+    DECIDED: (gettext_lazy("Decided"), "check", gettext_lazy("Nothing has been decided yet")),
 }
 SEARCHED = 200  # characters
 
@@ -50,7 +46,7 @@ class InboxFilters:
         said = {name: request.GET.get(name, "").strip() for name in ("queue", "risk", "agent", "q", "after")}
         after = said["after"]
         return cls(
-            queue=said["queue"] if said["queue"] in EMPTY else MINE,
+            queue=said["queue"] if said["queue"] in QUEUES else MINE,
             wanted=QueueFilters(
                 risk=said["risk"] if said["risk"] in Gate.Risk.values else "",
                 agent=said["agent"][:100],
@@ -115,15 +111,15 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
         groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups[-1], now, counts.get(asked.queue)))
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
-        "queue": asked.queue, "asked": asked, "heading": next(label for key, label, _ in QUEUES if key == asked.queue),
-        "groups": groups, "empty": EMPTY[asked.queue], "last": None if rows else last_closed(reach),
+        "queue": asked.queue, "asked": asked, "heading": QUEUES[asked.queue][0],
+        "groups": groups, "empty": QUEUES[asked.queue][2], "last": None if rows else last_closed(reach),
         "summary": inbox.summary(groups, whole=counts.get(asked.queue), filtered=asked.filtered)
         if asked.queue != DECIDED else "",
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
         "queues": [
             {"key": key, "label": label, "icon": icon, "count": counts.get(key), "current": key == asked.queue}
-            for key, label, icon in QUEUES
+            for key, (label, icon, _) in QUEUES.items()
         ],
         "mine": counts[MINE], "risks": Gate.Risk.choices,
         "agents": sorted({*reach.agents(asked.queue), asked.wanted.agent} - {""}),

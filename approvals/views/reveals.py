@@ -27,13 +27,8 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         value = reveal_secret.of_gate(gate, at, by=reader_of(request))
     except reveal_secret.NotRevealed as refusal:
         return refused(request, refusal)
-    return shown(
-        request,
-        at,
-        value,
-        back=reverse("gate", args=[gate_id]) + "#secrets",
-        of=_("Gate %(number)s") % {"number": gate_id},
-    )
+    back, of = reverse("gate", args=[gate_id]) + "#secrets", _("Gate %(number)s") % {"number": gate_id}
+    return shown(request, at, value, back=back, of=of)
 
 
 def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:

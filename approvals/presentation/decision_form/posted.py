@@ -61,10 +61,6 @@ class PostedDecision:
             return ANSWER + self.answer
         return "override" if self.chosen == "reject" else self.chosen
 
-    @property
-    def problems(self) -> list[Problem]:
-        return list(self.typed.errors)
-
 
 NOTHING = PostedDecision(chosen="")
 
@@ -159,34 +155,29 @@ def reason_in(form: Mapping[str, str]) -> str:
     return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
 
 
-def edited(
-    base: PostedDecision, form: Mapping[str, str], card: Card, sent_state: whole_state.SentState
-) -> PostedDecision:
+def edited(base: PostedDecision, form: Mapping[str, str], card: Card, whole: TypedDecision) -> PostedDecision:
     """Read an approval, an edit or a rejection, with whatever is in the fields."""
     arguments, kept, problems = typed_edits.read(form, card)
-    problems += sent_state.problems
-    if sent_state.text and arguments:  # of the two edits, one would undo the other
+    problems += whole.errors
+    if whole.posted and arguments:  # of the two edits, one would undo the other
         problems.append(edit_state.fault(edit_state.BOTH))
-    kept |= {whole_state.NAME: sent_state.text} if sent_state.text else {}
     chosen = base.chosen
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
         problems.append(problem(_("Choose Approve, Edit or Reject."), pointer="/verdict"))
     elif chosen == "approve" and (opposed := contradicted(card, base.each)):
         problems += opposed
-    elif chosen == "approve" and (arguments or sent_state.text or problems):
+    elif chosen == "approve" and (arguments or whole.posted or problems):
         problems.append(problem(UNSENT, pointer="/verdict"))
-    elif chosen == "edit" and not (arguments or sent_state.text or problems):
+    elif chosen == "edit" and not (arguments or whole.posted or problems):
         lacking = any(action.missing for action in card.actions)
         problems.append(problem(UNFILLED if lacking else UNCHANGED, pointer="/verdict"))
-    typed = TypedDecision(
-        posted=kept, arguments=arguments, errors=problems, state=sent_state.state, rows=sent_state.rows
-    )  # fmt: skip
+    typed = replace(whole, posted={**kept, **whole.posted}, arguments=arguments, errors=problems)
     decision: dict[str, Any] = {"verdict": chosen, "comment": base.comment}
     if chosen in ("approve", "edit"):
         decision["preconditions"] = base.only_if
     if chosen == "edit":
-        decision |= {"arguments": arguments, "state": sent_state.state}
+        decision |= {"arguments": arguments, "state": whole.state}
     if chosen == "reject":
         reasons = [(action, one.reason) for action in card.actions if (one := base.each.get(action.id))]
         decision |= {"comment": per_action.with_reasons(base.comment, card, reasons)}

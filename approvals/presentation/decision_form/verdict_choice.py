@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,11 +75,6 @@ class Ballot:
     def offers(self) -> list[str]:
         return [each.value for each in self.choices]
 
-    @property
-    def stands(self) -> str:
-        """Return what others answered in its place, as text."""
-        return as_text(self.settled.response) if self.settled else ""
-
 
 def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
     """Return ballots by action id for a card with several actions; {} for any other, which one choice covers."""
@@ -146,7 +140,3 @@ def response_of(action: Action, text: str) -> Any:
 def takes_text(action: Action) -> bool:
     """Tell whether a response is written as it is, and not as JSON."""
     return not action.response or action.response.get("type") == "string"
-
-
-def as_text(response: Any) -> str:
-    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False, indent=2)

@@ -44,16 +44,6 @@ class WholeStateArea:
         return bool(self.errors) or self.text not in (None, self.was)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentState:
-    """What came back. `text` is "" and `state` None where nothing is different."""
-
-    text: str = ""
-    state: dict[str, Any] | None = None
-    rows: Sequence[Mapping[str, Any]] = ()
-    problems: Sequence[Problem] = ()
-
-
 def allowed(gate: Gate, card: Card) -> bool:
     """Tell whether this gate takes an edit of the whole state."""
     return gate.policy.whole_state and card.question is None
@@ -86,25 +76,29 @@ def drawn(state: Mapping[str, Any], typed: TypedDecision, veil: Redaction) -> Wh
     return WholeStateArea(text=typed.posted.get(NAME, was), was=was, size=len(was), errors=errors, rows=typed.rows)
 
 
-def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redaction) -> SentState:
-    """Read the whole state from the form, over the one on the screen; `state` None: it was not offered there."""
+def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redaction) -> TypedDecision:
+    """Read the whole state from the form, over the one on the screen; `state` None: it was not offered there.
+
+    Nothing is `posted` where nothing is different.
+    """
     text = form.get(NAME, "").replace("\r\n", "\n")
     if NAME not in form or (state is not None and text == written(state, veil)):
-        return SentState()
+        return TypedDecision()
+    typed = TypedDecision(posted={NAME: text} if text else {})
     try:
         value = canonical_json.parse(text)
     except ValueRefused as refused:
         said = _("Write JSON: %(reason)s.") % {"reason": refused.reason}
-        return SentState(text=text, problems=[fault(said, refused.pointer)])
+        return replace(typed, errors=[fault(said, refused.pointer)])
     if not isinstance(value, dict):
-        return SentState(text=text, problems=[fault(_("Write the whole state: an object with its fields."))])
+        return replace(typed, errors=[fault(_("Write the whole state: an object with its fields."))])
     try:
         value = veil.kept(value, dict(state or {}))
     except ValueRefused as refused:
-        return SentState(text=text, problems=[fault(f"{refused.reason}.", refused.pointer)])
+        return replace(typed, errors=[fault(f"{refused.reason}.", refused.pointer)])
     if state is not None and patch.same(value, dict(state)):
-        return SentState()
-    return SentState(text=text, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
+        return TypedDecision()
+    return replace(typed, state=value, rows=veil.rows(patch.changes(dict(state or {}), value)))
 
 
 def carried(

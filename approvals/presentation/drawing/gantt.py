@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -48,31 +48,23 @@ class DrawnChart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChartFigure:
-    """One line of the comparison: a label, and a text for each chart."""
-
-    label: str
-    texts: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class CardCharts:
     """All charts of a card, with their figures side by side."""
 
     drawn: Sequence[DrawnChart] = ()
-    figures: Sequence[ChartFigure] = ()
+    figures: Sequence[tuple[str, Sequence[str]]] = ()  # lines of the comparison: a label, a text for each chart
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Axis:
     """The time axis that the charts share, from 0."""
 
     end: Number
-    ticks: list[Number] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    @property
+    def ticks(self) -> list[Number]:
         step = _step(self.end)
-        self.ticks = [step * number for number in range(int(self.end // step) + 1)]
+        return [step * number for number in range(int(self.end // step) + 1)]
 
     def at(self, moment: Number) -> str:
         """Return a moment's place on the axis, as a percentage."""
@@ -216,17 +208,14 @@ def _bar(operation: Operation, found: Schedule, axis: _Axis) -> SafeString:
 
 
 def _words(operation: Operation, found: Schedule) -> str:
-    words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s")
-    if operation.change:
-        words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s, %(change)s")
-    return words % {
+    words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s") % {
         "job": operation.job,
         "number": operation.index,
         "machine": found.names[operation.machine],
         "start": said(operation.start),
         "end": said(operation.end),
-        "change": operation.change,
     }
+    return f"{words}, {operation.change}" if operation.change else words
 
 
 def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, number: int) -> SafeString:
@@ -263,20 +252,13 @@ def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
 def _table(found: Schedule) -> list[list[str]]:
     rows = sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
     return [
-        [
-            found.names[each.machine],
-            said(each.job),
-            said(each.index),
-            said(each.start),
-            said(each.end),
-            each.change,
-        ]
+        [found.names[each.machine], *map(said, (each.job, each.index, each.start, each.end)), each.change]
         for each in rows
     ]
 
 
-def _figures(charts: Sequence[Chart]) -> list[ChartFigure]:
+def _figures(charts: Sequence[Chart]) -> list[tuple[str, list[str]]]:
     """List the charts' figures, a line for each label in the order in which they first come."""
     labels = dict.fromkeys(figure[0] for chart in charts for figure in chart.figures)
     known = [dict(chart.figures) for chart in charts]
-    return [ChartFigure(label=label, texts=[each.get(label, "") for each in known]) for label in labels]
+    return [(label, [each.get(label, "") for each in known]) for label in labels]

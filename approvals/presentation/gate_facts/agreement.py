@@ -59,9 +59,6 @@ class Agreement:
         return [voice.name for voice in self.voices if voice.state == "approved"]
 
 
-STATES = {"reject": "rejected"}  # any other verdict agrees
-
-
 def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
     """Read the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
     decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
@@ -80,6 +77,7 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
 
 def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     lapsed = not decision.counts or decision.proposal.number != current
+    state = "rejected" if decision.verdict == Decision.Verdict.REJECT else "approved"
     return VoteLine(
         name=actors.of_user(decision.user).name,
         verdict=decision.verdict,
@@ -89,7 +87,7 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
         comment=bytes(decision.comment).decode(),
         you=decision.user_id == user.pk,
         lapsed=lapsed,
-        state="expired" if lapsed else STATES.get(decision.verdict, "approved"),
+        state="expired" if lapsed else state,
         proposal=decision.proposal.number,
         note=_lapse(decision, current) if lapsed else "",
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),

@@ -105,7 +105,7 @@ def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
         at=gate.closed_at,
         then=sentence(outcome, plan) if outcome and plan else "",
         icon=ICONS.get(kind, "hold"),
-        said=chosen(gate, outcome) if outcome else "",
+        said=gate.asked.label_of(outcome.answered) if outcome else "",
         actions=_told(outcome) if outcome else (),
     )
 
@@ -138,11 +138,6 @@ def _told(outcome: Outcome) -> list[ActionOutcome]:
 def counted(verdicts: Sequence[str]) -> str:
     """Say how many there are of each verdict, in one order: `approved 1, edited 1, rejected 2`."""
     return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
-
-
-def chosen(gate: Gate, outcome: Outcome) -> str:
-    """Return the label of the answer to a gate's question; "" where there was no question."""
-    return gate.asked.label_of(outcome.answered)
 
 
 def deciders(outcome: Outcome) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -18,7 +17,6 @@ class StepUp:
 
     until: datetime | None  # until when it counts that it was given; None where it has to be given
     possible: bool  # whether this account has a password
-    minutes: str
 
 
 def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:
@@ -27,5 +25,4 @@ def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:
     return StepUp(
         until=lately.at + within() if lately else None,
         possible=user.has_usable_password(),
-        minutes=f"{settings.HOLDPOINT_STEP_UP_MINUTES:g}",
     )

@@ -164,13 +164,11 @@ class OfferedChoices:
             return _("can be undone, says %(agent)s") % {"agent": self.page.provenance.agent}
         return _("can be undone")
 
-    @property
-    def votes(self) -> str:
-        """Say which approval this would be, where one is not enough."""
-        return self._votes(standing=True)
-
     def _votes(self, *, standing: bool) -> str:
-        """Say which approval this would be; an edit is the first again, since others agreed to something else."""
+        """Say which approval this would be, where one is not enough.
+
+        An edit is the first again, since others agreed to something else.
+        """
         now = self.page.agreement
         if now.quorum <= 1:
             return ""
@@ -179,8 +177,8 @@ class OfferedChoices:
     @cached_property
     def commit(self) -> str:
         """Write the large button's words: what an approval of the current proposal does."""
-        stands = self._stands("approve")
-        return send_button.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=self.votes)
+        stands, votes = self._stands("approve"), self._votes(standing=True)
+        return send_button.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=votes)
 
     @property
     def edit_commit(self) -> str:
@@ -201,10 +199,9 @@ class OfferedChoices:
         """Write the button's words where an answer is sent, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return _("Send this answer")
-        runs = self._called(self.page.card.allows)
         if self.page.left > 1:
             return _("Agree to this answer")
-        return _("Send this answer and run %(steps)s") % {"steps": runs}
+        return _("Send this answer and run %(steps)s") % {"steps": self._called(self.page.card.allows)}
 
     def _called(self, steps: Iterable[str]) -> str:
         return quoted(map(self.page.plan.title_of, steps))

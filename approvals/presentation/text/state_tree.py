@@ -100,7 +100,8 @@ class StateTree:
     def leaf(self, value: Any, pointer: str) -> SafeString:
         if files.is_plain(value):
             return format_html('<span class="v">{}</span>', files.render(value, artifacts=self.files_at, folded=True))
-        return format_html('<span class="v" data-type="{}">{}</span>', kind(value), scalar(value, self.at(pointer)))
+        kind = "string" if isinstance(value, str) else "other"
+        return format_html('<span class="v" data-type="{}">{}</span>', kind, scalar(value, self.at(pointer)))
 
 
 def weight(value: Any, most: int) -> int:
@@ -115,10 +116,6 @@ def weight(value: Any, most: int) -> int:
             if total <= most:
                 rest.extend(node.values() if isinstance(node, dict) else node)
     return total
-
-
-def kind(value: Any) -> str:
-    return "string" if isinstance(value, str) else "other"
 
 
 def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:

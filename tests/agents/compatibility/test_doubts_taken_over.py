@@ -55,7 +55,7 @@ def test_that_no_answer_lets_it_run_is_foretold(deploy_shop: Deploy) -> None:
     advance_to_rest(run)
     gate = open_gate(run)
     for choice in ("not_happened", "again"):
-        told = GateImpacts(gate, gate.standing().card, []).answer(choice)
+        told = GateImpacts(gate, gate.standing().card, []).answering(choice)
         assert told is not None
         assert [(row.step, str(row.verdict), row.why) for row in told.ahead] == [
             ("buy", "may", "permit"), ("review", "will", "permit"),

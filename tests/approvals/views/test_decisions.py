@@ -239,10 +239,10 @@ def test_a_value_that_only_python_takes_for_the_same_is_another_value() -> None:
     """A typed `true` where 1 stood was dropped: Approve went through beside it, and Edit said that nothing changed."""
     card = Card(title="t", actions=[Action(id="a", pointer="/x", arguments={"n": 1, "share": 1.0})])
     typed = {"args.a": '{"n": true, "share": 1}'}
-    assert posted.read({"verdict": "approve", **typed}, card).problems
+    assert posted.read({"verdict": "approve", **typed}, card).typed.errors
     assert posted.read({"verdict": "edit", **typed}, card).decision["arguments"] == {"a": {"n": True, "share": 1}}
     override = {"verdict": "reject", "then": "override", "override.a": typed["args.a"]}
-    assert not posted.read(override, card).problems
+    assert not posted.read(override, card).typed.errors
 
 
 def test_a_second_answer_that_only_python_takes_for_the_same_is_another_answer() -> None:

@@ -156,7 +156,7 @@ def test_figures_stand_side_by_side_under_their_labels() -> None:
         Chart(title="Two", pointer="/a", figures=[("Ends at", "6"), ("Found in", "3 ms")]),
     ]
     found = gantt.charts(Card(title="Choose", charts=charts), {})
-    assert [(figure.label, *figure.texts) for figure in found.figures] == [
+    assert [(label, *texts) for label, texts in found.figures] == [
         ("Ends at", "5", "6"),
         ("Cost", "7", ""),
         ("Found in", "", "3 ms"),

@@ -149,7 +149,7 @@ class Answer:
 
     def foretell(self, run: Run) -> Impact:
         gate = open_gate(run)
-        told = GateImpacts(gate, gate.standing().card, []).answer(self.choice)
+        told = GateImpacts(gate, gate.standing().card, []).answering(self.choice)
         assert told is not None
         return told
 
