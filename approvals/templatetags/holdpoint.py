@@ -22,16 +22,7 @@ from approvals.forms import names
 from approvals.presentation import topbar
 from approvals.presentation.drawing import times
 from approvals.presentation.gate_facts.provenance import Provenance
-from approvals.presentation.text import (
-    amounts,
-    files,
-    icons,
-    invisible,
-    lookalikes,
-    spelled_out,
-    text_diff,
-    untrusted,
-)
+from approvals.presentation.text import amounts, files, icons, invisible, lookalikes, spelled_out, text_diff, untrusted
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of

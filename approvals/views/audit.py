@@ -40,8 +40,10 @@ def page(request: HttpRequest) -> HttpResponse:
         filters, refused = filters_of(typed), ""
     except NoFilter as error:
         filters, refused = AuditFilters(), str(error)
-    context = {"typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_status.standing()}
-    context |= choices(reader)
+    context = {
+        "typed": typed, "refused": refused, "set": audit.address(typed), "seals": seal_status.standing(),
+        "kinds": audit.kinds(), "teams": offered_teams(reader), "may_audit": reader.may_audit,
+    }  # fmt: skip
     if not refused:
         before = PageMark.read(request.GET.get("before", ""))
         context |= listed(reader, filters, typed, before)
@@ -74,16 +76,10 @@ def listed(
     }  # fmt: skip
 
 
-def choices(reader: AuditReader) -> dict[str, Any]:
-    """Return what the filters offer."""
-    teams = Group.objects.order_by("name")
-    return {
-        "kinds": audit.kinds(),
-        "teams": list(
-            (teams if reader.everything else teams.filter(pk__in=reader.teams)).values_list("pk", "name")[:200]
-        ),
-        "may_audit": reader.may_audit,
-    }
+def offered_teams(reader: AuditReader) -> list[tuple[int, str]]:
+    """List (id, name) of the teams that may be filtered for, the first of them by name."""
+    teams = Group.objects.all() if reader.everything else Group.objects.filter(pk__in=reader.teams)
+    return list(teams.order_by("name").values_list("pk", "name")[:200])
 
 
 def typed_of(sent: QueryDict) -> dict[str, str]:

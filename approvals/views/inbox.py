@@ -62,13 +62,7 @@ class InboxFilters:
     def query(self, *, after: int = 0) -> str:
         """Write the same as an address's query; `after`: the page that follows that gate."""
         wanted = self.wanted
-        said = {
-            "queue": self.queue,
-            "risk": wanted.risk,
-            "agent": wanted.agent,
-            "q": wanted.words,
-            "after": after or "",
-        }
+        said = {"queue": self.queue, "risk": wanted.risk, "agent": wanted.agent, "q": wanted.words, "after": after}
         return urlencode({name: value for name, value in said.items() if value})
 
 

@@ -22,7 +22,4 @@ class StepUp:
 def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:
     """Say whether this person has given it lately, and whether they can."""
     lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
-    return StepUp(
-        until=lately.at + within() if lately else None,
-        possible=user.has_usable_password(),
-    )
+    return StepUp(until=lately.at + within() if lately else None, possible=user.has_usable_password())
