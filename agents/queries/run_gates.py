@@ -68,7 +68,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:
     """Say what became of each action. Its title is the agent's words, so its number and id name it instead."""
-    return tuple(f"{each.word} {each.number} {each.id}" for each in outcomes.judged(outcome))
+    return tuple(f"{each.word} {each.number} {each.action.id}" for each in outcomes.judged(outcome))
 
 
 def said_of(one: Mapping[str, Any]) -> TimelineDecision:

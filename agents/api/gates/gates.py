@@ -149,7 +149,7 @@ class EndingHead(Schema):
 
     @staticmethod
     def resolve_actions(outcome: Outcome) -> dict[str, ActionOutcome]:
-        return {each.id: each for each in judged(outcome)}
+        return {each.action.id: each for each in judged(outcome)}
 
 
 class Ending(EndingHead):

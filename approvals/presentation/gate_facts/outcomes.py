@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from approvals.cards.action import Action
 from approvals.english import listed, quoted
 from approvals.models import Gate, Outcome
 from checkpoints import actors
@@ -50,11 +51,8 @@ class ActionOutcome:
     """What became of one action."""
 
     number: int
-    id: str
-    title: str
+    action: Action
     verdict: str
-    tool: str = ""
-    registered: bool = False  # people registered the tool, so its title is ours
     by: str = ""  # who refused it, or answered in its place
     reason: str = ""
     response: Any = None
@@ -121,8 +119,7 @@ def judged(outcome: Outcome) -> list[ActionOutcome]:
         settled = None if rejected else action.settled
         found.append(
             ActionOutcome(
-                number=number, id=action.id, title=action.title, verdict=verdicts[action.id],
-                tool=action.tool, registered=action.registered is not None,
+                number=number, action=action, verdict=verdicts[action.id],
                 by=settled.by if settled else "", reason=settled.reason if settled else "",
                 response=settled.response if settled else None,
             )

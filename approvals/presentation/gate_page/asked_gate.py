@@ -196,7 +196,7 @@ class AskedGate:
     def judged(self) -> dict[str, outcomes.ActionOutcome]:
         """Return, by action, what became of it; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
-        return {each.id: each for each in outcomes.judged(outcome)} if outcome else {}
+        return {each.action.id: each for each in outcomes.judged(outcome)} if outcome else {}
 
     @cached_property
     def future(self) -> GateImpacts:
