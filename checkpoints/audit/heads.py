@@ -29,9 +29,8 @@ class SealedHead(NamedTuple):
     digest: bytes
 
 
-def check(seals: Iterable[SealFact], removals: Removals | None = None) -> Iterator[IntegrityProblem]:
+def check(seals: Iterable[SealFact], removals: Removals) -> Iterator[IntegrityProblem]:
     """Say which runs' heads are not there any more; each once, for the first seal that covers it."""
-    removals = removals or Removals()
     wanted: dict[SealedHead, int] = {}
     for seal in seals:
         try:
