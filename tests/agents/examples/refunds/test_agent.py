@@ -17,6 +17,7 @@ from django.core.management import call_command
 from agents import AgentError
 from agents.definition import registry
 from agents.errors import InputRefused
+from agents.examples import sending
 from agents.examples.refunds import Refunds, payments
 from agents.examples.refunds.state import Reason, Refund
 from agents.runs.start import start_run
@@ -234,7 +235,7 @@ def test_the_card_says_everything_that_a_yes_does(world: World) -> None:
 def test_a_lost_answer_of_the_provider_never_pays_twice(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payments, "TIMEOUT", 0.3)
+    monkeypatch.setattr(sending, "TIMEOUT", 0.3)
     run = make_team_run("04")
     before = len(world.refunds("20409"))
     amount = f"{before + 1}.00"  # each its own, so that they fit into what was paid

@@ -13,6 +13,7 @@ from django.core import mail as outbox
 from agents import EffectUnknown
 from agents.definition import registry
 from agents.definition.agent import RunInfo
+from agents.examples import sending
 from agents.examples.refunds import Refunds, payments
 from agents.examples.refunds.state import Proposal, Reason, Refund, Reply
 from agents.moves import rewind
@@ -172,7 +173,7 @@ def test_a_provider_that_does_not_answer_has_not_said_no(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.refund(f"k-{kind}", "ch_20424", "1.00").raise_for_status()
-    monkeypatch.setattr(payments, "TIMEOUT", 0.3)
+    monkeypatch.setattr(sending, "TIMEOUT", 0.3)
     world.fault("reads", kind, seconds=1)
     with pytest.raises(EffectUnknown):
         Refunds(RunInfo(0, ""), 1).find_refund(proposal("1.00"), key=f"k-{kind}")
@@ -191,6 +192,6 @@ def test_a_provider_that_does_not_answer_has_not_said_no(
 def test_only_the_providers_own_no_is_a_no(answer: httpx.Response, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 404 of a proxy, taken for "it did not happen", would have paid a second time."""
     client = httpx.Client(base_url="http://elsewhere", transport=httpx.MockTransport(lambda request: answer))
-    monkeypatch.setattr(payments, "_client", lambda: client)
+    monkeypatch.setattr(payments, "provider", lambda: client)
     with pytest.raises(EffectUnknown):
         Refunds(RunInfo(0, ""), 1).find_refund(proposal("1.00"), key="k")
