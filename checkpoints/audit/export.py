@@ -82,9 +82,9 @@ def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
         last = seal.id + 1
         seal = _covering(rows.next)
     for page in rows.pages(PAGE):
-        for each in _with_texts([ExportedEvent(row) for row in page], asked):
+        for event in _with_texts([ExportedEvent(row) for row in page], asked):
             total.events += 1
-            yield total.line(to_json(each))
+            yield total.line(to_json(event))
     yield total.end()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet, Sum
@@ -54,7 +54,7 @@ class KeptAfterAll(NamedTuple):
     why: str
 
 
-def by_agent(prune: Prune) -> QuerySet[PruneLine, dict[str, Any]]:
+def by_agent(prune: Prune) -> Iterable[Mapping[str, Any]]:
     """Return the sums by agent: what goes of its runs, and what went."""
     found = prune.lines.values("agent").annotate(
         runs=Count("pk", filter=Q(checkpoints__gt=0)), shown=Sum("checkpoints"), bytes=Sum("size"),
