@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from config import roles
-from config.local.postgres import Postgres
-from config.local.redis_server import Redis
+from config.local.servers import roles
+from config.local.servers.postgres import Postgres
+from config.local.servers.redis_server import Redis
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ class AdministrationConfig(AdminConfig):
         """Connect to failed sign-ins, besides what Django's administration does."""
         from django.contrib.auth.signals import user_login_failed
 
-        from .sign_ins import on_failure
+        from config.sign_in.attempts import on_failure
 
         super().ready()
-        user_login_failed.connect(on_failure, dispatch_uid="config.sign_ins")
+        user_login_failed.connect(on_failure, dispatch_uid="config.sign_in.attempts")

@@ -26,10 +26,10 @@ from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
-from config.bodies import BoundedBodies, PrefixRoute, TooMuchSent  # noqa: E402
-from config.pages import PagesHandler  # noqa: E402
-from config.static import Receive, Scope, Send, StaticFiles  # noqa: E402
-from config.wire import LEAVE  # noqa: E402
+from config.web.bodies import BoundedBodies, PrefixRoute, TooMuchSent  # noqa: E402
+from config.web.pages import PagesHandler  # noqa: E402
+from config.web.static import Receive, Scope, Send, StaticFiles  # noqa: E402
+from config.web.wire import LEAVE  # noqa: E402
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:

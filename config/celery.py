@@ -23,7 +23,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 # The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it.
-TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.broker:Transport")
+TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.messages.broker:Transport")
 log = structlog.get_logger(__name__)
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from agents.models import Answer, Spoken, Worker
 from approvals.models import Draft, Looking
 from approvals.webhooks import outbox
-from config import canary
+from config.messages import canary
 
 DRAFTS_STAY = timedelta(days=30)  # after their gate has closed
 ANSWERS_STAY = timedelta(days=7)  # for whoever sends a request again with its key

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config import csp, examples, logging
+from config import examples, logging
 from config.environment import EnvironmentReader
-from config.schedule import scheduled
+from config.messages.schedule import scheduled
+from config.web import csp
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = EnvironmentReader(os.environ)
@@ -163,10 +164,10 @@ AUTHENTICATION_BACKENDS = [
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-] + [{"NAME": "config.sign_ins.PasswordTold"}]
+] + [{"NAME": "config.sign_in.attempts.PasswordTold"}]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "config.accounts.Adapter"
+ACCOUNT_ADAPTER = "config.sign_in.accounts.Adapter"
 # The adapter counts wrong passwords at sign-in; the library's other limits hold, for a password asked again among them.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
 ACCOUNT_LOGIN_METHODS = {"username"}
@@ -223,7 +224,7 @@ STORAGES = {
             "directory_permissions_mode": 0o700,
         },
     },
-    "staticfiles": {"BACKEND": "config.static.Storage"},
+    "staticfiles": {"BACKEND": "config.web.static.Storage"},
 }
 LOGGING = logging.configuration(
     env.choice("HOLDPOINT_LOG_FORMAT", "text" if DEBUG else "json", ("json", "text")),
@@ -257,7 +258,7 @@ HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, lea
 HOLDPOINT_API_BODY_LIMIT = env.whole(
     "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
 )
-# Seconds until a request is whole, its body included; a body that keeps coming gets more (config/wire.py).
+# Seconds until a request is whole, its body included; a body that keeps coming gets more (config/web/wire.py).
 HOLDPOINT_REQUEST_TIMEOUT = env.number("HOLDPOINT_REQUEST_TIMEOUT", 30.0, least=0.1, most=3600)
 # How many requests a minute the API takes of one person or token, and how many tokens that open nothing of one address.
 HOLDPOINT_API_RATE = env.whole("HOLDPOINT_API_RATE", 30_000, least=1)

@@ -3,18 +3,18 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from config import health
+from config.health import views as health
 from config.metrics import views as metrics
 
-handler400 = "config.refusals.bad_request"
-handler404 = "config.refusals.not_found"
-handler500 = "config.refusals.server_error"
+handler400 = "config.web.refusals.bad_request"
+handler404 = "config.web.refusals.not_found"
+handler500 = "config.web.refusals.server_error"
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("accounts/", include("config.accounts")),
+    path("accounts/", include("config.sign_in.accounts")),
     path("admin/", admin.site.urls),
     path("api/", include("agents.api.urls")),
     path("", include("approvals.urls")),

@@ -2,7 +2,7 @@
 
 The sweeper touches it after each pass that went through, a worker from the event loop in which it takes messages, beat
 after each message that Redis took. A loop that hangs, or has lost its server, touches nothing; a worker whose
-processes are all busy with long steps still turns its loop, and is well. `config/probe.py` looks at the age.
+processes are all busy with long steps still turns its loop, and is well. `config/health/probe.py` looks at the age.
 """
 
 from __future__ import annotations

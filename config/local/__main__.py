@@ -14,7 +14,7 @@ from config.local.errors import Refused
 from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port, port_is_free
 from config.local.static_files import collect
-from config.web import GRACE
+from config.web.__main__ import GRACE
 
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finance), eve (an outsider), admin"
 

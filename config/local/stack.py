@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from config.local import servers
 from config.local.console import Console
 from config.local.errors import Refused
 from config.local.home import Home
-from config.local.postgres import Postgres
 from config.local.process import kill_group, spawn, tied
-from config.local.redis_server import Redis
 from config.local.reviving import Revival
+from config.local.servers import embedded as servers
+from config.local.servers.postgres import Postgres
+from config.local.servers.redis_server import Redis
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ANSWERS_WITHIN = 60.0  # seconds for the web server to answer

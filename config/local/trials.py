@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from config.local import servers
-from config.local.postgres import Postgres
+from config.local.servers import embedded as servers
+from config.local.servers.postgres import Postgres
 
 if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker

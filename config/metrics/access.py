@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 
-from config import proxies
+from config.web import proxies
 
 
 def refusal(request: HttpRequest) -> HttpResponse | None:

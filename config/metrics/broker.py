@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from agents.definition import registry
 from agents.ringing import queues
-from config import canary
+from config.messages import canary
 
 
 def collect() -> Iterator[Metric]:

@@ -25,7 +25,7 @@ from checkpoints.events.horizon import horizon_age
 from checkpoints.events.tailer import OTHERS
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
-from config.bounded_checks import BoundedChecks
+from config.health.bounded_checks import BoundedChecks
 
 STATEMENT = 1.0  # seconds for one at most
 ASKED = 1.9  # seconds after which no more is asked for

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from agents.api.protocol import problems
 from approvals.middleware import Respond
-from config import refusals
+from config.web import refusals
 
 
 def middleware(get_response: Respond) -> Respond:

@@ -2,7 +2,7 @@
 
 So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and replaced by
 one of ours: what a stranger writes there is neither refused nor ever part of an answer. A rule that goes by the
-client's address alone still looks at the Host that was sent (config.proxies).
+client's address alone still looks at the Host that was sent (config.web.proxies).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals.middleware import PROBED, Respond
-from config.proxies import SENT_HOST
+from config.web.proxies import SENT_HOST
 
 
 def middleware(get_response: Respond) -> Respond:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from approvals.middleware import Respond
 from checkpoints import request_ids
-from config import proxies
+from config.web import proxies
 
 HEADER = "X-Request-ID"
 

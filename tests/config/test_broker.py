@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import redis
 
-from config import canary
-from config.broker import fault_of
 from config.celery import app
+from config.messages import canary
+from config.messages.broker import fault_of
 from tests.harness.services import Service
 from tests.harness.waiting import until
 

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from checkpoints.models import Run
 from config import examples
-from config.local.redis_server import binary as server_binary
+from config.local.servers.redis_server import binary as server_binary
 from tests.config.test_requirements import direct, installed_from
 from tests.config.test_settings import GOOD, described, python
 from tests.conftest import Starter

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from config.web import GRACE
+from config.web.__main__ import GRACE
 from tests.conftest import session_of
 from tests.factories import MEMBER, ann, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
@@ -102,5 +102,5 @@ def test_nothing_starts_the_web_process_but_by_its_own_command() -> None:
     assert starts["docker-compose.yml"][:3] == ["python", "-m", "config.web"]
     for path in ("Dockerfile", "docker-compose.yml", "config/local/__main__.py", "docs/operations.md"):
         text = (ROOT / path).read_text()
-        assert "uvicorn" not in text, path  # which would be without the bounds of config.wire
+        assert "uvicorn" not in text, path  # which would be without the bounds of config.web.wire
         assert "config.web" in text, path

@@ -15,8 +15,8 @@ from django.test import Client, override_settings
 
 from agents.models import Worker
 from agents.serving import deafness
-from config import canary
 from config.celery import app
+from config.messages import canary
 from tests.harness.services import Service, free_port
 from tests.harness.session import Session
 from tests.harness.waiting import until

@@ -28,7 +28,7 @@ from checkpoints.models import run as models_run
 from checkpoints.models.run import COUNTED
 from checkpoints.runs import plans
 from checkpoints.store import claims
-from config import canary
+from config.messages import canary
 from tests.factories import ann, decide, make_gate, make_policy, make_run, make_team
 from tests.factories.runs import make_plan, make_spec
 from tests.harness import horizon

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from config import probe
+from config.health import probe
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import until
@@ -22,7 +22,7 @@ LONG_AGO = 2 * probe.SILENT
 
 def probed(*words: str, heartbeat: Path | str = "") -> subprocess.CompletedProcess[str]:
     """Ask as a container's health check does."""
-    command = [sys.executable, "-IS", "config/probe.py", *words]
+    command = [sys.executable, "-IS", "config/health/probe.py", *words]
     return subprocess.run(
         command, cwd=ROOT, env={"HOLDPOINT_HEARTBEAT": str(heartbeat)}, capture_output=True, text=True
     )
@@ -98,7 +98,7 @@ def test_what_is_no_probe_is_told_how_to_ask(words: list[str]) -> None:
 def test_a_probe_reads_none_of_the_projects_modules() -> None:
     """Each probe started Django: more than a second of a processor, every few seconds, in each container."""
     done = subprocess.run(
-        [sys.executable, "-IS", "-X", "importtime", "config/probe.py", "worker"],
+        [sys.executable, "-IS", "-X", "importtime", "config/health/probe.py", "worker"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -112,7 +112,7 @@ def test_a_services_command_is_one_that_the_code_has(name: str) -> None:
         assert command[1] == "-m"
         probe = f"import importlib.util as u, sys; sys.exit(u.find_spec({command[2]!r}) is None)"
         assert run(sys.executable, "-c", probe).returncode == 0
-    asks = ["CMD", "python", "-IS", "config/probe.py"]
+    asks = ["CMD", "python", "-IS", "config/health/probe.py"]
     assert COMPOSE["services"][name].get("healthcheck", {}).get("test", asks)[:4] == asks
 
 

@@ -26,7 +26,7 @@ from approvals.live import page_frame
 from checkpoints.access.permissions import Person
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.store import save_statements
-from config.local.servers import DATABASE
+from config.local.servers.embedded import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
 from tests.harness.session import Session
 

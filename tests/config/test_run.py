@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from config.local.reviving import SETTLED, Revival
-from config.local.servers import DATABASE
+from config.local.servers.embedded import DATABASE
 from tests.config.started_stack import COMMAND, Stack, environment, started_before
 from tests.harness.services import free_port, run
 from tests.harness.session import ROOT, Session

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from config import wire
+from config.web import wire
 from tests.conftest import SharedWeb
 from tests.harness.waiting import PATIENCE
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from config.local.postgres import Postgres
 from config.local.process import spawn, stop, tied, unprivileged
-from config.local.servers import APPLICATION, DATABASE
+from config.local.servers.embedded import APPLICATION, DATABASE
+from config.local.servers.postgres import Postgres
 from tests.harness.chromium import tool
 from tests.harness.session import Session
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.harness.session import ROOT
 
-APPS = ("agents", "approvals", "checkpoints")
+APPS = ("agents", "approvals", "checkpoints", "config")
 IN_AN_APP, IN_A_ROOM = 12, 15  # modules, beside __init__
 
 

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connections
 from psycopg import sql
 
-from config import roles
-from config.local.servers import APPLICATION, OWNER
+from config.local.servers import roles
+from config.local.servers.embedded import APPLICATION, OWNER
 from tests.harness.services import run
 from tests.harness.session import Session
 

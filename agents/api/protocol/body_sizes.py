@@ -1,6 +1,6 @@
 """Bodies of requests: how large one may be, and how it is read. Django's own bound is that of its forms.
 
-The web server refuses a longer one while it comes in (config/bodies.py); what no web server stands before is
+The web server refuses a longer one while it comes in (config/web/bodies.py); what no web server stands before is
 refused here.
 """
 

@@ -15,7 +15,7 @@ from django.test import Client
 from agents.serving import deafness
 from agents.serving.deafness import Hearing
 from checkpoints.models import Run
-from config import canary
+from config.messages import canary
 from tests.factories.driven_runs import make_run
 from tests.harness import services
 from tests.harness.waiting import until

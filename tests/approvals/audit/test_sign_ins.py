@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from checkpoints.models import Event
-from config import sign_ins
+from config.sign_in import attempts as sign_ins
 from tests.factories import make_user, unique
 from tests.factories.events import data_of
 from tests.harness.signed_in_clients import signed_in

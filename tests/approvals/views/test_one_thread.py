@@ -13,8 +13,8 @@ from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponse
 
-from config import pages
-from config.pages import PagesHandler
+from config.web import pages
+from config.web.pages import PagesHandler
 from tests.conftest import session_of
 from tests.factories import ann, make_team
 from tests.harness.waiting import PATIENCE

@@ -11,7 +11,7 @@ from django.test import Client
 
 from checkpoints.events import cursor
 from checkpoints.events.horizon import HorizonAge, horizon_age
-from config import health
+from config.health import views as health
 from tests.factories.runs import make_run
 from tests.harness import horizon
 from tests.harness.session import Session

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from config.local.postgres import Postgres
-from config.local.servers import embedded_urls
+from config.local.servers.embedded import embedded_urls
+from config.local.servers.postgres import Postgres
 from tests.harness.services import Service
 from tests.harness.session import Session
 

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db.utils import ConnectionHandler
 
 from checkpoints.postgresql.base import DatabaseWrapper
-from config.bounded_checks import BoundedChecks
-from config.local.postgres import Postgres
-from config.local.servers import DATABASE, embedded_urls
+from config.health.bounded_checks import BoundedChecks
+from config.local.servers.embedded import DATABASE, embedded_urls
+from config.local.servers.postgres import Postgres
 from tests.harness.services import Service
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until

@@ -255,4 +255,4 @@ def test_files_and_folders_become_inputs_and_a_bad_one_is_named_with_its_lines(t
 def test_importing_the_agent_does_not_import_the_solver() -> None:
     known = "{'ortools', 'numpy'} & set(sys.modules)"
     code = f"import sys, django; django.setup(); import agents.examples.jobshop.solver; sys.exit(bool({known}))"
-    assert run_process(sys.executable, "-c", code).returncode == 0
+    assert run_process(sys.executable, "-c", code, env={"DJANGO_SETTINGS_MODULE": "config.settings"}).returncode == 0

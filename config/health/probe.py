@@ -1,4 +1,4 @@
-"""`python -IS config/probe.py web|worker|beat|sweeper|sandbox`: the services' health checks; exit code 0: healthy.
+"""`python -IS config/health/probe.py web|worker|beat|sweeper|sandbox`: a service's health check; exit code 0: healthy.
 
 It is asked every few seconds, so it is a script by itself with few imports: with Django, or with the package
 that it lies in, one answer took a third of a second of a processor. The web process and the sandbox are asked by HTTP
@@ -20,7 +20,7 @@ def main() -> int:
     """Probe one service; return the exit code."""
     name, *address = sys.argv[1:] or [""]
     if name not in (*ADDRESSES, *BEATING) or len(address) > (name in ADDRESSES):
-        sys.stderr.write("Usage: python -IS config/probe.py web|worker|beat|sweeper|sandbox\n")
+        sys.stderr.write("Usage: python -IS config/health/probe.py web|worker|beat|sweeper|sandbox\n")
         return 2
     problem = answers(*address or [ADDRESSES[name]]) if name in ADDRESSES else beats()
     if problem:

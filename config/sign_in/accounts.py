@@ -22,7 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from .sign_ins import confirmation_failed
+from .attempts import confirmation_failed
 
 DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.

@@ -22,8 +22,9 @@ from agents.models import SweeperPass, Worker
 from agents.models.worker import SILENT
 from agents.serving import deafness
 from checkpoints.events.horizon import horizon_age
-from config import canary, proxies
-from config.bounded_checks import BoundedChecks
+from config.health.bounded_checks import BoundedChecks
+from config.messages import canary
+from config.web import proxies
 
 ANSWERED_WITHIN = 2.0  # seconds
 SWEEPER_SILENT = timedelta(seconds=10)

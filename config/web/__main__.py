@@ -25,7 +25,7 @@ def main() -> int:
         "config.asgi:application",
         host=options.host,
         port=options.port,
-        http="config.wire:BoundedProtocol",
+        http="config.web.wire:BoundedProtocol",
         access_log=False,
         timeout_graceful_shutdown=GRACE,
         # Unset means no proxy is trusted; uvicorn would believe any client on this machine.

@@ -1,8 +1,8 @@
 """Requests on the wire: bounds on the head of one, and on the time until all of it is there.
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
-a request for as long as its sender likes. `--http config.wire:BoundedProtocol` puts this protocol in its place. The
-body's length is bounded by config.bodies, its content by the code that reads it.
+a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` puts this protocol in its place. The
+body's length is bounded by config.web.bodies, its content by the code that reads it.
 """
 
 from __future__ import annotations

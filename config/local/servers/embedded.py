@@ -9,11 +9,11 @@ import psycopg
 import redis
 from psycopg import sql
 
-from config import roles
 from config.local.errors import Refused
 from config.local.home import Home
-from config.local.postgres import Postgres
-from config.local.redis_server import Redis
+from config.local.servers import roles
+from config.local.servers.postgres import Postgres
+from config.local.servers.redis_server import Redis
 
 DATABASE = "holdpoint"
 OWNER = "holdpoint_owner"

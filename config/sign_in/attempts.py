@@ -111,4 +111,4 @@ def _address(request: HttpRequest) -> str:
 
 
 def _digest(typed: str) -> str:
-    return salted_hmac("config.sign_ins", typed, algorithm="sha256").hexdigest()[:16]
+    return salted_hmac("config.sign_in.attempts", typed, algorithm="sha256").hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Health: what `/healthz` and `/readyz` answer, and the probe of each service."""

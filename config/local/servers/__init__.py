@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL and Redis, with the database and its roles."""

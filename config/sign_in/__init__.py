@@ -1,0 +1,1 @@
+"""Signing in: the rules for accounts and passwords, and the counting of failed attempts."""
