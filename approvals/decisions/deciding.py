@@ -28,11 +28,9 @@ from approvals.errors import (
     StaleGate,
     problem,
 )
-from approvals.gates import closing
-from approvals.gates.closing import GateEnd
 from approvals.gates.reading import read
-from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authority, second_look, step_up
+from approvals.models import Decision, Gate, Proposal
+from approvals.policy import second_look, step_up
 from approvals.policy.step_up import PasswordConfirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -45,6 +43,7 @@ from .decision_impact import impact_of
 from .edit import NextProposal
 from .lost_race import lost_race
 from .prepared_decision import PreparedDecision, prepare
+from .quorum import close_when_due
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -122,7 +121,7 @@ def _record(
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
     decision = _write(prepared, by, request, repeats, second_look=streak is not None)
-    _close_when_due(prepared, [*others, decision], confirmed)
+    close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
 
@@ -199,56 +198,6 @@ def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
         return {action.id: str(prepared.verdict) for action in actions}
     plain = {action.id: action.settled_as or str(Verdict.APPROVE) for action in actions}
     return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
-
-
-def _close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
-    """Record the last of these votes as an event, and close the gate where it was enough."""
-    gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
-    proposal, by = decision.proposal, actors.of_user(decision.user)
-    optional = {
-        "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
-        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
-        "repeats": sorted(decision.confirmed),
-        "dropped": sorted(set(submission.dropped)),
-        "second_look": decision.second_look,
-    }
-    data = {
-        "kind": decision.verdict,
-        "proposal": proposal.number,
-        "quorum": gate.policy.quorum,
-        **{name: value for name, value in optional.items() if value},
-        **evidence.decided(gate, proposal, decision),
-    }
-    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
-    if decision.verdict == Verdict.REJECT:
-        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
-        return
-    lapsed = _lapsed(gate, votes)
-    if lapsed:
-        events.append(_lapse(gate, proposal, lapsed))
-    agreed = [vote for vote in votes if vote.user_id not in lapsed]
-    if len(agreed) < gate.policy.quorum:
-        event_log.append(events)
-        return
-    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
-
-
-def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
-    """List the people whose votes for the current proposal no longer count, by everybody's authority as it is now.
-
-    Whoever agreed before something was done that this would do once more agreed to less than the last of them.
-    """
-    why_not = authority.reasons([each.user_id for each in votes], gate)
-    repeats = votes[-1].confirmed
-    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
-
-
-def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
-    """Drop the votes of people who may no longer decide; they can vote again if they may again."""
-    proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
-    users = [f"user:{user}" for user in lapsed]
-    data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
-    return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
 
 
 def _record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
