@@ -26,8 +26,8 @@ from agents.effects import hold_left_behind
 from agents.effects.undo_left_behind import NOW
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
-from agents.session import unsettled
-from agents.session.path import RunPath
+from agents.session import unsettled_effects
+from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
@@ -135,7 +135,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
     def settle(claim: Claim) -> None:
         if _done_before(run, key, by):
             raise _DoneBefore
-        if not unsettled.of_run(run.pk, RunPath.to(_head(claim))):
+        if not unsettled_effects.of_run(run.pk, RunPath.to(_head(claim))):
             raise RewindRefused(_("The run has left no effects behind that could be undone."))
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
@@ -266,8 +266,10 @@ def _save(run: Run, move: HeadMove, claim: Claim) -> None:
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})
-    kind = "run.rewound" if move.kind == "rewind" else "run.edited"
-    event_log.record(kind, subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None)
+    event_log.record(
+        "run.rewound" if move.kind == "rewind" else "run.edited",
+        subject=f"run:{run.pk}", run=run, by=actor, data=data, text=move.words or None,
+    )  # fmt: skip
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:

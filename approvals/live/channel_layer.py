@@ -33,14 +33,18 @@ class PageLayer(BaseChannelLayer):
 
     async def send(self, channel: str, message: Message) -> None:
         """Leave a message; where there is no room, "overrun" replaces it and all that were left before it."""
+        self.require_valid_channel_name(channel)
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
         """Wait for the next message of a channel."""
+        self.require_valid_channel_name(channel)
         return await self._queue(channel).get()
 
     async def group_add(self, group: str, channel: str) -> None:
         """Add a channel to a group: it gets what is sent there."""
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
         self.groups.setdefault(group, {})[channel] = None
 
     async def group_discard(self, group: str, channel: str) -> None:
@@ -52,6 +56,7 @@ class PageLayer(BaseChannelLayer):
 
     async def group_send(self, group: str, message: Message) -> None:
         """Leave a message with each channel of a group."""
+        self.require_valid_group_name(group)
         for channel in self.groups.get(group, ()):
             self._put(channel, message)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from checkpoints.events.cursor import Cursor
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
@@ -42,9 +42,19 @@ def audience(event: Event) -> list[str]:
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):
-        if event.kind not in QUIET:
-            groups += [f"reviewers.{team}" for team in canonical_json.decode(bytes(event.data)).get("reviewers", ())]
+        groups += [f"reviewers.{group}" for group in reviewers_of(event) if event.kind not in QUIET]
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
         groups.append(f"run.{event.run_id}")
     return groups
+
+
+def reviewers_of(event: Event) -> list[int]:
+    """List the groups whose members review the event's gate."""
+    found = data_of(event).get("reviewers", [])
+    return [group for group in found if isinstance(group, int)] if isinstance(found, list) else []
+
+
+def data_of(event: Event) -> dict[str, object]:
+    found = canonical_json.decode(bytes(event.data))
+    return found if isinstance(found, dict) else {}
