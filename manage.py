@@ -5,17 +5,17 @@ import os
 import sys
 from pathlib import Path
 
-from config.local import alone, joining
+from config.local import attach, single_instance
 from config.local.errors import Refused
 
 
 def main() -> None:
     """Run one management command, on the stack that `make run` started here unless a database is named."""
-    if alone.needs_nothing(sys.argv[1:]):
-        alone.prepare()
+    if single_instance.needs_nothing(sys.argv[1:]):
+        single_instance.prepare()
     else:
         try:
-            joining.join(Path(__file__).resolve().parent)
+            attach.join(Path(__file__).resolve().parent)
         except Refused as refused:
             raise SystemExit(str(refused)) from None
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")

@@ -13,7 +13,7 @@ class AgentsConfig(AppConfig):
         from approvals.consequences import impact_sources
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
-        from checkpoints.retention import delete_batch, strays
+        from checkpoints.retention import delete_batch, stray_artifacts
         from checkpoints.signals import run_needs_attention
 
         from .compatibility import preflight, validation
@@ -29,4 +29,4 @@ class AgentsConfig(AppConfig):
         ringing.register(doorbell.ring_for_delivery)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
-        strays.look_in(retention.named_in)
+        stray_artifacts.look_in(retention.named_in)

@@ -8,7 +8,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
 from .runner import engine
-from .serving import announcing, deafness, warming
+from .serving import announcing, deaf_workers, warming
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -30,4 +30,4 @@ def warm(**_: Any) -> None:
 
 
 worker_process_shutdown.connect(announcing.end)
-worker_ready.connect(deafness.watch)
+worker_ready.connect(deaf_workers.watch)

@@ -8,10 +8,10 @@ class ApprovalsConfig(AppConfig):
     def ready(self) -> None:
         """Have a prune spare what people uploaded, and have what they approved verified."""
         from checkpoints.audit import covered_rows
-        from checkpoints.retention import strays
+        from checkpoints.retention import stray_artifacts
 
         from .audit import evidence
         from .decisions import uploads
 
-        strays.look_in(uploads.named_in)
+        stray_artifacts.look_in(uploads.named_in)
         covered_rows.register(evidence.COVER)

@@ -126,9 +126,9 @@ def _bare(scratch: Scratch, sockets: int) -> list[float]:
 
 @contextmanager
 def _load(base: str, path: str, subject: str, cookies: Sequence[str]) -> Iterator[Connection]:
-    from checkpoints.events import cursor
+    from checkpoints.events import commit_order
 
-    at = str(cursor.newest()) if subject else ""
+    at = str(commit_order.newest()) if subject else ""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=socket_load.main, args=(theirs, base, path, subject, at, list(cookies)))

@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from checkpoints.retention.one_at_a_time import alone
+from checkpoints.retention.prune_lock import alone
 
 from .actors import SYSTEM
 from .models import Prune

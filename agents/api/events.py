@@ -19,8 +19,8 @@ from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
 from checkpoints.access import token_scope
-from checkpoints.events import cursor
-from checkpoints.events.cursor import Cursor
+from checkpoints.events import commit_order
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
 
@@ -116,7 +116,7 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
         if getattr(request, "scope", {}).get(AGAIN) != TOLD:
             lost_programs.listens(run, token_of(request))
     if asked.after == NOW:
-        page = FactPage(items=[], next=str(cursor.newest()), more=False)
+        page = FactPage(items=[], next=str(commit_order.newest()), more=False)
     else:
         since = Cursor.parse(asked.after) if asked.after else Cursor()
         page = heard_after(since, access, asked.limit, subject=asked.subject)
@@ -149,14 +149,14 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     Raises Gone where the database is not as far as the cursor.
     """
     # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
-    newest = cursor.newest()
+    newest = commit_order.newest()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
-    candidates = cursor.beyond(cursor.settled(), since).filter(
+    candidates = commit_order.beyond(commit_order.settled(), since).filter(
         Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
     )
     if subject:
-        candidates = cursor.beyond(cursor.settled(), since).filter(_about(subject))
+        candidates = commit_order.beyond(commit_order.settled(), since).filter(_about(subject))
     within = token_scope.of(access.user)
     if within.team is not None:
         candidates = candidates.filter(team_id=within.team)

@@ -11,7 +11,7 @@ from agents.errors import NotGranted
 from agents.gates import opening, preconditions
 from agents.models import Effect
 from agents.session.allowing_gate import acting, changed_by_hand, last_outcome
-from agents.session.path import EXECUTED
+from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.audit import evidence
 from approvals.cards import binding

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents.models import Effect
-from agents.session import unsettled
-from agents.session.path import RunPath
+from agents.session import unsettled_effects
+from agents.session.run_path import RunPath
 from approvals.engine_rules import effects
 from checkpoints.actors import Actor
 from checkpoints.models import Hold, Run
@@ -30,7 +30,7 @@ def drop_orders(run: Run) -> None:
 
 def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
     """Hold the state that each unsettled effect started from, which its undo reads; return them, oldest first."""
-    rows = unsettled.of_run(run.pk, path)
+    rows = unsettled_effects.of_run(run.pk, path)
     for row in rows:
         reason = f"{row.step} is not settled yet"
         Hold.objects.make(

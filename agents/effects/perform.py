@@ -17,7 +17,7 @@ from agents.definition import outputs
 from agents.errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
 from agents.gates import preconditions
 from agents.models import Effect
-from agents.session import allowing_gate, translate, unsettled
+from agents.session import allowing_gate, translate_history, unsettled_effects
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
@@ -26,7 +26,7 @@ from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
 
-from . import authorize, classify, late_reports, new_row, readback, skip, takeover, undo_left_behind
+from . import authorize, classify_failure, intent, late_reports, readback, skip, takeover, undo_left_behind
 from .readback import ReadBack
 
 Status = Effect.Status
@@ -69,7 +69,7 @@ def perform(slice: RunSession, spec: StepSpec) -> bool:
     if retry.looping(slice, spec):
         return False
     # The effect that it replaces is undone first, so that the two are never both done.
-    if not undo_left_behind.settle(slice, unsettled.due(slice.unsettled(), slice.plan, about_to=spec.name)):
+    if not undo_left_behind.settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan, about_to=spec.name)):
         return False
     if slice.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
         return execute.died(slice, spec)
@@ -90,7 +90,7 @@ def newest(slice: RunSession, spec: StepSpec) -> Effect | None:
 
 def intend(slice: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
-    columns = new_row.columns(slice, spec, generation)
+    columns = intent.columns(slice, spec, generation)
     with transaction.atomic():
         slice.hold_token()
         row = Effect.objects.create(grant=permit.grant, action=permit.action, **columns)
@@ -108,13 +108,13 @@ def adopt(slice: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutp
     crash_points.point("before_adopt", spec.name)
     row.verified()
     try:
-        output = told or translate.output_of(row, slice.run.plan)
+        output = told or translate_history.output_of(row, slice.run.plan)
     except UpcastFailed as error:
         recovery_gate.not_readable(slice, spec, row, str(error))
         return False
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was reused, nothing was sent."
-    kind = "step" if unsettled.awaited(row, slice.path) else "reused"
+    kind = "step" if unsettled_effects.awaited(row, slice.path) else "reused"
     with transaction.atomic():
         row.adopted(by=slice.by)
         going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
@@ -194,7 +194,7 @@ def _send(slice: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") ->
     except Fenced:
         raise
     except execute.RAISED as error:
-        return not_done(slice, spec, row, classify.of(error, doubt), error)
+        return not_done(slice, spec, row, classify_failure.of(error, doubt), error)
     return done(slice, spec, row, returned)
 
 
@@ -202,7 +202,7 @@ def done(slice: RunSession, spec: StepSpec, row: Effect, returned: Returned) -> 
     """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
-        result = translate.packed(slice.snapshot, row, output)
+        result = translate_history.packed(slice.snapshot, row, output)
         with transaction.atomic():
             row.done(result, by=slice.by)
             going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
@@ -220,13 +220,13 @@ def not_done(
     slice: RunSession,
     spec: StepSpec,
     row: Effect,
-    end: classify.End,
+    end: classify_failure.End,
     error: BaseException,
     *,
     again: bool = True,
 ) -> bool:
     """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:

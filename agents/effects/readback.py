@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from agents.definition import outputs
 from agents.errors import OutputRefused
 from agents.models import Effect
-from agents.session import translate
+from agents.session import translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.steps.invoke import call_about
@@ -40,7 +40,7 @@ def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
     if not spec.readable:
         return ReadBack.NOT_SAID
     try:
-        state = translate.started_from(row, slice.run.plan)
+        state = translate_history.started_from(row, slice.run.plan)
         said = call_about(slice, spec.readable, spec.name, state, key=row.key)
         if said is None:
             return ReadBack.NOT_HAPPENED if spec.idempotent or _over(row, spec) else ReadBack.NOT_SAID
@@ -51,7 +51,7 @@ def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
         log.warning("effect.not_read_back", step=spec.name, key=row.key, error=slice.clean(execute.said(error)))
         return ReadBack.NOT_SAID
     with transaction.atomic():
-        row.done(translate.packed(slice.snapshot, row, output), by=slice.by)
+        row.done(translate_history.packed(slice.snapshot, row, output), by=slice.by)
         slice.hold_token()
     log.info("effect.read_back", step=spec.name, key=row.key)
     return ReadBack.HAPPENED

@@ -9,8 +9,8 @@ from django.db import transaction
 
 from agents.definition import outputs
 from agents.models import Effect
-from agents.session import translate
-from agents.session.path import EXECUTED, RunPath
+from agents.session import translate_history
+from agents.session.run_path import EXECUTED, RunPath
 from agents.session.run_session import RunSession
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -21,7 +21,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import canonical
 
-from . import new_row
+from . import intent
 
 
 def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
@@ -43,7 +43,7 @@ def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
     with transaction.atomic():
         # Locked, so that its own run looks for forks that depend on it either before this or after it.
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
-        if not (origin.there and translate.readable(origin, slice.run.plan)):
+        if not (origin.there and translate_history.readable(origin, slice.run.plan)):
             slice.save("recovery", spec, {}, spec.name, by=by, slice_over=False)
             recovery_gate.take_over(slice, spec, origin)
             return False
@@ -52,10 +52,10 @@ def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
 
 
 def _taken(slice: RunSession, spec: StepSpec, origin: Effect) -> bool:
-    output = translate.output_of(origin, slice.run.plan)
+    output = translate_history.output_of(origin, slice.run.plan)
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
     slice.hold_token()
-    columns = new_row.columns(slice, spec, 0)
+    columns = intent.columns(slice, spec, 0)
     result = canonical(outputs.packed(output))
     row = Effect.taken_over(origin, by=slice.by, action=origin.action, result=result, **columns)
     going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")

@@ -15,7 +15,7 @@ from django.db import transaction
 from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
-from agents.session import translate, unsettled
+from agents.session import translate_history, unsettled_effects
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
 from agents.steps.invoke import declared
@@ -29,7 +29,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.values import digests
 
-from . import classify, hold_left_behind, late_reports, readback
+from . import classify_failure, hold_left_behind, late_reports, readback
 from .readback import ReadBack
 
 Status = Effect.Status
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 def finish(slice: RunSession) -> bool:
     """Settle all that the run left behind, then end it as it was to end; says whether the slice goes on."""
-    if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
+    if not settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
     by = Actor(slice.run.ending_by, slice.run.ending_by_name)
@@ -159,7 +159,7 @@ def _send(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
     except Fenced:
         raise
     except execute.RAISED as error:
-        return not_undone(slice, spec, row, undo, classify.of(error, doubt), error)
+        return not_undone(slice, spec, row, undo, classify_failure.of(error, doubt), error)
     crash_points.point("after_undo", spec.name)
     taken_back(slice, row, undo)
     return True
@@ -191,7 +191,7 @@ def answered(slice: RunSession, spec: StepSpec, key: str, choice: str, value: An
     if undo is not None and choice in (RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.UNDONE, RecoveryAnswer.KEEP):
         _answered_undo(undo, row, choice, by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_DONE:
-        row.done(translate.packed(slice.snapshot, row, outputs.told(slice.agent, spec, value)), by=by)
+        row.done(translate_history.packed(slice.snapshot, row, outputs.told(slice.agent, spec, value)), by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.LEFT_OPEN:
@@ -218,11 +218,11 @@ def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None
 
 
 def not_undone(
-    slice: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify.End, error: BaseException
+    slice: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify_failure.End, error: BaseException
 ) -> bool:
     """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
     said = declared(slice, spec.undo)
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
     log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=words)
     with transaction.atomic():

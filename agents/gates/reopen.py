@@ -11,7 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from agents.models import Effect
-from agents.session.path import EXECUTED
+from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.cards.action import APPROVE, EDIT, Action, editable
 from approvals.cards.card import Card

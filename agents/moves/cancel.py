@@ -8,8 +8,8 @@ from django.db import transaction
 from agents.compatibility import deployed
 from agents.definition import registry
 from agents.ringing import doorbell
-from agents.session import unsettled
-from agents.session.path import RunPath
+from agents.session import unsettled_effects
+from agents.session.run_path import RunPath
 from agents.text import one_line
 from approvals.gates import closing
 from approvals.models import Gate
@@ -65,7 +65,9 @@ def _has_left_something(run: Run) -> bool:
     """Tell whether a live run has left effects behind that can be settled."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # nobody has the code that could undo anything: what is held stays held
-    return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, RunPath.to(run.head)))
+    return (
+        run.status in Run.LIVE and run.head is not None and bool(unsettled_effects.of_run(run.pk, RunPath.to(run.head)))
+    )
 
 
 def _end_later(run: Run, by: Actor, reason: str) -> None:

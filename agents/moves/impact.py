@@ -18,7 +18,7 @@ from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
 from agents.effects import takeover
 from agents.session import manual_changes
-from agents.session.path import RunPath
+from agents.session.run_path import RunPath
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from agents.errors import UpcastFailed
 from agents.models import Effect
-from agents.session import translate
-from agents.session.path import RunPath
+from agents.session import translate_history
+from agents.session.run_path import RunPath
 from approvals.cards import binding
 from approvals.cards.card import Card
 from approvals.consequences import past_gates
@@ -129,7 +129,7 @@ class Lineage:
         def returned() -> tuple[Writes, str | None]:
             try:
                 base = self.saved.get(row.base)
-                output = translate.output_of(row, self.row, base_plan=base.plan_id if base else None)
+                output = translate_history.output_of(row, self.row, base_plan=base.plan_id if base else None)
             except UpcastFailed as error:
                 raise ValueRefused("", str(error)) from error
             return output.writes, output.goto

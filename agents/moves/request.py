@@ -15,8 +15,8 @@ from agents.definition.environment import Environment
 from agents.definition.upcast import UpcastPath
 from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
-from agents.session import translate
-from agents.session.path import RunPath
+from agents.session import translate_history
+from agents.session.run_path import RunPath
 from approvals.decisions import uploads
 from approvals.preflight import checks
 from approvals.preflight.facts import AgentCode
@@ -129,7 +129,7 @@ def edited(
     except ValidationError as error:
         raise RewindRefused(_("The agent does not accept the edited state."), fields.errors_of(error)) from error
     made = {name: whole[name] for name in state if name in whole}
-    changed = translate.difference(target.state, made)
+    changed = translate_history.difference(target.state, made)
     if not changed and not plan_id:
         raise RewindRefused(_("The edit changes nothing."))
     if foreign := uploads.foreign(run, made, to=target.state):

@@ -9,7 +9,7 @@ import structlog
 
 from agents.definition import fields, registry
 from agents.definition.agent import Agent
-from agents.presentation.head import HeadCell
+from agents.presentation.page_head import HeadCell
 from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointError

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.course import Course, CourseTurn
 from agents.presentation.timeline.facts import TimelineFork
-from agents.serving.absence import SERVED, Service
+from agents.serving.missing_workers import SERVED, Service
 from checkpoints.access.permissions import teams_where
 from checkpoints.models import Run
 from checkpoints.store import executions

@@ -13,7 +13,7 @@ from typing import Any
 from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
 from agents.definition.registered import RegisteredAgent
-from agents.effects import classify, late_reports, perform, undo_left_behind
+from agents.effects import classify_failure, late_reports, perform, undo_left_behind
 from agents.errors import (
     EffectFailed,
     EffectUnknown,
@@ -136,7 +136,7 @@ def reported(
         _checked(slice, spec, written)
         returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
         return go_further(slice, perform.done(slice, spec, row, returned))
-    end: classify.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
+    end: classify_failure.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
     if row.undoes is not None:
         undo_left_behind.not_undone(slice, spec, row.undoes, row, end, ReportedFailure(error))
     else:

@@ -16,7 +16,7 @@ from django.db import transaction
 from agents.errors import NotClaimable, OutOfTurn, WorkRefused
 from agents.models import Client, Effect, Token
 from agents.runner import engine
-from agents.session import translate, unsettled
+from agents.session import translate_history, unsettled_effects
 from agents.session.run_session import ENDED, RunSession
 from agents.text import one_line
 from approvals.models import Gate
@@ -99,7 +99,7 @@ def reached(slice: RunSession) -> RemoteTurn:
         step=out.step,
         effect=out.undo or out.effect,
         undoes=out.undoes,
-        state=translate.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
+        state=translate_history.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
         until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
     )
 
@@ -128,7 +128,7 @@ def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
 
 def check_settled(slice: RunSession) -> None:
     """Raise OutOfTurn where the run settles what it left behind: it does nothing else then."""
-    due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
+    due = unsettled_effects.due(slice.unsettled(), slice.plan) if slice.run.ending else []
     if due:
         raise first_undone(slice, due[0])
 

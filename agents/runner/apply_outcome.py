@@ -13,7 +13,7 @@ from agents.effects import hold_left_behind, late_reports, perform, takeover, un
 from agents.errors import OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
-from agents.session import allowing_gate, translate
+from agents.session import allowing_gate, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
 from approvals.audit import evidence
@@ -221,7 +221,7 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
     try:
         output = outputs.told(slice.agent, spec, value)
         with transaction.atomic():
-            effect.done(translate.packed(slice.snapshot, effect, output), by=by)
+            effect.done(translate_history.packed(slice.snapshot, effect, output), by=by)
             next_step = slice.plan.next_after(spec.name)
             going = slice.save("step", spec, output.writes, next_step, by=by, slice_over=False)
             effect.landed(slice.snapshot.id)

@@ -27,7 +27,7 @@ from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
 from agents.models import Effect
-from agents.session import translate
+from agents.session import translate_history
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_session import RunSession
 from agents.steps import execute, retry
@@ -131,7 +131,7 @@ def _caught_up(slice: RunSession) -> bool:
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
     row = perform.newest(slice, spec) if spec and spec.kind == "effect" else None
-    if spec is None or row is None or not (row.adoptable and translate.given_by(row, slice.run.plan)):
+    if spec is None or row is None or not (row.adoptable and translate_history.given_by(row, slice.run.plan)):
         return True
     return perform.adopt(slice, spec, row)
 
@@ -156,7 +156,7 @@ def _bring(slice: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
         slice.check()
         store.save(
             slice.snapshot,
-            translate.difference(slice.snapshot.state, values),
+            translate_history.difference(slice.snapshot.state, values),
             claim=slice.claim,
             header=Header("upcast", name, name),
             notes=[_note(way, slice.plan)],

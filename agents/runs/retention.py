@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
 from agents.models import Effect, Memo
-from checkpoints.retention import strays
+from checkpoints.retention import stray_artifacts
 
 
 def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
@@ -24,4 +24,4 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the runner's rows that may name an artifact beside the states."""
     for model in (Memo, Effect):
-        yield (bytes(each) for each in strays.column(model._default_manager.all(), "result"))
+        yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), "result"))

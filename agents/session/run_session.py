@@ -33,10 +33,10 @@ from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
 
-from . import translate, unsettled
+from . import translate_history, unsettled_effects
 from .heartbeat import ClaimBeat
-from .path import RunPath
 from .performer import HandOut, Performer
+from .run_path import RunPath
 
 COUNTED = ("step", "gate", "reused")  # kinds of the checkpoints that are an execution of their step on its input
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
@@ -155,7 +155,7 @@ class RunSession:
 
     def unsettled(self) -> list[Effect]:
         """Return the effects that this run left behind, oldest first."""
-        return unsettled.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
+        return unsettled_effects.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
 
     def executed(
         self,
@@ -236,7 +236,7 @@ class RunSession:
         """Tell whether the run can go on from there: a fork into another version may find no upcaster."""
         try:
             if target.run_id != self.run.pk:
-                translate.writes_from(target, self.run.plan, {})
+                translate_history.writes_from(target, self.run.plan, {})
         except UpcastFailed:
             return False
         return True
@@ -250,7 +250,7 @@ class RunSession:
         """
         header = Header(kind=kind, step=spec.name, next_step=next_step)
         plan = None if target.run_id == self.run.pk else self.run.plan
-        made = dict(writes) if plan is None else translate.writes_from(target, plan, writes)
+        made = dict(writes) if plan is None else translate_history.writes_from(target, plan, writes)
         self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
         for cached in ("path", "executions", "recorded"):
             self.__dict__.pop(cached, None)

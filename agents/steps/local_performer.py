@@ -11,7 +11,7 @@ import structlog
 from agents.definition.agent import Agent
 from agents.definition.plan_builder import KEY
 from agents.models import Effect
-from agents.session import translate
+from agents.session import translate_history
 from agents.session.performer import Performer, Returned
 from agents.session.run_session import RunSession
 from checkpoints.errors import Fenced
@@ -55,7 +55,7 @@ class LocalPerformer(Performer[RunSession]):
         """Call the undo with the state that the effect left. Raises Fenced before anything is sent."""
         if not slice.beat.holds():
             raise Fenced
-        call_about(slice, spec.undo, spec.name, translate.left_by(row, slice.run.plan), key=undo.key)
+        call_about(slice, spec.undo, spec.name, translate_history.left_by(row, slice.run.plan), key=undo.key)
         return True
 
 

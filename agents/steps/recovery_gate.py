@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.models import Effect
-from agents.session import allowing_gate, translate
+from agents.session import allowing_gate, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
 from agents.text import one_line
@@ -140,7 +140,7 @@ def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) ->
 def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
     """Ask a fork whether it takes over what the run that it came from has done."""
     name, other = named(spec), f"R-{origin.run_id}"
-    known = origin.there and translate.readable(origin, slice.run.plan)
+    known = origin.there and translate_history.readable(origin, slice.run.plan)
     reasons = [f"Done once more, {name} happens twice: once for {other} and once for this run"]
     if origin.status == Effect.Status.UNDONE:
         title = f"{other} undid {name}:"

@@ -13,7 +13,7 @@ from django.db.models import Max, Q, QuerySet
 
 from agents.definition.feedback import Words
 from agents.models import Failure
-from agents.session.path import EXECUTED
+from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.models import Gate

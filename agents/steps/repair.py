@@ -23,7 +23,7 @@ from agents.definition import feedback, outputs
 from agents.definition.outputs import StepOutput
 from agents.errors import OutputRefused
 from agents.models import Failure
-from agents.session.path import EXECUTED
+from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
 from approvals.engine_rules import steps

@@ -24,8 +24,8 @@ from agents.queries.access import private, reader_of
 from agents.queries.known_agents import START, KnownAgent, known_to
 from agents.runs import stats
 from agents.runs.start import start_run
-from agents.serving import absence
-from agents.serving.absence import Service
+from agents.serving import missing_workers
+from agents.serving.missing_workers import Service
 from approvals import forms
 from approvals.live import page_frame
 from approvals.presentation.decision_form.answer_forms import blank
@@ -49,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
     found = stats.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
-    served = absence.of_plans([plan.pk for each in known for plan in each.plans])
+    served = missing_workers.of_plans([plan.pk for each in known for plan in each.plans])
     rows = [(each, told(each, found[each.name], served)) for each in known]
     unread = registry.faults() if request.user.is_staff else []
     return render(request, "agents/list.html", {"rows": rows, "unread": unread})
@@ -138,7 +138,7 @@ def show(
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
-    served = absence.of_plans([plan.pk for plan in known.plans])
+    served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
     placed = {node.place.pointer for node in form.nodes}
     context = _starting(known, reader_of(request), posted) | {

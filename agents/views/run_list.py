@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from agents.models import Effect
-from agents.presentation import head
+from agents.presentation import page_head
 from agents.queries.access import is_fragment, private
 from agents.queries.run_story import starter
 from agents.runs import query
@@ -163,7 +163,7 @@ def row_of(run: Any) -> dict[str, Any]:
     return {
         "run": run,
         "gate": asking,
-        "status": head.status(run, asking["step"] if asking else "", spec_of(run.plan).title_of),
+        "status": page_head.status(run, asking["step"] if asking else "", spec_of(run.plan).title_of),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,
     }

@@ -13,7 +13,7 @@ from checkpoints.actors import Actor
 from checkpoints.audit import export
 from checkpoints.audit.export import ExportRequest
 from checkpoints.audit.filters import AuditFilters
-from checkpoints.events import cursor, event_log, event_proof
+from checkpoints.events import commit_order, event_log, event_proof
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
 
@@ -39,9 +39,9 @@ def prepare(
     Only what is settled leaves, so the count is of exactly these events; the event of this export is not among them.
     """
     seen = (Event.objects.all() if of is None else of).told()
-    upto = cursor.newest()
+    upto = commit_order.newest()
     events = filters.apply(seen)
-    parts = [cursor.until(part, upto) for part in filters.searched(events, all_texts=True)]
+    parts = [commit_order.until(part, upto) for part in filters.searched(events, all_texts=True)]
     now = datetime.now(UTC)
     asked = ExportRequest(
         events=events, upto=upto, keep=filters.matching, filters=filters.to_json(), made=now.isoformat(), by=by.name,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from approvals.errors import Invalid, problem
 from approvals.models import Gate, Proposal, Upload
 from checkpoints.models import Run
-from checkpoints.retention import strays
+from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK, Reference
 from checkpoints.values.canonical_json import canonical
@@ -59,7 +59,7 @@ def referenced(digest: str, *values: Any) -> Reference | None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield what a prune leaves alone because somebody uploaded it and it may still be written into a state."""
-    yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
+    yield (canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:

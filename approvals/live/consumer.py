@@ -27,7 +27,7 @@ from django.db import InterfaceError, OperationalError
 from django.urls import path
 from structlog import get_logger
 
-from checkpoints.events.cursor import Cursor, newest
+from checkpoints.events.commit_order import Cursor, newest
 from checkpoints.events.tailer import Tailer, end
 from checkpoints.models import Event
 

@@ -20,7 +20,7 @@ from approvals.gates.queues import ReaderReach
 from approvals.middleware import PROBED, Respond
 from approvals.models import Policy
 from checkpoints.access.permissions import Person, person
-from checkpoints.events.cursor import Cursor, settled
+from checkpoints.events.commit_order import Cursor, settled
 from checkpoints.postgresql import batch_query
 from checkpoints.postgresql.capped_count import MOST, Capped
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from django.db.models import Q
 
 from approvals.models import Gate
-from checkpoints.events import cursor
-from checkpoints.events.cursor import Cursor
+from checkpoints.events import commit_order
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.postgresql import xid_offset
 
@@ -34,7 +34,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
     oldest = min(since for _, since in asked)
     teams = frozenset[int]().union(*(access.teams for access, _ in asked))
     wanted = Q(team_id__in=teams) | Q(kind__startswith="gate.") | Q(kind=RESTORED)
-    found = cursor.beyond(cursor.settled(), oldest).filter(wanted)
+    found = commit_order.beyond(commit_order.settled(), oldest).filter(wanted)
     events = list(found[: REPLAYED + 1])
     if len(events) > REPLAYED:
         return _apart(list(asked), events)

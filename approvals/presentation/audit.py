@@ -19,7 +19,7 @@ from approvals.audit.readers import ERASE, AuditReader
 from approvals.models import Gate
 from checkpoints.access.permissions import teams_where
 from checkpoints.audit.reading import row_of
-from checkpoints.events.cursor import Cursor
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.seals.seal import readable

@@ -35,7 +35,7 @@ from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints.postgresql.sql import storable
 
-from . import following
+from . import next_gate
 from .access import page_or_404, private, verified
 from .files import form_with_files
 from .gates import show
@@ -87,7 +87,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         led = ask_password(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
-    return following.after(request, gate_id)
+    return next_gate.after(request, gate_id)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:

@@ -21,7 +21,7 @@ from approvals.presentation.text import files, state_tree, untrusted
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.values import json_pointer
 
-from . import following
+from . import next_gate
 from .access import page_or_404, private, reader_of, shown_or_404, verified
 
 PART = 50_000  # characters of one value on one page
@@ -47,8 +47,8 @@ def show(
         # In the address it comes back from where the password was asked for: the same form, sent anew.
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
-        "place": place(request, page.gate.pk), "follows": following.wanted(request),
-        "followed": following.decided(request),
+        "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
+        "followed": next_gate.decided(request),
     }  # fmt: skip
     return render(request, "approvals/gate.html", context, status=status)
 

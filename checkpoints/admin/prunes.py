@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from checkpoints import actors, tasks
 from checkpoints.access.permissions import everywhere
 from checkpoints.models import Prune
-from checkpoints.retention import policies, prunes, telling
+from checkpoints.retention import policies, prune_report, prunes
 from checkpoints.retention.errors import PruneRefused
 
 from .base import ALL, ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
@@ -100,18 +100,18 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "opts": self.opts,
             "title": str(prune.get_status_display()),
             "prune": prune,
-            "agents": telling.by_agent(prune),
-            "held": telling.held(prune),
-            "stayed": list(telling.kept_after_all(prune)),
-            "freed": telling.freed(prune),
-            "files": telling.files(prune),
+            "agents": prune_report.by_agent(prune),
+            "held": prune_report.held(prune),
+            "stayed": list(prune_report.kept_after_all(prune)),
+            "freed": prune_report.freed(prune),
+            "files": prune_report.files(prune),
             "page": page,
-            "lines": list(telling.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
+            "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),
             "seen": bytes(prune.digest).hex(),
             "may_apply": everywhere(request.user, MAY),
             "changed": changed(prune),
-            "since": telling.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
+            "since": prune_report.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
             "faults": prune.lines.exclude(fault="").order_by("run_id")[:PAGE],
             "moving": prune.status in (Prune.Status.LOOKING, Prune.Status.APPLYING),
             "share": _share(prune),

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Max, QuerySet
 
-from checkpoints.events.cursor import Cursor, beyond, settled
+from checkpoints.events.commit_order import Cursor, beyond, settled
 from checkpoints.events.event_proof import key
 from checkpoints.models import Event, Seal
 from checkpoints.postgresql.sql import run_sql

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from checkpoints.events.cursor import Cursor, beyond, until
+from checkpoints.events.commit_order import Cursor, beyond, until
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.export_lines import FORMAT, ExportedEvent, to_json

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkpoints import crash_points
-from checkpoints.events.cursor import Cursor
+from checkpoints.events.commit_order import Cursor
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.chain import SealChain

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from checkpoints.postgresql.sql import run_sql
 
-from .cursor import Horizon
+from .commit_order import Horizon
 
 _HOLDER = f"""
 WITH oldest AS (

@@ -27,7 +27,7 @@ from checkpoints.postgresql import fitness, xid_offset
 from checkpoints.postgresql.sql import run_sql
 
 from . import wakeup
-from .cursor import Cursor, after, newest
+from .commit_order import Cursor, after, newest
 from .event import Event
 
 PERIOD = 1.0  # seconds between looks without a wake-up

@@ -1,6 +1,6 @@
 """Transaction ids that never begin anew, whatever server a backup is restored into.
 
-Readers go through events by (xid, id) and stop below the server's oldest open transaction (checkpoints.events.cursor).
+Readers go through events by (xid, id) and stop below the server's oldest open transaction (events/commit_order.py).
 A new server counts its transactions from the beginning, and one that was set back counts those once more that pages and
 programs have read. So the database adds an offset to its server's count: the constant in `checkpoints_xid_offset()`,
 which the default of `Event.xid` and the horizon both use, and which every backup takes along. After a restore

@@ -29,7 +29,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.store.gaps import RemovalReason
 from checkpoints.values.canonical_json import canonical
 
-from . import chunks, delete_batch, kept_back, policies, reading, rules, strays
+from . import chunks, delete_batch, kept_back, policies, reading, rules, stray_artifacts
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .rules import RetentionHistory
 
@@ -287,7 +287,7 @@ def _finish(prune: Prune) -> bool:
 
 def remove_files(prune: Prune) -> None:
     """Remove the artifacts that nothing names any more. It reads all that is stored, so pages leave it to the night."""
-    freed = strays.remove()
+    freed = stray_artifacts.remove()
     Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
     prune.refresh_from_db()
 

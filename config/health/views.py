@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import SweeperPass, Worker
 from agents.models.worker import SILENT
-from agents.serving import deafness
+from agents.serving import deaf_workers
 from checkpoints.events.horizon import horizon_age
 from config.health.bounded_checks import BoundedChecks
 from config.messages import canary
@@ -102,7 +102,7 @@ def worker() -> str:
     try:
         if not Worker.objects.there().exists():
             return f"none was heard of for {SILENT.seconds} s"
-        return deafness.told()
+        return deaf_workers.told()
     except DatabaseError:
         return "unknown: PostgreSQL does not answer"
     except redis.RedisError:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from config.local import joining
+from config.local import attach
 from config.local.authoring import Author, modules_named, variables
 from config.local.console import Console
 from config.local.errors import Refused
@@ -37,7 +37,7 @@ def run(modules: list[str]) -> int:
         except Stopping:
             return 0
         finally:
-            joining.withdraw(home)
+            attach.withdraw(home)
             stack.stop()
     return 0
 
@@ -56,7 +56,7 @@ def bring_up(stack: Stack) -> None:
     """Start servers, migrate, start the application, seed a first start, and say where everything is."""
     refuse_junk(stack.environment)
     stack.start_servers()
-    joining.publish(stack.home, stack.environment)
+    attach.publish(stack.home, stack.environment)
     stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate")
     collect(stack)
     if not os.environ.get("SANDBOX_URL"):

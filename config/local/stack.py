@@ -21,7 +21,7 @@ from config.local.console import Console
 from config.local.errors import Refused
 from config.local.home import Home
 from config.local.process import kill_group, spawn, tied
-from config.local.reviving import Revival
+from config.local.restarts import Revival
 from config.local.servers import embedded as servers
 from config.local.servers.postgres import Postgres
 from config.local.servers.redis_server import Redis

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from agents.models import Worker
-from agents.serving import deafness
+from agents.serving import deaf_workers
 from config.celery import app
 from config.messages import canary
 from tests.harness.services import Service, free_port
@@ -127,9 +127,9 @@ def test_workers_that_are_busy_for_long_are_there_and_those_that_stopped_are_not
 def test_a_worker_that_was_ended_as_deaf_is_named_while_others_are_there(redis_url: str) -> None:
     Worker.objects.beat("busy@here:1", [])
     with redis.Redis.from_url(redis_url) as client:
-        client.set(deafness.KEY, "deaf@here took nothing", ex=deafness.STAYS)
+        client.set(deaf_workers.KEY, "deaf@here took nothing", ex=deaf_workers.STAYS)
         assert worker_part() == "deaf@here took nothing"
-        client.delete(deafness.KEY)
+        client.delete(deaf_workers.KEY)
     assert worker_part() == "ok"
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from config.local.alone import needs_nothing
+from config.local.single_instance import needs_nothing
 from tests.config.test_settings import described
 from tests.harness.services import run
 from tests.harness.session import ROOT

@@ -153,6 +153,8 @@ def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
 
 
 def test_the_statements_are_found() -> None:
-    assert {"checkpoints.events.cursor._AFTER", "checkpoints.models.run_status.CLAIM", "agents.tokens._FIND"} <= set(
-        prepared()
-    )
+    assert {
+        "checkpoints.events.commit_order._AFTER",
+        "checkpoints.models.run_status.CLAIM",
+        "agents.tokens._FIND",
+    } <= set(prepared())

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 
-from config.local.reviving import SETTLED, Revival
+from config.local.restarts import SETTLED, Revival
 from config.local.servers.embedded import DATABASE
 from tests.config.started_stack import COMMAND, Stack, environment, started_before
 from tests.harness.services import free_port, run

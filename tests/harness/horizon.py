@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checkpoints.events import cursor
+from checkpoints.events import commit_order
 
 from .waiting import until
 
 
 def reached() -> None:
     """Wait until everything that is committed can be read, whatever processes and PostgreSQL itself still have open."""
-    until(lambda: not cursor.after(cursor.newest())[1], what="events below the horizon")
+    until(lambda: not commit_order.after(commit_order.newest())[1], what="events below the horizon")

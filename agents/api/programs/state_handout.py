@@ -25,7 +25,7 @@ from agents.models import Effect
 from agents.queries.access import reader_of
 from agents.remote import plans, reach, session_cache
 from agents.remote.turns import RemoteTurn
-from agents.session import translate
+from agents.session import translate_history
 from approvals.gates import reveal_secret
 from checkpoints import store
 from checkpoints.errors import Fenced
@@ -83,7 +83,9 @@ def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
     undoes = told["next"] and told["next"]["undoes"]
     if undoes is None:
         return exact_json.of_state(store.load(run).state)
-    return exact_json.of_state(translate.left_by(Effect.objects.select_related("run").get(pk=undoes["id"]), run.plan))
+    return exact_json.of_state(
+        translate_history.left_by(Effect.objects.select_related("run").get(pk=undoes["id"]), run.plan)
+    )
 
 
 def _may_have(request: HttpRequest, run_id: int) -> None:

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.definition import environment, registry
 from agents.errors import AgentError, ConfigRefused, InputRefused
 from agents.runs.start import checked, start_run
-from agents.serving import absence
+from agents.serving import missing_workers
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
@@ -109,7 +109,7 @@ class Command(BaseCommand):
                 took = f"{place.took_us / 1000:.0f} ms"
                 self.stdout.write(f"{run}   {place.seq:>3}  {place.kind:<8} {place.step}  ({took})")
             if time.monotonic() >= look:
-                look, before, waits = time.monotonic() + LOOK, waits, absence.told(run)
+                look, before, waits = time.monotonic() + LOOK, waits, missing_workers.told(run)
                 if waits and waits != before:
                     self.stdout.write(self.style.WARNING(f"{run} waits: {waits}"))
             self.stdout.flush()

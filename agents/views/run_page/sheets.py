@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.presentation import effects, head
+from agents.presentation import effects, page_head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
 from agents.queries.run_row import RunRow
 from agents.queries.run_story import RunScene
-from agents.serving.absence import Service
+from agents.serving.missing_workers import Service
 from approvals.gates import preflight_facts as preflights
 from checkpoints.models import Run
 
@@ -39,21 +39,21 @@ class PickedCheckpoint:
         return f"?{said}" if said else ""
 
 
-def head_context(scene: RunScene, figures: Sequence[head.HeadCell] = ()) -> dict[str, Any]:
+def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) -> dict[str, Any]:
     """Return the context of runs/_head.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
-        "status": head.status(run, gate.step if gate else "", story.called),
-        "status_line": head.status_line(story, gate),
-        "since": head.since(story, gate),
+        "status": page_head.status(run, gate.step if gate else "", story.called),
+        "status_line": page_head.status_line(story, gate),
+        "since": page_head.since(story, gate),
         "held_now": bool(gate),
         "reason": run.reason,
         "ended_by": story.ended_by,
         "starter": story.started_by,
         "cells": [
-            head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
-            head.outside(story.effects),
+            page_head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
+            page_head.outside(story.effects),
             *figures,
         ],
         "gate": gate if gate and gate.visible else None,

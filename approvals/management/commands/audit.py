@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from approvals.audit import exporting
 from approvals.english import counted, plural
 from checkpoints.actors import OPERATOR
-from checkpoints.audit import database, proof
+from checkpoints.audit import database, verify_export
 from checkpoints.audit.filters import AuditFilters, NoFilter
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.events import event_proof
@@ -83,17 +83,17 @@ class Command(BaseCommand):
         self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
-        check = proof.ExportCheck(event_proof.key(), anchors=_anchors(copy))
+        check = verify_export.ExportCheck(event_proof.key(), anchors=_anchors(copy))
         with path.open("rb") as file:
             try:
                 problems, count = self._shown(check.lines(file), as_json=as_json)
-            except proof.NoExport as error:
+            except verify_export.NoExport as error:
                 raise CommandError(str(error), returncode=CANNOT) from error
         found = check.verdict
         which = f"seals {found.first} to {found.last}" if found.seals > 1 else f"seal {found.first}"
         told = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
         said = f"{counted(found.events, 'event is', 'events are')} as they were written; {told}."
-        notes = [*found.notes, f"When this was exported, the newest seal was {proof.newest(found.header)}"]
+        notes = [*found.notes, f"When this was exported, the newest seal was {verify_export.newest(found.header)}"]
         data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
         self._verdict(problems, count, said, notes, data, as_json=as_json)
 

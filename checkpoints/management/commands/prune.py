@@ -8,9 +8,9 @@ from django.template.defaultfilters import filesizeformat
 
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune
-from checkpoints.retention import prunes, telling
+from checkpoints.retention import prune_report, prunes
 from checkpoints.retention.errors import PruneRefused
-from checkpoints.retention.one_at_a_time import alone
+from checkpoints.retention.prune_lock import alone
 
 SHOWN = 50  # runs that are named; --json has all of them
 
@@ -59,9 +59,9 @@ class Command(BaseCommand):
 
     def _say(self, prune: Prune, as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps(telling.facts(prune)))
+            self.stdout.write(json.dumps(prune_report.facts(prune)))
             return
-        for line in telling.lines(prune, limit=SHOWN):
+        for line in prune_report.lines(prune, limit=SHOWN):
             self.stdout.write(line.words)
         more = prune.lines.count() - SHOWN
         if more > 0:

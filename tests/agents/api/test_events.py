@@ -16,8 +16,8 @@ from approvals.live import replay
 from approvals.live.access import access_of
 from approvals.live.replay import missed
 from checkpoints import actors
-from checkpoints.events import cursor
-from checkpoints.events.cursor import Cursor
+from checkpoints.events import commit_order
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from tests.conftest import session_of
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, make_run, make_team, mira
@@ -39,7 +39,7 @@ def follow(user: User, after: str, **query: Any) -> list[dict[str, Any]]:
 
 def busy() -> tuple[Group, Group, str]:
     """A team and its reviewers, and a cursor before what happened to them and to strangers."""
-    before = str(cursor.newest())
+    before = str(commit_order.newest())
     support, finance = make_team(may=MEMBER), make_team("Finance", may=REVIEWER)
     policy = make_policy(support, groups=(finance,))
     for _ in range(3):
@@ -65,7 +65,7 @@ def test_pages_of_facts_follow_each_other_without_a_gap_or_a_repeat_as_the_socke
 
 def test_what_others_do_is_passed_over_once_and_never_read_again() -> None:
     _, _, before = busy()
-    newest = cursor.newest()
+    newest = commit_order.newest()
     page = ask(eve(), "/api/events", after=before)
     assert (page["items"], page["more"]) == ([], False)
     assert Cursor.parse(page["next"]) >= newest > Cursor.parse(before)
@@ -116,7 +116,7 @@ def test_a_place_that_no_reader_may_come_to_yet_is_not_ahead() -> None:
         other.execute("SELECT pg_current_xact_id()")
         make_gate(team=team)
         newest = Cursor.of(Event.objects.latest("xid", "id"))
-        assert newest > cursor.newest()
+        assert newest > commit_order.newest()
         page = ask(reader, "/api/events", after=str(newest))
         assert (page["items"], page["next"]) == ([], str(newest))
         access = access_of(session_of(reader))
@@ -131,7 +131,7 @@ def test_those_who_missed_much_and_little_are_told_apart_in_few_statements(monke
     access, stranger = access_of(session_of(ann(support))), access_of(session_of(eve()))
     assert access is not None
     assert stranger is not None
-    far, near = Cursor.parse(before), cursor.newest()
+    far, near = Cursor.parse(before), commit_order.newest()
     make_gate(policy=make_policy(support, name="default"))
     horizon.reached()
     with CaptureQueriesContext(connection) as statements:

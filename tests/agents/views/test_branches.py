@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from agents.models import Failure
-from agents.presentation import head
+from agents.presentation import page_head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.facts import Story
 from agents.presentation.timeline.remarks import Remark
@@ -144,8 +144,8 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
     story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", ending=ending)
-    assert head.status(story.run).word == "Settling its effects"
-    assert head.status_line(story, None) == line
+    assert page_head.status(story.run).word == "Settling its effects"
+    assert page_head.status_line(story, None) == line
 
 
 def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
@@ -157,7 +157,7 @@ def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
 
 def test_a_run_that_was_asked_to_halt_says_so() -> None:
     story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", halt=True)
-    assert "will stop after this step" in head.status_line(story, None)
+    assert "will stop after this step" in page_head.status_line(story, None)
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_draws_it() -> None:

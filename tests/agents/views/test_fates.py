@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.presentation import effects, head
+from agents.presentation import effects, page_head
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.remarks import Remark
 from tests.agents.views.stories import NOON, make_effect
@@ -45,8 +45,8 @@ def test_an_undo_is_told_with_what_it_undid_and_is_no_effect_of_its_own() -> Non
     undo = make_effect(6, "pay", "done", id=2, undoes=1, key="cd" * 32, settled_at=NOON)
     (fate,) = fates([paid, undo])
     assert list(fate.remarks()) == [Remark("by its undo under the key cdcdcdcd, at", at=NOON)]
-    assert head.outside([paid, undo]).fact == "1 effect"
-    assert head.outside([paid, undo]).line == "1 undone"
+    assert page_head.outside([paid, undo]).fact == "1 effect"
+    assert page_head.outside([paid, undo]).line == "1 undone"
     assert [row.step for row in effects.table([fate], {}, [])] == ["Pay"]
 
 
@@ -95,7 +95,7 @@ def test_the_figures_count_each_effect_once() -> None:
         make_effect(5, "pay", "done", id=6, unsettled=True, undo="cancel_payment"),
         make_effect(5, "pay", "failed", id=7),
     ]
-    cell = head.outside(rows)
+    cell = page_head.outside(rows)
     assert (cell.fact, cell.line) == ("5 effects", "1 done, 1 to be settled, 1 undone, 2 cannot be undone")
 
 

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 from approvals.live import consumer, ephemeral
 from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
-from checkpoints.events import cursor
+from checkpoints.events import commit_order
 from checkpoints.models import Event, Run
 from tests.agents.views.walks import ORDER, begin
 from tests.approvals.views.test_live import socket
@@ -24,7 +24,7 @@ from tests.harness.waiting import until
 def newest_of(run: Run) -> Event:
     """The event of the run's newest checkpoint, once no transaction is open that began before it."""
     event = Event.objects.filter(run_id=run.pk, kind="checkpoint.saved").latest("id")
-    until(lambda: cursor.settled().filter(pk=event.pk).exists())
+    until(lambda: commit_order.settled().filter(pk=event.pk).exists())
     return event
 
 
@@ -32,7 +32,7 @@ async def test_a_checkpoint_saved_before_the_page_said_what_it_watches_is_told_t
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(bob)(team)
     walk = await database_sync_to_async(begin)(team)
-    since = await database_sync_to_async(cursor.newest)()
+    since = await database_sync_to_async(commit_order.newest)()
     page = Socket(LiveConsumer, f"after={since}", SessionStore(await database_sync_to_async(session_of)(member)))
     await page.open()
     await page.hear_all()

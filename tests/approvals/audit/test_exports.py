@@ -17,7 +17,7 @@ from django.db import transaction
 
 from approvals.audit import exporting
 from checkpoints.actors import OPERATOR, Actor
-from checkpoints.audit import database, filters, proof
+from checkpoints.audit import database, filters, verify_export
 from checkpoints.audit.export import END
 from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
@@ -40,9 +40,9 @@ def exported(*, texts: bool = False, **filters: str) -> list[bytes]:
     return list(exporting.prepare(asked, format="jsonl", texts=texts, by=OPERATOR).lines)
 
 
-def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], proof.ExportVerdict]:
+def checked(lines: list[bytes], *, key: bytes = KEY, **more: Any) -> tuple[list[str], verify_export.ExportVerdict]:
     """What a verification of these lines finds."""
-    check = proof.ExportCheck(key, **more)
+    check = verify_export.ExportCheck(key, **more)
     return [str(problem) for problem in check.lines(lines)], check.verdict
 
 
@@ -234,8 +234,8 @@ def test_what_is_altered_in_the_database_is_named_in_its_export_too() -> None:
     "line", [b"", b"{}\n", b"[]\n", b'{"holdpoint":"audit export","format":99,"filters":{}}\n', b"\xff\n"]
 )
 def test_what_is_no_export_is_refused(line: bytes) -> None:
-    with pytest.raises(proof.NoExport):
-        list(proof.ExportCheck(KEY).lines([line]))
+    with pytest.raises(verify_export.NoExport):
+        list(verify_export.ExportCheck(KEY).lines([line]))
 
 
 def elsewhere(*arguments: str, home: Path, **variables: str) -> Any:

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
-from checkpoints.events import cursor
+from checkpoints.events import commit_order
 from tests.approvals.views.test_live import Impatient, socket
 from tests.factories import ann, make_gate, make_team
 from tests.harness import horizon
@@ -83,7 +83,7 @@ async def test_a_page_that_fell_behind_is_told_to_start_over_from_what_is_newest
 
     async with socket(member, consumer=Known) as page:
         assert (await page.hear())["kind"] == "heartbeat"
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(horizon.reached)()
         (consumer,) = Known.made
@@ -92,4 +92,4 @@ async def test_a_page_that_fell_behind_is_told_to_start_over_from_what_is_newest
             while (said := await page.hear())["kind"] == "heartbeat":
                 pass
     assert said["kind"] == "reset"
-    assert cursor.Cursor.parse(said["cursor"]) > since
+    assert commit_order.Cursor.parse(said["cursor"]) > since

@@ -12,7 +12,7 @@ from approvals.live import ephemeral
 from approvals.models import Decision, Gate, Looking
 from checkpoints import store
 from checkpoints.actors import SYSTEM
-from checkpoints.events import cursor
+from checkpoints.events import commit_order
 from checkpoints.models import Event, EventText, Run
 from checkpoints.store import claims
 from tests.approvals.audit.evidence import erase
@@ -147,7 +147,7 @@ async def test_words_at_a_gate_are_told_to_its_pages_and_to_no_list() -> None:
     async with socket(member) as page, socket(member) as inbox:
         await page.say({"watch": [f"gate:{gate.pk}"]})
         await page.hear_all()
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         await database_sync_to_async(say)(member, gate, "Hello")
         await tell(since)
         assert [fact["kind"] for fact in await page.hear_all()] == ["gate.remarked"]

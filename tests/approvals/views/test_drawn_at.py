@@ -11,7 +11,7 @@ import pytest
 from approvals.presentation import topbar
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
-from checkpoints.events.cursor import Cursor
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -37,5 +37,5 @@ def test_what_happens_after_a_page_was_read_and_before_it_is_written_is_heard_of
 def test_a_fragment_starts_no_feed() -> None:
     gate = make_gate(team=make_team())
     client = signed_in(ann(gate.run.team))
-    with mock.patch("checkpoints.events.cursor.newest", side_effect=AssertionError("was asked")):
+    with mock.patch("checkpoints.events.commit_order.newest", side_effect=AssertionError("was asked")):
         assert client.get(f"/runs/{gate.run_id}/", headers={"HX-Request": "true"}).status_code == 200

@@ -26,7 +26,7 @@ from approvals.errors import QuotaReached
 from approvals.models import Draft, Gate, Upload
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Plan
-from checkpoints.retention import strays
+from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts, patch
 from checkpoints.values.artifacts import MARK, Reference
 from tests.checkpoints.store.test_claims import at_once
@@ -108,7 +108,7 @@ def pruned(*digests: str) -> None:
     then = time.time() - 2 * 3600
     for each in digests:
         os.utime(place(each), (then, then))
-    strays.remove(grace=timedelta(hours=1))
+    stray_artifacts.remove(grace=timedelta(hours=1))
 
 
 def upload(content: bytes, name: str = "scan.png") -> SimpleUploadedFile:

@@ -18,7 +18,7 @@ from approvals.live.access import Access, WatchedPage
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
-from checkpoints.events import cursor, tailer
+from checkpoints.events import commit_order, tailer
 from checkpoints.models import Event
 from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
@@ -44,9 +44,11 @@ async def socket(
     await opened.close()
 
 
-async def tell(since: cursor.Cursor) -> None:
+async def tell(since: commit_order.Cursor) -> None:
     """Hand on what happened since, as the tailer does."""
-    events = await database_sync_to_async(lambda: list(cursor.beyond(Event.objects.order_by("xid", "id"), since)))()
+    events = await database_sync_to_async(
+        lambda: list(commit_order.beyond(Event.objects.order_by("xid", "id"), since))
+    )()
     await consumer.deliver(events)
 
 
@@ -54,7 +56,7 @@ async def test_a_member_hears_of_a_gate_of_their_team_and_an_outsider_does_not()
     team = await database_sync_to_async(make_team)()
     member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
     async with socket(member) as mine, socket(outsider) as theirs:
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         gate = await database_sync_to_async(make_gate)(team=team)
         await tell(since)
         facts = await mine.hear_all()
@@ -70,7 +72,7 @@ async def test_a_fact_that_cannot_be_told_has_every_page_start_over() -> None:
     async with socket(member) as mine:
         await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(horizon.reached)()
-        newest = await database_sync_to_async(cursor.newest)()
+        newest = await database_sync_to_async(commit_order.newest)()
         with pytest.raises(ValueError, match="no-number"):
             await consumer.deliver([Event(kind="test.said", subject="gate:no-number", data=b"{}")])
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
@@ -80,7 +82,7 @@ async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_quer
     team = await database_sync_to_async(make_team)()
     member, other = await database_sync_to_async(ann)(team), await database_sync_to_async(mira)(team)
     async with socket(member) as mine, socket(other) as theirs:
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         cards = [make_card(title=f"Refund {number} to Marit Ellery") for number in range(3)]
         gates = [await database_sync_to_async(make_gate)(team=team, card=card) for card in cards]
         with sent() as statements:
@@ -95,7 +97,7 @@ async def test_a_fact_of_a_gate_names_its_title_which_no_event_holds_by_one_quer
 async def test_what_is_replayed_names_its_gates_too() -> None:
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(cursor.newest)()
+    since = await database_sync_to_async(commit_order.newest)()
     gate = await database_sync_to_async(make_gate)(team=team, card=make_card(title="Refund Marit Ellery"))
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
@@ -109,7 +111,7 @@ async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() 
     policy = await database_sync_to_async(make_policy)(team, groups=(finance,))
     reviewer = await database_sync_to_async(mira)(finance)
     async with socket(reviewer) as mine:
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
         assert {fact["subject"] for fact in await mine.hear_all()} == {f"gate:{gate.pk}"}
@@ -118,7 +120,7 @@ async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() 
 async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(cursor.newest)()
+    since = await database_sync_to_async(commit_order.newest)()
     gate = await database_sync_to_async(make_gate)(team=team)
     await database_sync_to_async(horizon.reached)()
     async with socket(member, after=since) as mine:
@@ -132,15 +134,15 @@ async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
 async def test_a_page_that_was_drawn_before_the_database_was_set_back_starts_over() -> None:
     """It heard nothing new, and showed what had not happened any more."""
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
-    async with socket(member, after=cursor.Cursor(2**60, 1)) as mine:
-        newest = await database_sync_to_async(cursor.newest)()
+    async with socket(member, after=commit_order.Cursor(2**60, 1)) as mine:
+        newest = await database_sync_to_async(commit_order.newest)()
         assert await mine.hear() == {"kind": "reset", "cursor": str(newest)}
 
 
 async def test_steps_of_a_run_are_told_to_pages_that_watch_it_and_only_where_they_may() -> None:
     team = await database_sync_to_async(make_team)()
     member, outsider = await database_sync_to_async(ann)(team), await database_sync_to_async(eve)()
-    since = await database_sync_to_async(cursor.newest)()
+    since = await database_sync_to_async(commit_order.newest)()
     gate = await database_sync_to_async(make_gate)(team=team)
     async with socket(member) as mine, socket(outsider) as theirs:
         for each in (mine, theirs):
@@ -158,7 +160,7 @@ async def test_a_fact_that_comes_by_several_groups_is_told_once() -> None:
     async with socket(member) as mine:
         await mine.say({"watch": [f"gate:{gate.pk}", f"run:{gate.run_id}"]})
         await mine.hear_all()
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         await database_sync_to_async(decide)(gate, member)
         await tell(since)
         cursors = [fact["cursor"] for fact in await mine.hear_all()]
@@ -172,7 +174,7 @@ async def test_a_heartbeat_carries_the_newest_cursor_that_was_heard() -> None:
     async with socket(member, after="7.7", consumer=Impatient) as mine:
         while (said := await mine.hear())["kind"] != "heartbeat":
             pass
-        assert cursor.Cursor.parse(said["cursor"]) >= (7, 7)
+        assert commit_order.Cursor.parse(said["cursor"]) >= (7, 7)
 
 
 async def test_nobody_listens_without_signing_in() -> None:
@@ -200,7 +202,7 @@ async def test_somebody_taken_out_of_a_team_hears_of_it_no_more() -> None:
     member = await database_sync_to_async(ann)(team)
     async with socket(member, consumer=Impatient) as mine:
         await database_sync_to_async(member.groups.clear)()
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         assert (await mine.hear())["kind"] == "heartbeat"
         assert (await mine.hear())["kind"] == "heartbeat"
         await database_sync_to_async(make_gate)(team=team)
@@ -305,7 +307,7 @@ async def test_a_socket_that_was_ended_is_told_nothing_more_and_ended_once() -> 
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
     async with socket(member) as mine:
-        since = await database_sync_to_async(cursor.newest)()
+        since = await database_sync_to_async(commit_order.newest)()
         gate = await database_sync_to_async(make_gate)(team=team)
         await database_sync_to_async(User.objects.filter(pk=member.pk).update)(is_active=False)
         await mine.say({"watch": [f"run:{gate.run_id}"]})
@@ -331,7 +333,7 @@ async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monke
     monkeypatch.setattr(replay, "REPLAYED", 2)
     team = await database_sync_to_async(make_team)()
     member = await database_sync_to_async(ann)(team)
-    since = await database_sync_to_async(cursor.newest)()
+    since = await database_sync_to_async(commit_order.newest)()
     for _ in range(3):
         await database_sync_to_async(make_gate)()
     await database_sync_to_async(make_gate)(team=team)
@@ -339,7 +341,7 @@ async def test_a_page_behind_a_crowd_of_others_gates_is_told_to_start_over(monke
     async with socket(member, after=since) as page:
         heard = await page.hear()
     assert heard["kind"] == "reset"
-    assert cursor.Cursor.parse(heard["cursor"]) > since
+    assert commit_order.Cursor.parse(heard["cursor"]) > since
 
 
 async def test_what_reads_along_stops_though_it_swallows_a_cancellation() -> None:

@@ -17,8 +17,8 @@ from django.db import ProgrammingError, connection, transaction
 from checkpoints import store
 from checkpoints.actors import Actor
 from checkpoints.audit import database, sealer
-from checkpoints.events import cursor, event_log
-from checkpoints.events.cursor import Cursor
+from checkpoints.events import commit_order, event_log
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
 from checkpoints.values.canonical_json import decode
@@ -37,7 +37,7 @@ def say(text: str | None = None) -> str:
 
 
 def read_from(start: Cursor) -> list[str]:
-    events, _ = cursor.after(start)
+    events, _ = commit_order.after(start)
     return [event.subject for event in events]
 
 
@@ -53,28 +53,28 @@ VALUES ('test.said', %s, 0, 'system', '', '{}')"""
 
 
 def test_an_event_is_read_back_as_it_was_recorded() -> None:
-    start = cursor.newest()
+    start = commit_order.newest()
     subject = say("words that may be erased")
-    (event,) = [event for event in cursor.after(start)[0] if event.subject == subject]
+    (event,) = [event for event in commit_order.after(start)[0] if event.subject == subject]
     assert (event.kind, event.actor, event.actor_name, event.version) == ("test.said", "user:7", "Ann", 3)
     assert decode(bytes(event.data)) == {"n": 1}
     assert bytes(event.words.text) == b"words that may be erased"
 
 
 def test_a_transaction_held_open_across_a_later_commit_hides_no_event(other: psycopg.Connection) -> None:
-    start = cursor.newest()
+    start = commit_order.newest()
     other.execute(INSERT, ["early"])
     late = say()
-    assert cursor.after(start)[1], "more is committed than may be read"
+    assert commit_order.after(start)[1], "more is committed than may be read"
     assert late not in read_from(start), "the later event may not be read before the earlier one is known"
     other.commit()
     read = read_from(start)
     assert read.index("early") < read.index(late)
-    assert cursor.after(Cursor.of(cursor.after(start)[0][-1])) == ([], False)
+    assert commit_order.after(Cursor.of(commit_order.after(start)[0][-1])) == ([], False)
 
 
 def test_a_transaction_that_rolls_back_hides_no_event(other: psycopg.Connection) -> None:
-    start = cursor.newest()
+    start = commit_order.newest()
     other.execute(INSERT, ["never"])
     late = say()
     other.rollback()
@@ -82,16 +82,16 @@ def test_a_transaction_that_rolls_back_hides_no_event(other: psycopg.Connection)
 
 
 def test_batches_neither_repeat_nor_skip() -> None:
-    start = cursor.newest()
+    start = commit_order.newest()
     with transaction.atomic():
         subjects = [say() for _ in range(7)]
     read: list[str] = []
     at = start
-    while batch := cursor.after(at, limit=2)[0]:
+    while batch := commit_order.after(at, limit=2)[0]:
         read += [event.subject for event in batch]
         at = Cursor.of(batch[-1])
     assert read == subjects
-    assert Cursor.parse(str(at)) == at == cursor.newest()
+    assert Cursor.parse(str(at)) == at == commit_order.newest()
 
 
 @pytest.mark.parametrize("text", ["", "7", "1.2.3", "-1.2", "1.x", "1.9223372036854775808", "\u0663.\u0661"])

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from checkpoints.events import cursor
+from checkpoints.events import commit_order
 from checkpoints.events.horizon import HorizonAge, horizon_age
 from config.health import views as health
 from tests.factories.runs import make_run
@@ -30,9 +30,9 @@ def test_the_session_that_holds_readers_back_is_named_with_the_oldest_events_wai
 ) -> None:
     horizon.reached()
     with somebody_writes(servers) as stranger:
-        before = cursor.newest()
+        before = commit_order.newest()
         make_run()
-        assert cursor.after(before)[1]
+        assert commit_order.after(before)[1]
         first = horizon_age()
         assert first.holder == f"process {stranger.info.backend_pid} of database postgres (role postgres, a console)"
         assert horizon_age().seconds > first.seconds > 0

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User  # noqa: E402 - Django must be set u
 
 from approvals.models import Gate  # noqa: E402
 from checkpoints.audit import sealer  # noqa: E402
-from checkpoints.events import cursor  # noqa: E402
+from checkpoints.events import commit_order  # noqa: E402
 from tests.factories import ann, decide, make_card, make_gate, make_team  # noqa: E402
 from tests.harness.signed_in_clients import signed_in  # noqa: E402
 
@@ -40,7 +40,7 @@ def approve(gate: str, person: str) -> dict[str, Any]:
 def newest() -> dict[str, Any]:
     """Seal what there is, and say where readers of events are."""
     seal = sealer.seal_once()
-    return {"cursor": str(cursor.newest()), "seal": seal.pk if seal else None}
+    return {"cursor": str(commit_order.newest()), "seal": seal.pk if seal else None}
 
 
 if __name__ == "__main__":

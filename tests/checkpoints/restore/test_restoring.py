@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, expect
 
-from checkpoints.events.cursor import Cursor
+from checkpoints.events.commit_order import Cursor
 from config.local.servers.embedded import DATABASE, embedded_urls
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (

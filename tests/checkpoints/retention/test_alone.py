@@ -12,7 +12,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import rows
 from checkpoints.models import Checkpoint, Run
 from checkpoints.retention import prunes
-from checkpoints.retention.one_at_a_time import alone
+from checkpoints.retention.prune_lock import alone
 
 from .pruned_runs import ended, keep, pruned
 

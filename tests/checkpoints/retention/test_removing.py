@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.db.models.functions import Now
 
-from agents.session.path import RunPath
+from agents.session.run_path import RunPath
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_all, verify_run

@@ -11,7 +11,7 @@ from django.test import Client
 
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune, PruneLine, RetentionPolicy
-from checkpoints.retention import prunes, telling
+from checkpoints.retention import prune_report, prunes
 from checkpoints.runs import holds
 from tests.agents.views.test_run_page import text_of
 from tests.factories import make_user
@@ -45,8 +45,8 @@ def agrees(prune: Prune) -> None:
         assert line.checkpoints == line.removed + sum(count for _, _, count in line.stayed), line
     sums = prune.lines.aggregate(shown=Sum("checkpoints"), removed=Sum("removed"), freed=Sum("freed"))
     assert (sums["shown"], sums["removed"]) == (prune.checkpoints, prune.removed)
-    assert sums["freed"] + telling.files(prune) == prune.freed
-    assert sum(each.checkpoints for each in telling.kept_after_all(prune)) == prune.kept_after_all
+    assert sums["freed"] + prune_report.files(prune) == prune.freed
+    assert sum(each.checkpoints for each in prune_report.kept_after_all(prune)) == prune.kept_after_all
 
 
 def test_what_a_new_hold_kept_is_in_every_number_and_named() -> None:
@@ -115,4 +115,4 @@ def test_what_a_stop_left_says_so_and_what_was_not_recorded_is_counted_all_the_s
 
 def test_deleting_that_costs_more_than_it_frees_is_not_told_as_a_negative_size() -> None:
     prune = Prune(freed=-14_336, size=20_000, checkpoints=3, removed=3)
-    assert telling.freed(prune).startswith("which takes 14.0\xa0KB more")
+    assert prune_report.freed(prune).startswith("which takes 14.0\xa0KB more")

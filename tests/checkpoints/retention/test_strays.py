@@ -15,7 +15,7 @@ from django.core.files.storage import storages
 from agents.models import Memo
 from checkpoints import crash_points, store
 from checkpoints.layout import payloads
-from checkpoints.retention import strays
+from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
 from checkpoints.values.canonical_json import canonical
 from tests.factories import unique
@@ -48,10 +48,10 @@ def test_what_no_state_names_any_more_goes_and_what_one_names_stays() -> None:
     head = more(head, claim, 20)
     aged(lost)
     aged(named)
-    assert strays.remove(grace=HOUR) == 0, "an old checkpoint names it still"
+    assert stray_artifacts.remove(grace=HOUR) == 0, "an old checkpoint names it still"
     keep(run, keep_last=5)
     pruned()
-    assert strays.remove(grace=HOUR) > 0
+    assert stray_artifacts.remove(grace=HOUR) > 0
     assert [place(each).exists() for each in (lost, named, young)] == [False, True, True]
     assert artifacts.read(store.load(run).state["file"])
 
@@ -65,7 +65,7 @@ def test_what_a_prune_moves_to_a_later_row_while_files_are_looked_for_stays(monk
     more(head, claim, 30)
     keep(run, keep_last=5)
     aged(named)
-    monkeypatch.setattr(strays, "AT_ONCE", 1)
+    monkeypatch.setattr(stray_artifacts, "AT_ONCE", 1)
     unpack = payloads.unpack
     prunes: list[int] = []
 
@@ -78,7 +78,7 @@ def test_what_a_prune_moves_to_a_later_row_while_files_are_looked_for_stays(monk
 
     monkeypatch.setattr(payloads, "unpack", unpacking)
     with sent() as statements:
-        strays.remove(grace=HOUR)
+        stray_artifacts.remove(grace=HOUR)
     assert place(named).exists()
     assert prunes
     monkeypatch.undo()
@@ -94,7 +94,7 @@ def test_what_only_a_memo_names_stays() -> None:
         run=run, base=head.id, step="one", name="x", digest=b"d", result=canonical({"made": named}), token=1
     )
     aged(named)
-    strays.remove(grace=HOUR)
+    stray_artifacts.remove(grace=HOUR)
     assert place(named).exists()
 
 
@@ -103,7 +103,7 @@ def test_what_is_kept_again_is_young_again() -> None:
     first = artifacts.keep(content)
     aged(first)
     artifacts.keep(content)
-    strays.remove(grace=HOUR)
+    stray_artifacts.remove(grace=HOUR)
     assert place(first).exists()
 
 
@@ -114,12 +114,12 @@ def test_what_is_kept_again_while_it_is_being_removed_comes_back() -> None:
     rename = Path.rename
 
     def renamed(path: Path, to: Path) -> Any:
-        if strays.ASIDE in str(to):
+        if stray_artifacts.ASIDE in str(to):
             artifacts.keep(content)  # after it was looked at, before it is put aside
         return rename(path, to)
 
     with mock.patch.object(Path, "rename", renamed):
-        strays.remove(grace=HOUR)
+        stray_artifacts.remove(grace=HOUR)
     assert artifacts.read(first) == content
 
 
@@ -136,14 +136,14 @@ def test_a_pruner_that_dies_after_putting_files_aside_loses_none_that_is_named(m
     monkeypatch.setattr(crash_points, "point", die)
     for _ in range(8):  # other tests' files come first
         with pytest.raises(crash_points.Crashed):
-            strays.remove(grace=HOUR)
+            stray_artifacts.remove(grace=HOUR)
         if not place(named).exists():
             break
     monkeypatch.undo()
     artifacts_there = [place(each).exists() for each in (named, lost)]
     assert not all(artifacts_there)
     store.save(head, {"file": named}, claim=claim, header=header(2))
-    strays.remove(grace=HOUR)
+    stray_artifacts.remove(grace=HOUR)
     assert place(named).exists()
     assert not place(lost).exists()
 

@@ -13,7 +13,7 @@ from agents.models import Effect
 from approvals.engine_rules import effects
 from checkpoints.runs.plans import PlanSpec
 
-from .path import RunPath
+from .run_path import RunPath
 
 
 def of_run(run_id: int, path: RunPath) -> list[Effect]:
