@@ -1,4 +1,4 @@
-"""The delivery log over the API: each message to a webhook with its attempts, sent again by order."""
+"""The delivery log over the API: each message to a webhook with its attempts, and sending it again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DeliverySummary(Schema):
 
 
 class AttemptAnswer(Schema):
-    """One time that a message was sent."""
+    """One attempt to send a message."""
 
     number: int = Field(description="Its number, from 1.", examples=[1])
     at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.880210Z"])
@@ -81,7 +81,7 @@ class DeliveryHead(DeliverySummary):
 
 
 class DeliveryAnswer(DeliveryHead):
-    """One message to a webhook, with each attempt and what it says."""
+    """One message to a webhook, with each attempt and its body."""
 
     body: dict[str, Any] = Field(
         description="The message, byte for byte as it is sent.",
@@ -96,7 +96,7 @@ class DeliveryPage(Page):
 
 
 class DeliveryFilter(Paging):
-    """Which deliveries."""
+    """A filter of deliveries."""
 
     status: Annotated[str, known("", *Delivery.Status.values)] = Field(
         "",
@@ -108,7 +108,7 @@ class DeliveryFilter(Paging):
 
 @router.get("/{int:webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
 def list_deliveries(request: HttpRequest, webhook_id: WebhookId, asked: Query[DeliveryFilter]) -> HttpResponse:
-    """Return what a webhook was sent, and is to be sent, newest first."""
+    """Return the messages of a webhook, sent and queued, newest first."""
     found = Delivery.objects.filter(webhook=webhook_or_404(request, webhook_id)).order_by("-pk")
     if asked.status:
         found = found.filter(status=asked.status)
@@ -127,7 +127,7 @@ def get_delivery(request: HttpRequest, webhook_id: WebhookId, delivery_id: Deliv
     "/{int:webhook_id}/deliveries/{int:delivery_id}/sendings", response=DeliveryAnswer, summary="Send a message again"
 )
 def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id: DeliveryId, key: Key) -> HttpResponse:
-    """Have a message that arrived or failed sent once more, under its id, and tried as often as a new one."""
+    """Send a message that arrived or failed once more, under its id, with as many attempts as a new one."""
     delivery = _delivery_or_404(request, webhook_id, delivery_id)
 
     def do() -> HttpResponse:
@@ -142,7 +142,7 @@ def send_delivery_again(request: HttpRequest, webhook_id: WebhookId, delivery_id
 
 @router.post("/{int:webhook_id}/tests", response={201: DeliveryAnswer}, summary="Send a test message")
 def test_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
-    """Send a message that tells of nothing, `webhook.test`: the receiver can be tried out by it."""
+    """Send the message `webhook.test`, which reports nothing, to try out the receiver."""
     webhook = webhook_or_404(request, webhook_id)
     if webhook.status != webhook.Status.ENABLED:
         return problem(request, 409, f"{DISABLED}, then test it.")

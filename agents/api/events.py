@@ -1,4 +1,4 @@
-"""Events as facts: the feed that open pages hear, for those who ask instead of listening."""
+"""The events API: the feed of the open pages, to be polled or streamed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
 
 router = Router(tags=["events"], auth=needs(TokenScope.READ))
-SCANNED = 1000  # events that one request looks at: most of another team's gates are nobody's here
+SCANNED = 1000  # events that one request looks at: most are gates of other teams, which this reader may not see
 NOW = "now"
 SET_BACK = (
     "A backup or a failover set the database back to before this place. The last events that you received may be "
@@ -34,7 +34,7 @@ SET_BACK = (
 
 
 class FactOut(Schema):
-    """What happened, to what. Never content: read what it is about at its own address."""
+    """One event and its subject, never content: read that at the subject's address."""
 
     cursor: str = Field(description="The cursor after this event.", examples=["9120.345"])
     kind: str = Field(description="What happened.", examples=["gate.opened"])
@@ -45,7 +45,7 @@ class FactOut(Schema):
 
 
 class FactPage(Schema):
-    """Some facts, in the order in which every reader gets them."""
+    """Some facts, in the same order for every reader."""
 
     items: list[FactOut] = Field(description="The facts.")
     next: str = Field(description="Send it as `after` to continue, now or later.", examples=["9120.345"])
@@ -53,7 +53,7 @@ class FactPage(Schema):
 
 
 class Since(Schema):
-    """Where to go on."""
+    """The place to continue from."""
 
     after: str = Field(
         "",
@@ -77,7 +77,7 @@ class Since(Schema):
 
 
 class Patient(Since):
-    """Where to go on, and how long to wait for it."""
+    """The place to continue from, and how long to wait."""
 
     wait: float = Field(
         0,
@@ -90,7 +90,7 @@ class Patient(Since):
 
 @router.get("", response=FactPage, summary="List events")
 def list_events(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
-    """Return what you may hear of, oldest first. A page may be empty while `more` is true."""
+    """Return the events that you may see, oldest first. A page may be empty while `more` is true."""
     return _told(request, asked)
 
 
@@ -101,15 +101,17 @@ def list_events(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
 )
 def stream_events(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
-    """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen. `id` is the cursor:
-    whoever was cut off sends it as Last-Event-ID. `event` is the kind, `data` what `items` holds."""
+    """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen.
+
+    `id` is the cursor: a reader who was cut off sends it as Last-Event-ID. `event` is the kind, `data` one of `items`.
+    """
     return _told(request, asked)
 
 
 def _told(request: HttpRequest, asked: Since) -> HttpResponse:
     access = access_by(request)
     if access is None:
-        raise AuthenticationError  # the session ended while this was asked
+        raise AuthenticationError  # the session ended during the request
     groups = [asked.subject.replace(":", ".")] if asked.subject else sorted(access.groups)
     if asked.subject:
         run = _run_of(request, asked.subject)
@@ -127,7 +129,7 @@ def _told(request: HttpRequest, asked: Since) -> HttpResponse:
 
 
 def _run_of(request: HttpRequest, subject: str) -> Run:
-    """The run of which whoever asks wants to hear, or of whose gate. Raises Http404 where they may not see that."""
+    """Return the run of the subject, or of its gate. Raises Http404 where the reader may not see it."""
     kind, _, number = subject.partition(":")
     if kind == "gate":
         gate = Gate.objects.visible_to(reader_of(request)).select_related("run").filter(pk=int(number)).first()
@@ -138,18 +140,18 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
 
 
 def access_by(request: HttpRequest) -> Access | None:
-    """Return what whoever asks may hear; None where their session ended meanwhile."""
+    """Return the reader's access; None where their session has ended."""
     token = token_of(request)
     return access_of(request.session.session_key) if token is None else access_as(token.user)
 
 
 def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> FactPage:
-    """Return the facts after a cursor that this person may hear, as the socket tells them; of a subject, all of it.
+    """Return the facts after a cursor that this person may see, as the socket sends them; of a subject, all of it.
 
-    Raises Gone where the database is not as far as the cursor.
+    Raises Gone where the database was set back to before the cursor.
     """
-    # Read first: what is settled by now is all read below, so that a quiet feed goes on from here.
-    newest = commit_order.newest()
+    # Read first: everything settled by now is read below, so that a quiet feed goes on from here.
+    newest = cursor.newest()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
     candidates = commit_order.beyond(commit_order.settled(), since).filter(
@@ -177,6 +179,6 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
 
 
 def _about(subject: str) -> Q:
-    """The events of a gate, or of a run and all that is in it."""
+    """Select the events of a gate, or of a run and everything in it."""
     kind, _, number = subject.partition(":")
     return Q(run_id=int(number)) if kind == "run" else Q(subject=subject)

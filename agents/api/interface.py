@@ -1,4 +1,4 @@
-"""The API as one: its nouns, who may ask, what its refusals look like, and its description."""
+"""The API as one: its routers, authentication, error handlers and description."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LEFT_OUT: tuple[Any, ...] = (None, "", [], {})  # of an example, where the shape
 
 
 class Interface(NinjaAPI):
-    """NinjaAPI whose description also tells the refusals, which ninja writes as plain JSON."""
+    """NinjaAPI whose description also has the problem documents, the scopes and the examples."""
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
@@ -79,13 +79,13 @@ class Interface(NinjaAPI):
         return document
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the function that answers."""
+        """Return the name of the view function."""
         return operation.view_func.__name__
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return the faults, each with its place; so many that to write them down would take minutes are one."""
+        """Return the faults, each with its place; so many that listing them would take minutes become one."""
         number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
         if number > problems.COUNTED:
             told = f"has {number:,} faults, too many to list; begin with what the description asks for"
@@ -93,9 +93,9 @@ class Interface(NinjaAPI):
         return super().validation_error_from_error_contexts(error_contexts)
 
     def on_exception(self, request: HttpRequest, exc: Exception | type[Exception]) -> HttpResponse:
-        """Answer what went wrong, and let go of the request: its frames hold the error, which holds them.
+        """Answer the error, then clear its frames, which hold the request and the error itself.
 
-        Such a ring stands until the collector looks at old objects, and a refused body may have left megabytes in it.
+        Such a cycle lives until the collector looks at old objects, and a refused body may have left megabytes in it.
         """
         try:
             return super().on_exception(request, exc)
@@ -104,7 +104,7 @@ class Interface(NinjaAPI):
                 traceback.clear_frames(exc.__traceback__)
 
     def _scopes(self) -> Iterator[tuple[str, str]]:
-        """(operation's id, scope that a token needs for it)."""
+        """Yield (operation's id, scope that a token needs for it)."""
         for router in self._get_bound_routers():
             for view in router.path_operations.values():
                 for operation in view.operations:
@@ -121,7 +121,7 @@ def _refusal(status: int, told: str) -> dict[str, Any]:
 
 
 def _named(operation: dict[str, Any]) -> None:
-    """What is read has an ETag; what streams has none."""
+    """Describe the ETag of an answer in JSON; streams have none."""
     found = operation["responses"].get(200, {})
     if any("json" in media for media in found.get("content", {})):
         operation["parameters"].append(etags.IF_NONE_MATCH)
@@ -130,13 +130,13 @@ def _named(operation: dict[str, Any]) -> None:
 
 
 def _exemplify(parameter: dict[str, Any]) -> None:
-    """A parameter's examples are a map in OpenAPI, and ninja writes the list that JSON Schema has."""
+    """Give a parameter one `example`: ninja writes a list, where OpenAPI has a map."""
     if "examples" in parameter:
         parameter["example"] = parameter.pop("examples")[0]
 
 
 def _add_examples(operation: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
-    """Give each body of an operation, and each of its answers, an example."""
+    """Give each body and each answer of an operation an example."""
     for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
         for media in holder.get("content", {}).values():
             if "example" not in media and media["schema"].keys() != {"type"}:
@@ -144,7 +144,7 @@ def _add_examples(operation: dict[str, Any], shapes: Mapping[str, Shape]) -> Non
 
 
 def example_of(shape: Shape, shapes: Mapping[str, Shape]) -> Any:
-    """Return a shape's first example; of an object without one all that its members say, but what may be left out."""
+    """Return a shape's first example; for an object without one, its members' examples without empty optional ones."""
     if "$ref" in shape:
         return example_of(shapes[shape["$ref"].rpartition("/")[2]], shapes)
     if "examples" in shape:

@@ -1,4 +1,4 @@
-"""The addresses under /api/, each behind the same door."""
+"""The addresses under /api/, each with the same wrapper."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ View = Callable[..., HttpResponse]
 
 
 def guarded(view: View) -> View:
-    """Kept by no cache; HEAD is a GET whose body the server drops; what Django or ninja refuse is a problem document.
+    """Wrap a view: limits, ETags, no caching, HEAD as GET, and problem documents for what Django or ninja refuse.
 
-    Exempt from Django's check of forms, whose refusal would be a page: the session's authentication makes the same
-    check of all that writes, and its refusal is a problem document.
+    Exempt from Django's CSRF check, whose refusal would be a page: the session's authentication makes the same check of
+    every write, and its refusal is a problem document.
     """
 
     @wraps(view)

@@ -1,4 +1,4 @@
-"""Webhooks over the API: made, ordered, removed, and their delivery log, by those who manage the team's."""
+"""Webhooks over the API: make, rotate, enable, disable and remove them, for those who manage the team's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", 
 
 
 class NewWebhook(Order):
-    """An address that is to be told of a team's gates."""
+    """An address that is to get messages about a team's gates."""
 
     url: str = Field(
         description="Where messages are sent, by POST: https, on the public internet.",
@@ -46,7 +46,7 @@ class NewWebhook(Order):
 
 
 class WebhookAnswer(Schema):
-    """An address outside that is told of a team's gates."""
+    """An outside address that gets messages about a team's gates."""
 
     id: int = Field(description="The webhook's number.", examples=[3])
     url: str = Field(description="Where messages are sent.", examples=["https://hooks.example.com/holdpoint"])
@@ -97,14 +97,14 @@ class WebhookPage(Page):
 
 @router.get("", response=WebhookPage, summary="List webhooks")
 def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
-    """Return the webhooks of the teams in which you manage them, but the removed ones."""
+    """Return the webhooks of the teams in which you manage them, without removed ones."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
     return WebhookPage.of(found.select_related("team"), asked)
 
 
 @router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
 def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
-    """Have an address told of each gate of a team that opens or ends. Messages hold numbers and names alone."""
+    """Send an address a message for each gate of a team that opens or ends, with numbers and names alone."""
     mine = teams_where(reader_of(request), PERMISSION).order_by("name")
     teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
@@ -136,7 +136,7 @@ def get_webhook(request: HttpRequest, webhook_id: WebhookId) -> HttpResponse:
 
 @router.post("/{int:webhook_id}/rotations", response={200: WebhookWithSecret}, summary="Rotate a webhook's secret")
 def rotate_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> HttpResponse:
-    """Give it another secret. For a day messages are signed with the one before, too."""
+    """Give it another secret. For a day messages are signed with the old one, too."""
     webhook = webhook_or_404(request, webhook_id)
 
     def rotated(by: Actor) -> tuple[Webhook, str]:
@@ -166,7 +166,7 @@ def remove_webhook(request: HttpRequest, webhook_id: WebhookId, key: Key) -> Htt
 
 
 def webhook_or_404(request: HttpRequest, number: int) -> Webhook:
-    """Return the webhook, where the reader manages it."""
+    """Return the webhook, if the reader manages it."""
     found = Webhook.objects.managed_by(reader_of(request)).filter(pk=min(number, 2**63 - 1))
     webhook = found.select_related("team").first()
     if webhook is None:
@@ -188,7 +188,7 @@ def _ordered(request: HttpRequest, number: int, key: str, order: Callable[[Webho
 def _secret(
     request: HttpRequest, key: str, order: Callable[[Actor], tuple[Webhook, str]], *, status: int
 ) -> HttpResponse:
-    """The answer with a secret. What is kept for its key holds none: a secret is in no table."""
+    """Answer with a secret. The answer kept for its key has none: a secret is in no table."""
     done: list[tuple[Webhook, str]] = []
 
     def do() -> HttpResponse:

@@ -1,1 +1,1 @@
-"""Gates over the API: read and decided."""
+"""Gates over the API: reading and deciding them."""

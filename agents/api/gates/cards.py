@@ -1,4 +1,4 @@
-"""What a gate asks, as a body says it."""
+"""Request schemas of what a gate asks: its texts, quotes and actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Identifier = Annotated[str, AfterValidator(_identifier)]
 
 
 class Words(Order):
-    """What people read of a gate. The agent wrote it: data, never markup."""
+    """The texts that people read at a gate. The agent wrote them: data, never markup."""
 
     title: str = Field(
         description="What the agent proposes, in one line.", min_length=1, max_length=500, examples=["Wire 120.00 EUR"]
@@ -46,12 +46,12 @@ class Words(Order):
     )
 
     def card(self) -> Card:
-        """Return all that it asks, as the runner takes it; what is no member of a card is passed over."""
+        """Return the whole card for the engine; members that a card does not have are dropped."""
         return Card.from_json(self.model_dump(exclude={"state"}, by_alias=True))
 
 
 class Quoted(Order):
-    """Somebody's words in the state, shown as theirs."""
+    """A quote from the state, shown as somebody's own words."""
 
     label: str = Field(description="Who said it.", max_length=200, examples=["Ellery, Marit"])
     pointer: str = Field(description="The place of the text in the state.", max_length=1000, examples=["/mail/text"])
@@ -109,7 +109,7 @@ class StateAction(AskedAction):
 
 
 class AskedCard(Words):
-    """All that a gate asks."""
+    """The whole proposal of a gate."""
 
     actions: list[StateAction] = Field(description="The actions to decide.", max_length=50)
     quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)

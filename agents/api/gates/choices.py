@@ -1,4 +1,4 @@
-"""What each choice at a gate would do, as JSON."""
+"""Previews of a decision, and of each choice at a gate, as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEFT = Field(
 
 
 class ChoiceImpact(Schema):
-    """One choice, and what it would do if nothing fails."""
+    """One choice and its impact, if nothing fails."""
 
     choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
     of: str = Field(description="For back the step, for answer its id; otherwise empty.", examples=["propose"])
@@ -48,13 +48,13 @@ class ChoiceImpact(Schema):
 
 
 class ChoiceImpacts(Schema):
-    """Every choice that stands open."""
+    """Every choice that the gate offers."""
 
     items: list[ChoiceImpact] = Field(description="The choices; none if the gate is closed.")
 
 
 class WordImpact(Schema):
-    """What one word would do if it were sent as a decision now, and enough people agreed to it."""
+    """The impact of one decision, if it were sent now and enough people approved it."""
 
     verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
         description="The verdict that it counts as; mixed: different verdicts for the actions.", examples=["mixed"]
@@ -74,7 +74,7 @@ class WordImpact(Schema):
 
 @router.get("/{int:gate_id}/impacts", response=ChoiceImpacts, summary="Preview a gate's choices")
 def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
-    """Return what each choice would do: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
+    """Return the impact of each choice: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
     items = [
@@ -86,9 +86,9 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
 
 
 def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionImpact]]:
-    """(choice, what of, what it does), in the order in which the gate's page offers them.
+    """Yield (choice, its step or answer, its impact), in the order of the gate's page.
 
-    `others` is how many people agree with what stands.
+    `others` is how many people have approved the current proposal.
     """
     proposal = gate.standing()
     card = proposal.card
@@ -107,21 +107,21 @@ def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionI
 
 
 def _others(gate: Gate, reader: User) -> int:
-    """How many others agree with what stands."""
+    """Count the other people who have approved the current proposal."""
     counting = gate.decisions.filter(counts=True, proposal__number=gate.proposal)
     return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
 
 
 @router.post("/{int:gate_id}/impacts", response=WordImpact, summary="Preview a decision", auth=needs(TokenScope.DECIDE))
 def foretell_decision(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
-    """Return what a decision would do: send what you would send there.
+    """Return the impact of a decision, which is sent as it would be to decide.
 
-    Nothing is said by it, and it is refused as that.
+    Nothing is recorded, and it is refused for the same reasons.
     """
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
     sent = Submission(**said_in(word))
-    sent.digest()  # what cannot be written down is refused before anything is made of it
+    sent.digest()  # refuse what cannot be encoded, before anything uses it
     prepared = prepare(read(gate.pk), sent, by=reader)
     instead = prepared.next
     made = impact_of(prepared).beside(0 if instead else _others(prepared.gate, reader))

@@ -1,4 +1,4 @@
-"""Deciding a gate: one word about all that it asks, or one for each of its actions."""
+"""Deciding a gate: one verdict for the whole gate, or one for each of its actions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
 
 
 class OnAction(Order):
-    """What becomes of one action."""
+    """The verdict on one action."""
 
     verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
         description="One of the action's `verdicts` in the card.", examples=["reject"]
@@ -54,7 +54,7 @@ class OnAction(Order):
 
 
 class Decide(Order):
-    """One person's word on what a gate asks: `verdict` for all of it at once, or `actions` for each by itself."""
+    """One person's decision: `verdict` for the whole gate, or `actions` for each action by itself."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"seen": DIGEST, "verdict": "approve"}, {"seen": DIGEST, "actions": EACH}]}
@@ -149,7 +149,7 @@ class Decide(Order):
     @model_validator(mode="before")
     @classmethod
     def named_as_one_action(cls, sent: Any) -> Any:
-        """Name the member that is meant where the reason of a rejection comes as it does for one action."""
+        """Refuse a `reason` for the whole gate, and name the member that is meant."""
         if isinstance(sent, dict) and "reason" in sent:
             told = "belongs to one action, under `actions`; for all of them at once give the reason in `comment`"
             fault = InitErrorDetails(type=PydanticCustomError("misnamed", told), loc=("reason",), input=sent["reason"])
@@ -158,7 +158,7 @@ class Decide(Order):
 
 
 class Decided(Schema):
-    """A word that was taken, and the gate as it is by it."""
+    """A recorded decision, and the gate after it."""
 
     id: int = Field(description="The decision's number.", examples=[311])
     verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
@@ -172,10 +172,12 @@ class Decided(Schema):
 
 @router.post("/{int:gate_id}/decisions", response={201: Decided}, summary="Decide a gate")
 def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
-    """Say what is to become of what a gate asks. One word a person counts for what stands; an edit or a refusal makes
-    the next version of it, on which the others have to agree anew."""
+    """Decide a gate. Each person has one vote on the current proposal.
+
+    An edit, or a rejection of some actions, makes a new proposal, which the others have to approve again.
+    """
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    saved = gate.saved  # a state that does not verify is not decided over
+    saved = gate.saved  # raises if the state does not verify
 
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
@@ -190,17 +192,17 @@ def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -
 
 
 def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
-    """Who gave their password again. Only a session knows: of a token that comes with a cookie nothing counts."""
+    """Return the session's password confirmation; None for a token, even if a cookie comes with it."""
     return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 
 
 def said_in(word: Decide) -> dict[str, Any]:
-    """Return a word as a `Submission` takes it."""
+    """Return a decision's body as the arguments of a `Submission`."""
     each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
     said = word.model_dump(exclude={"seen", "actions"})
     return {**said, "verdicts": each, "arguments": word.arguments or {}, "seen": bytes.fromhex(word.seen)}
 
 
 def _plain(said: OnAction) -> dict[str, Any]:
-    """What was said, without what was left out."""
+    """Return the members that were filled in."""
     return {name: value for name, value in said.model_dump().items() if value not in (None, "")}

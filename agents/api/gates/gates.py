@@ -1,4 +1,4 @@
-"""Gates: those that ask, and one with all that it asks, who agreed and how it ended."""
+"""Gates: the open ones, and one with its proposal, votes and outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
 
 
 class GateSummary(Schema):
-    """A stop at which people are asked."""
+    """A stop of a run, at which people decide."""
 
     id: int = Field(description="The gate's number.", examples=[42])
     url: str = Field(
@@ -72,7 +72,7 @@ class GatePage(Page):
 
 
 class Voice(Schema):
-    """One person's word."""
+    """One person's vote."""
 
     name: str = Field(description="Who decided.", examples=["Ann Okafor"])
     verdict: str = Field(description="Their verdict; mixed: see `actions`.", examples=["approve"])
@@ -93,7 +93,7 @@ class Voice(Schema):
 
 
 class Agreement(Schema):
-    """Who must approve, and who has."""
+    """The votes that a gate needs, and has."""
 
     quorum: int = Field(description="How many must approve.", examples=[2])
     agreed: int = Field(description="How many have approved the current proposal.", examples=[1])
@@ -102,7 +102,7 @@ class Agreement(Schema):
 
 
 class OfAction(Schema):
-    """What became of one action."""
+    """The outcome of one action."""
 
     verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
         description="approve and edit: the action may run. reject and respond: it does not.", examples=["reject"]
@@ -113,7 +113,7 @@ class OfAction(Schema):
 
 
 class EndingHead(Schema):
-    """How a gate ended, without what was decided."""
+    """The outcome of a gate, without what was decided."""
 
     kind: Annotated[str, one_of(Outcome.Kind)] = Field(
         description="Expired and withdrawn gates do not count as rejected.", examples=["approved"]
@@ -153,7 +153,7 @@ class EndingHead(Schema):
 
 
 class Ending(EndingHead):
-    """How a gate ended, with what was decided."""
+    """The outcome of a gate, with what was decided."""
 
     arguments: dict[str, Any] = Field(
         description="The final arguments by action, as canonical JSON.", examples=[{"refund": {"amount": "120.00"}}]
@@ -163,7 +163,7 @@ class Ending(EndingHead):
 
 
 class GateHead(GateSummary):
-    """A gate, with who must agree."""
+    """A gate, with its votes."""
 
     digest: Hex = Field(
         description="SHA-256 over the current proposal, in hex. A decision binds it.", examples=[DIGEST]
@@ -203,7 +203,7 @@ class GateHead(GateSummary):
 
 
 class GateDetail(GateHead):
-    """A gate: all that it asks, who agreed, and how it ended."""
+    """A gate, with its proposal, votes and outcome."""
 
     card: dict[str, Any] = Field(
         description="The current proposal, with its edits, as canonical JSON. `digest` is SHA-256 over the line "
@@ -251,7 +251,7 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
 
 
 def _verify(gate: Gate, proposal: Proposal) -> None:
-    """Raises NotVerified where the saved state, or what is asked over it, is not what its digest says."""
+    """Check the saved state and the proposal against their digests. Raises NotVerified."""
     with suppress(NoSuchCheckpoint):  # where the gate is closed, retention may have removed the state
         store.load_checkpoint(gate.checkpoint)
     if digests.of_canonical(bytes(proposal.body)) != bytes(proposal.digest):

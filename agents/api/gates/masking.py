@@ -1,4 +1,4 @@
-"""What of a gate's saved values the API answers with: secrets are placeholders, the rest keeps its very bytes. Pure."""
+"""Masks a gate's saved values for the API: secrets become placeholders, the rest keeps its exact bytes. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from checkpoints.values.canonical_json import canonical, decode
 
 
 def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
-    """(what a version asks for as JSON, the pointers to what is masked in it)."""
+    """Return (a proposal as JSON, the pointers to what is masked in it)."""
     body, state = bytes(proposal.body), _veil(gate)
     plain: dict[str, Any] = decode(body)
     found: list[str] = []
@@ -48,7 +48,7 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
 
 
 def _answer(card: Card, answer: Any) -> Any:
-    """An answer to a question, whose value the choice's schema may hide."""
+    """Mask the value of an answer to a question, by the choice's schema."""
     if not answer or not card.question:
         return answer
     schemas = {choice["id"]: choice.get("schema") or {} for choice in card.question["choices"]}

@@ -1,4 +1,4 @@
-"""How a gate ended, for the program that waits for it: the exact edits and the grants."""
+"""The outcome of a gate, for the program that waits for it: the exact edits and the grants."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Granted(Schema):
 
 
 class OutcomeHead(Schema):
-    """Whether a gate has ended."""
+    """The status and the grants of a gate."""
 
     gate: int = Field(description="The gate.", examples=[42])
     url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
@@ -45,7 +45,7 @@ class OutcomeHead(Schema):
 
 
 class OutcomeAnswer(OutcomeHead):
-    """How a gate ended, or that it has not."""
+    """The outcome of a gate, null while it is open."""
 
     outcome: Ending | None = Field(description="How it ended, as in the gate itself; null while it is open.")
     edits: dict[str, list[dict[str, Any]]] = Field(
@@ -55,7 +55,7 @@ class OutcomeAnswer(OutcomeHead):
 
 
 class Waiting(Schema):
-    """How long to wait for it."""
+    """The time to wait for the outcome."""
 
     wait: float = Field(
         0,
@@ -68,12 +68,13 @@ class Waiting(Schema):
 
 @router.get("/{int:gate_id}/outcome", response=OutcomeAnswer, summary="Read an outcome, or wait for it")
 def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
-    """Return how the gate ended, with the final arguments.
+    """Return the outcome of the gate, with the final arguments.
 
-    Where it still asks, after the seconds of `wait` at the latest.
+    While the gate is open, it answers after `wait` seconds at the latest.
     """
     gate = gate_or_404(request, gate_id)
-    if not getattr(request, "scope", {}).get(AGAIN):  # it was heard when it came, and waits for less than it is missed
+    # Noted once a request: no wait is so long that its program counts as lost meanwhile.
+    if not getattr(request, "scope", {}).get(AGAIN):
         lost_programs.listens(gate.run, token_of(request))
     answer = told(gate)
     if gate.status == Gate.Status.OPEN:
@@ -82,7 +83,7 @@ def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) ->
 
 
 def told(gate: Gate) -> HttpResponse:
-    """Return how it ended, or that it has not."""
+    """Answer with the outcome of the gate, or that it is open."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is not None:
         prefetch_related_objects([outcome], "grants")
@@ -102,7 +103,7 @@ def _grants(outcome: Outcome | None) -> list[Granted]:
 
 
 def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
-    """What people changed, action by action, its secrets hidden."""
+    """Return what people changed, by action, with secrets masked."""
     if outcome is None:
         return {}
     found = {}

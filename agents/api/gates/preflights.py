@@ -1,4 +1,4 @@
-"""Preflights: whether a run can go on, from its head or from what a gate shows."""
+"""Preflights: checks that a run can go on, from its head or from a gate's checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Colour = Annotated[str, one_of(ORDER)]
 
 
 class Finding(Schema):
-    """What one check found."""
+    """The result of one check."""
 
     check: str = Field(description="What was checked.", examples=["version"])
     colour: Colour = Field(
@@ -34,7 +34,7 @@ class Finding(Schema):
 
 
 class PreflightAnswer(Schema):
-    """Whether a run can go on."""
+    """The result of a preflight."""
 
     colour: Colour = Field(
         description="The worst level of the findings. While it is red, decisions are refused.", examples=["green"]

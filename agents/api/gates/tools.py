@@ -1,4 +1,4 @@
-"""Tools that people registered: what may be asked under their names, and how it is drawn."""
+"""Tools that people registered: their arguments, their risk and how they are drawn."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ToolPage(Page):
 def list_tools(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the tools that people registered for your teams.
 
-    Under a policy that demands it nothing else may be asked.
+    A gate whose policy demands registered tools may ask for no others.
     """
     found = Tool.objects.in_use().filter(team__in=seen_by(reader_of(request)).values("pk"), pk__gt=asked.place)
     return ToolPage.of(found.select_related("team").order_by("pk"), asked)

@@ -1,1 +1,1 @@
-"""The API of programs that work on runs from outside."""
+"""The API for external programs that work on runs."""

@@ -1,4 +1,4 @@
-"""What a program says about a run that it works on: the bodies of agents.api.programs.work."""
+"""Request bodies of external programs that work on a run: see agents.api.programs.work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETRY = Field(
 
 
 class Claim(Order):
-    """Take a run that stands still."""
+    """Claim a run that nobody works on."""
 
     worker: str = Field(
         "", description="Who works on the run, for people: host and process.", max_length=120, examples=["box:81"]
@@ -45,17 +45,17 @@ class Claim(Order):
 
 
 class Held(Order):
-    """Something that is done under a claim."""
+    """A request under a claim."""
 
     token: int = TOKEN
 
 
 class Heartbeat(Held):
-    """Say that you are still there."""
+    """Report that you are still working."""
 
 
 class HeartbeatAnswer(Schema):
-    """How it stands with the claim."""
+    """The state of the claim."""
 
     halt: bool = Field(
         description="Whether a person asks you to stop, because they want to move the run: finish the current step, "
@@ -74,7 +74,7 @@ class SetField(Order):
 
 
 class AppendItems(Order):
-    """Add to the end of a list."""
+    """Add items to the end of a list."""
 
     op: Literal["append"] = Field(description="What to do.", examples=["append"])
     field: str = Field(description="The field.", max_length=100, examples=["messages"])
@@ -82,7 +82,7 @@ class AppendItems(Order):
 
 
 class SpliceItems(Order):
-    """Put items in the place of others in a list."""
+    """Replace items of a list by others."""
 
     op: Literal["splice"] = Field(description="What to do.", examples=["splice"])
     field: str = Field(description="The field.", max_length=100, examples=["messages"])
@@ -95,7 +95,7 @@ Op = Annotated[SetField | AppendItems | SpliceItems, Field(discriminator="op")]
 
 
 class Wrote(Order):
-    """What a step wrote: `ops` on the fields that changed, or the whole `state`."""
+    """The writes of a step: `ops` on the fields that changed, or the whole `state`."""
 
     step: str = STEP
     ops: list[Op] | None = Field(
@@ -119,13 +119,13 @@ class Wrote(Order):
 
 
 class Save(Wrote):
-    """What a step wrote, as the run's next checkpoint."""
+    """The writes of a step, as the run's next checkpoint."""
 
     token: int = TOKEN
 
 
 class SaveAll(Held):
-    """What several steps wrote, one after the other: a checkpoint each."""
+    """The writes of several steps, one after the other: a checkpoint each."""
 
     checkpoints: list[Wrote] = Field(
         description="The oldest first. All of them are saved, or none.", min_length=1, max_length=100
@@ -133,7 +133,7 @@ class SaveAll(Held):
 
 
 class Ask(AskedCard):
-    """Open a gate of the plan and wait there: nobody holds the run then."""
+    """Open a gate of the plan and wait there; the run is released meanwhile."""
 
     token: int = TOKEN
     step: str = Field(description="The gate's step of the plan.", min_length=1, max_length=100, examples=["review"])
@@ -147,7 +147,7 @@ class Ask(AskedCard):
 
 
 class Begin(Held):
-    """Begin an effect, or taking one back: its intent is written, and the grant used."""
+    """Begin an effect or an undo: its intent is written, and the grant used."""
 
     step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
     undoes: int | None = Field(
@@ -156,7 +156,7 @@ class Begin(Held):
 
 
 class Report(Held):
-    """What became of an effect that you began."""
+    """The result of an effect that you began."""
 
     status: Literal["done", "failed", "unknown"] = Field(
         description="done: it happened. failed: it certainly did not. unknown: nobody knows, as after a timeout.",
@@ -181,7 +181,7 @@ class Failure(Held):
 
 
 class RunEnding(Held):
-    """The run is done, or it failed for good."""
+    """End the run: it is done, or it failed for good."""
 
     status: Literal["completed", "failed"] = Field(description="How it ends.", examples=["completed"])
     reason: str = Field("", description="The reason, in one line.", max_length=300, examples=[""])

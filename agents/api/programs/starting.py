@@ -1,4 +1,4 @@
-"""Starting runs: of an agent that lives here or outside, and of a gate that is posted without a run."""
+"""Starting runs: of an agent on this server or outside, and of a gate that is posted without a run."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PostedAction(AskedAction):
 
 
 class PostGate(Words):
-    """Ask people about actions, over whatever the program wants to show beside them."""
+    """Ask people about actions, and show them any state beside those."""
 
     agent: str = AGENT
     actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
@@ -103,7 +103,7 @@ class PostGate(Words):
     )
 
     def posted(self, agent: str, policy: str) -> PostedGate:
-        """Return it as the runner takes it."""
+        """Return it as the engine takes it."""
         return PostedGate(
             agent=agent,
             card=self.card(),
@@ -117,7 +117,7 @@ class PostGate(Words):
 
 @runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
 def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
-    """Start a run. One of an agent that lives outside waits until a program claims it."""
+    """Start a run. A run of an external agent waits until a program claims it."""
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
     def do() -> HttpResponse:
@@ -130,9 +130,9 @@ def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
 
 @gates.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
 def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
-    """Ask people before something is done: a run is started for it, which waits at the gate.
+    """Start a run that asks people before something is done, and waits at the gate.
 
-    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: the run is over then.
+    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: then the run is over.
     """
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
@@ -150,7 +150,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
 
 
 def agent_of(request: HttpRequest, name: str) -> str:
-    """Return the agent that is meant: that of the token, or the one that is named.
+    """Return the agent of the token, or else the named one.
 
     Raises WorkInvalid, WorkNotAllowed.
     """
@@ -163,7 +163,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
 
 def team_of(request: HttpRequest, name: str) -> Group:
-    """Return the team that is meant: one in which whoever asks may start runs. Raises WorkInvalid, WorkNotAllowed."""
+    """Return the named team, or the only one in which the sender may start runs. Raises WorkInvalid, WorkNotAllowed."""
     mine = list(teams_where(reader_of(request), MAY).order_by("name"))
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:

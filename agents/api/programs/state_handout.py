@@ -1,10 +1,10 @@
-"""Turns that hand out the state, secrets and all: it is the program's own.
+"""Answers that carry a turn and the run's whole state, with its secrets, for the run's program.
 
-No state is kept for an Idempotency-Key: its secrets would lie in that table for a week, also where the run is removed
-meanwhile. The same request again gets it anew as long as the run stands where it was handed out, and null after that.
+No state is kept for an Idempotency-Key: its secrets would lie in that table for a week, even if the run is removed
+meanwhile. The same request again gets the state as long as the run has not moved on, and null after that.
 
-A person who works on a run by a session or a token of their own has no program: where the state holds secrets they need
-the permission to reveal them, and that they were shown is an event before they are.
+A person who works on a run by a session or a token of their own is not its program: where the state holds secrets they
+need the permission to reveal them, and an event records that before the secrets are shown.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ NONE = b"null}"  # how an answer without its state ends
 def alone(
     request: HttpRequest, run_id: int, key: str, do: Callable[[], HttpResponse], *, token: int = 0
 ) -> HttpResponse:
-    """Do something to a run, once for a key, while nobody else in this process does.
+    """Do something to a run, once for a key, while no other request of this process does.
 
-    Until it is committed: whoever came next would else begin from what was there before. What was not committed is not
-    gone on from.
+    The lock lasts until the commit: the next request would otherwise begin from the older state. What was not committed
+    is dropped from the cache.
     """
     with session_cache.DESK.alone(run_id):
         try:
@@ -55,7 +55,7 @@ def alone(
 def with_state(
     request: HttpRequest, run_id: int, key: str, do: Callable[[], RemoteTurn], *, token: int = 0
 ) -> HttpResponse:
-    """Do something to a run, as `alone`, and answer with the turn that comes of it and the state. Answers 201.
+    """Do something to a run, as `alone`, and answer 201 with the turn that follows and the state.
 
     Raises WorkNotAllowed, and whatever `do` raises.
     """
@@ -74,7 +74,7 @@ def with_state(
 
 
 def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
-    """The state of a turn that was handed out before, as JSON. Raises WorkNotAllowed."""
+    """Return the state of a turn that was handed out before, as JSON. Raises WorkNotAllowed."""
     run = Run.objects.select_related("plan").get(pk=told["run"])
     then = told["status"], told["token"], told["seq"]
     if (run.status, run.token, run.seq) != then or run.status != Run.Status.RUNNING:
@@ -89,7 +89,7 @@ def _again(request: HttpRequest, told: dict[str, Any]) -> bytes:
 
 
 def _may_have(request: HttpRequest, run_id: int) -> None:
-    """Raises WorkNotAllowed for a person who may not see the secrets that the state holds."""
+    """Check that the sender may see the secrets in the state. Raises WorkNotAllowed."""
     token = token_of(request)
     if token is not None and token.agent:
         return

@@ -1,4 +1,4 @@
-"""Registering a version of an agent that lives outside: its steps, and the schema of its state."""
+"""Registering a version of an external agent: its steps, and the schema of its state."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class StepBody(Order):
     )
 
     def spec(self) -> StepSpec:
-        """Return it as a plan holds it."""
+        """Return the step as a plan holds it."""
         said = self.model_dump()
         guarded = said.pop("guarded") and self.kind == "effect"
         lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
@@ -112,7 +112,7 @@ STEPS: list[dict[str, Any]] = [
 
 
 class Version(Order):
-    """A version of an agent that lives outside: its steps, and the schema of its state."""
+    """A version of an external agent: its steps, and the schema of its state."""
 
     format: Literal[1] = Field(1, description="The version of this format; 1.", examples=[1])
     version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
@@ -140,7 +140,7 @@ class Registered(Schema):
 
 @router.post("/{agent}/versions", response={201: Registered}, summary="Register a version")
 def register_version(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
-    """Say how an agent that lives outside works, for the teams in which you may start runs.
+    """Register a version of an external agent, for the teams in which you may start runs.
 
     The same version again with the same plan changes nothing.
     """

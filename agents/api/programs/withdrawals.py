@@ -1,4 +1,4 @@
-"""A program takes back what it asks: its gate is withdrawn, which is no rejection, and its run ends by that."""
+"""Withdrawing a gate, by the program that asks: this is no rejection, and it ends the gate's run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
 
 
 class Withdrawal(Order):
-    """Take back what is asked."""
+    """Withdraw a gate."""
 
     reason: str = Field(
         "",
@@ -37,13 +37,13 @@ class Withdrawal(Order):
 
 @router.post("/{int:gate_id}/withdrawals", response={201: OutcomeAnswer}, summary="Withdraw a gate")
 def withdraw_gate(request: HttpRequest, gate_id: GateId, order: Withdrawal, key: Key) -> HttpResponse:
-    """Take back what you ask. Nothing of it runs and its run is cancelled: claim it to have that at once."""
+    """Withdraw your gate. Nothing of it runs, and its run is cancelled: claim the run to end it at once."""
     gate = gate_or_404(request, gate_id)
     _check_own(request, gate)
 
     def do() -> HttpResponse:
         by, why = actor_of(request), one_line(order.reason, 300)
-        # Whose word it is stands before it: a program's sentence is never read as Holdpoint's own.
+        # The name comes first, so that nobody takes a program's sentence for Holdpoint's own.
         reason = f"{by.name or by.id} withdrew it: “{why}”" if why else f"{by.name or by.id} withdrew it."
         if closing.withdraw(gate, by=by, reason=reason) is None:
             now = read(gate.pk)
@@ -56,7 +56,7 @@ def withdraw_gate(request: HttpRequest, gate_id: GateId, order: Withdrawal, key:
 
 
 def _check_own(request: HttpRequest, gate: Gate) -> None:
-    """Whether it is the program's own. Raises Http404, NotExternal, WorkNotAllowed and WorkRefused."""
+    """Check that the gate is the program's own. Raises Http404, NotExternal, WorkNotAllowed and WorkRefused."""
     reach.to_work(gate.run_id, by=reader_of(request))
     token = token_of(request)
     if not (token and token.agent) and gate.run.started_by_id != reader_of(request).pk:

@@ -1,6 +1,6 @@
-"""Working on runs from outside: claim one, save what steps wrote, ask, do effects and report them, end it.
+"""Working on runs from outside: claim one, save what steps wrote, open gates, do effects and report them, end it.
 
-Every call carries the claim token. What does not fit is refused whole, with its place, and changes
+Every call carries the claim token. A body that does not fit is refused whole, with the place of the fault, and changes
 nothing; a call that is sent again with its Idempotency-Key is done once.
 """
 
@@ -34,7 +34,7 @@ EffectId = PathEx[int, P(title="Effect", description="The effect's number.", exa
 
 @router.post("/{int:run_id}/claims", response={201: TurnWithState}, summary="Claim a run")
 def claim_run(request: HttpRequest, run_id: RunId, order: bodies.Claim, key: Key) -> HttpResponse:
-    """Take a run that stands still, and read what is to be done in it. What was decided at its gate is applied."""
+    """Claim a run that nobody works on, and read what to do next. The decision at its gate is applied."""
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
 
@@ -46,7 +46,7 @@ def claim_run(request: HttpRequest, run_id: RunId, order: bodies.Claim, key: Key
 
 @router.post("/{int:run_id}/heartbeats", response=bodies.HeartbeatAnswer, summary="Send a heartbeat")
 def beat_run(request: HttpRequest, run_id: RunId, order: bodies.Heartbeat) -> HttpResponse:
-    """Say that you are still there, where a step takes longer than the lease."""
+    """Report that you are still working, where a step takes longer than the lease."""
     reached = reach.to_work(run_id, by=reader_of(request))
     lease = session_cache.renew(reached.id, order.token)
     return exact_json.answer(bodies.HeartbeatAnswer(halt=reached.halt, lease=lease))
@@ -67,9 +67,9 @@ def save_checkpoint(request: HttpRequest, run_id: RunId, order: bodies.Save, key
     summary="Save several checkpoints",
 )
 def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll, key: Key) -> HttpResponse:
-    """Save what several steps wrote, a checkpoint each, in one transaction: for steps that come faster than calls.
+    """Save what several steps wrote, a checkpoint each, in one transaction: for steps that are faster than calls.
 
-    Only steps may come before the last of them: where a gate, an effect or a person's word comes between, nothing is
+    Only steps may come before the last of them: where a gate, an effect or a person's order comes between, nothing is
     saved.
     """
 
@@ -87,7 +87,7 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll,
 
 @router.post("/{int:run_id}/gates", response={201: TurnAnswer}, summary="Open a gate of a run")
 def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) -> HttpResponse:
-    """Ask people, and let go of the run until they have decided."""
+    """Open a gate, and release the run until people have decided."""
 
     def do(slice: RunSession) -> RemoteTurn:
         card, token = order.card(), token_of(request)
@@ -102,7 +102,7 @@ def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) 
     "/{int:run_id}/effects", auth=needs(TokenScope.WORK), response={201: TurnWithState}, summary="Begin an effect"
 )
 def begin_effect(request: HttpRequest, run_id: RunId, order: bodies.Begin, key: Key) -> HttpResponse:
-    """Write down that an effect is about to be done, before it is: the grant is used by it, once."""
+    """Record that an effect is about to be done, before it is done. This uses its grant, once."""
     reached = reach.to_work(run_id, by=reader_of(request))
 
     def do() -> RemoteTurn:
@@ -120,11 +120,11 @@ def begin_effect(request: HttpRequest, run_id: RunId, order: bodies.Begin, key: 
 def report_effect(
     request: HttpRequest, run_id: RunId, effect_id: EffectId, order: bodies.Report, key: Key
 ) -> HttpResponse:
-    """Say what became of an effect. Said after the claim was lost, it is evidence: it answers who was asked."""
+    """Report the result of an effect. After the claim was lost this is evidence: it answers the question to people."""
     try:
         return _report(request, run_id, effect_id, order, key)
     except (StaleToken, ReportedBefore):
-        # The claim may have been lost while this was on its way: read anew, it is evidence then.
+        # The claim may have been lost during the request: read again, the report is evidence then.
         return _report(request, run_id, effect_id, order, key)
 
 
@@ -153,7 +153,7 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Rep
             results.late(row, order.status, written, order.error)
             return answer(turns.without_work(run.id, order.token))
         with session_cache.at_work(run, order.token) as slice:
-            row.refresh_from_db()  # somebody may have reported it while this waited for its turn
+            row.refresh_from_db()  # somebody may have reported it while this waited for the lock
             turn = results.reported(slice, row, order.status, written, order.error, retry=order.retry)
         return answer(turn)
 
@@ -177,7 +177,7 @@ def _comes(turn: RemoteTurn) -> str:
 
 @contextmanager
 def _within(place: str) -> Iterator[None]:
-    """What is wrong inside is told by its place in the whole body."""
+    """Prefix the pointers of faults with their place in the whole body."""
     try:
         yield
     except WorkInvalid as error:
@@ -187,7 +187,7 @@ def _within(place: str) -> Iterator[None]:
 
 @router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")
 def report_failure(request: HttpRequest, run_id: RunId, order: bodies.Failure, key: Key) -> HttpResponse:
-    """Say that a step failed: it is due again later where its plan says so, else a person is asked how to go on."""
+    """Report that a step failed: it runs again later if its plan says so, else people are asked how to go on."""
 
     def do(slice: RunSession) -> RemoteTurn:
         return results.failed(slice, order.step, order.error, retry=order.retry)
@@ -197,20 +197,20 @@ def report_failure(request: HttpRequest, run_id: RunId, order: bodies.Failure, k
 
 @router.post("/{int:run_id}/releases", response={201: TurnAnswer}, summary="Release a run")
 def release_run(request: HttpRequest, run_id: RunId, order: bodies.Held, key: Key) -> HttpResponse:
-    """Let go of the run as it stands, so that whoever comes next need not wait for the lease to end."""
+    """Release the run as it is, so that the next program need not wait for the lease to end."""
     return worked(request, run_id, order.token, key, results.released)
 
 
 @router.post("/{int:run_id}/endings", response={201: TurnAnswer}, summary="End a run")
 def end_run(request: HttpRequest, run_id: RunId, order: bodies.RunEnding, key: Key) -> HttpResponse:
-    """End the run. What it left behind is settled before; until that is done it is not over."""
+    """End the run. Effects that it left behind are settled first; until then it is not over."""
     return worked(request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason))
 
 
 def worked(
     request: HttpRequest, run_id: int, token: int, key: str, do: Callable[[RunSession], RemoteTurn]
 ) -> HttpResponse:
-    """Do something under a claim, once for a key, and answer with the turn that comes of it."""
+    """Do something under a claim, once for a key, and answer with the turn that follows."""
     run = reach.to_work(run_id, by=reader_of(request))
 
     def told() -> HttpResponse:

@@ -1,4 +1,4 @@
-"""What every address of the API shares: who asks, bodies, problems, keys, rates and waiting."""
+"""Parts shared by all addresses of the API: authentication, bodies, problems, keys, rates and waiting."""
 
 from .addresses import AgentName, GateId, RunId, Seq, gate_page
 from .auth import actor_of, needs, token_of

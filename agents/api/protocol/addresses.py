@@ -13,5 +13,5 @@ AgentName = PathEx[str, P(title="Agent", description="The agent's name.", exampl
 
 
 def gate_page(gate: int) -> str:
-    """Return where people decide the gate, by the address at which they reach this server."""
+    """Return the address of the gate's page, as people reach this server."""
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/") + reverse("gate", args=[gate])

@@ -1,8 +1,8 @@
-"""Who asks: a signed-in person by the session's cookie, or whoever owns the bearer token that is sent.
+"""Authentication: a signed-in person by the session's cookie, or the owner of a bearer token.
 
 Each operation names the scope that a token needs for it; a session needs none, because it can do what the pages can.
-A token opens nothing that its owner may not do: the same rules are asked, for a person who reaches no further than the
-token. Where a token is sent the cookie is not looked at.
+A token opens nothing that its owner may not do: the same rules apply, for a person who reaches no further than the
+token. If a token is sent, the cookie is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from checkpoints.actors import Actor
 
 
 class Bearer(HttpBearer):
-    """Whoever owns the token, where it is for this."""
+    """Authentication by a token that has the scope."""
 
     def __init__(self, scope: TokenScope) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Bearer(HttpBearer):
 
 
 class Session(SessionAuth):
-    """Whoever signed in. Who did not is told that first, and not that the token against forged forms is missing."""
+    """Authentication by the session. Without one the answer is 401, before any complaint about a missing CSRF token."""
 
     def _get_key(self, request: HttpRequest) -> str | None:
         return super()._get_key(request) if request.user.is_authenticated else None
@@ -51,23 +51,23 @@ session = Session()
 
 
 def needs(scope: TokenScope) -> list[Any]:
-    """Return the ways in to an operation that a token of this scope opens."""
+    """Return the ways to authenticate for an operation that needs this scope."""
     return [Bearer(scope), session]
 
 
 def token_of(request: HttpRequest) -> Token | None:
-    """Return the token by which somebody came; None for one who signed in."""
+    """Return the token that the request came with; None for a signed-in person."""
     found = getattr(request, "auth", None)
     return found if isinstance(found, Token) else None
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Return who acts: the agent whose token it is, or the person."""
+    """Return the actor: the agent whose token it is, or the person."""
     token = token_of(request)
     return token.actor if token else actors.of_user(reader_of(request))
 
 
 def who_asks(request: HttpRequest) -> str:
-    """Return by what name keys and requests are counted as theirs: of the token, or of the person."""
+    """Return the name under which keys and requests are counted: the token's or the person's."""
     token = token_of(request)
     return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"

@@ -1,6 +1,6 @@
-"""Bodies of requests: how large one may be, and how it is read. Django's own bound is that of its forms.
+"""Request bodies: their largest size, and how they are parsed. Django's own limit is for forms.
 
-The web server refuses a longer one while it comes in (config/web/bodies.py); what no web server stands before is
+The web server refuses a longer one while it comes in (config/web/bodies.py); without a web server in front it is
 refused here.
 """
 
@@ -25,7 +25,7 @@ def too_large(path: str) -> bytes:
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:
-    """Read the body; 413 where it is longer than is taken."""
+    """Read the body; return 413 if it is too long."""
     most = settings.HOLDPOINT_API_BODY_LIMIT
     body = request.read(most + 1)
     if len(body) > most:
@@ -35,10 +35,10 @@ def refused(request: HttpRequest) -> HttpResponse | None:
 
 
 class ExactParser(Parser):
-    """JSON by the rules of saved values: no key twice, no NaN, numbers as they are."""
+    """A JSON parser by the rules of saved values: no key twice, no NaN, numbers as they are."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        """Raises ValueRefused and NotJson."""
+        """Parse the body. Raises ValueRefused and NotJson."""
         if request.content_type != JSON:
             raise NotJson
         return parse(request.body or b"null")

@@ -1,4 +1,4 @@
-"""Answers that have a name: whoever holds one asks whether it is the same still, and is told so without its body.
+"""ETags: a client that has an answer asks whether it is still the same, and then gets 304 without a body.
 
 For programs that keep an answer themselves. No cache on the way may, which is another matter (`no-store`).
 """
@@ -24,12 +24,12 @@ UNCHANGED: dict[str, Any] = {"description": "The answer is the same as yours.", 
 
 
 def named(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Return the answer with a strong ETag of its bytes, or 304 for those who have it. What streams has no name."""
+    """Return the answer with a strong ETag of its bytes, or 304 to a client that has it. Streams get no ETag."""
     if request.method not in ("GET", "HEAD") or response.status_code != 200 or response.streaming:
         return response
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
     response["ETag"] = etag
-    # Compression on the way makes it a weak one, and that is what the client then has.
+    # Compression on the way turns it into a weak ETag, and the client then has that one.
     held = [each for each in parse_etags(request.headers.get("If-None-Match", "")) if each.removeprefix("W/") == etag]
     if not held and request.headers.get("If-None-Match") != "*":
         return response

@@ -1,4 +1,4 @@
-"""Listening to what the tailer tells a process: a channel of its layer, for a request that waits."""
+"""Listens to the events that the tailer sends to this process, on a channel of its layer, for a request that waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ear:
         self.groups: set[str] = set()
 
     async def join(self, groups: list[str]) -> bool:
-        """Listen to these; whether one of them is new."""
+        """Listen to these groups; return whether one of them is new."""
         new = set(groups) - self.groups
         for group in new:
             await self.layer.group_add(group, self.channel)
@@ -28,7 +28,7 @@ class Ear:
         return bool(new)
 
     async def hears(self, gone: asyncio.Future[bool], until: float) -> bool:
-        """Wait until something is told, and take all of it; False where the client went away, or it is `until` then."""
+        """Wait for an event and drain the channel; return False where the client went away or `until` has passed."""
         told: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
         try:
             left = until - asyncio.get_running_loop().time()

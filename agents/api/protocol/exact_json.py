@@ -1,4 +1,4 @@
-"""JSON answers in which saved values keep their very bytes."""
+"""JSON answers in which saved values keep their exact bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkpoints.values.canonical_json import canonical
 
 
 def answer(plain: BaseModel, *, http_status: int = 200, location: str = "", **saved: bytes) -> HttpResponse:
-    """Return the members of `plain`, then those of `saved`, which are JSON already and are not read again."""
+    """Return the members of `plain`, then those of `saved`, which are already JSON and are not parsed."""
     headers = {"Location": location} if location else {}
     return HttpResponse(spliced(plain, **saved), status=http_status, headers=headers, content_type="application/json")
 
@@ -27,8 +27,8 @@ def spliced(plain: BaseModel, **saved: bytes) -> bytes:
 def of_state(state: Mapping[str, Any]) -> bytes:
     """Return the canonical JSON of a state.
 
-    By field, and a list by item, as the store saves them: each of those may be as deep as a value may be, which
-    the state around them would be refused for.
+    By field, and a list by item, as the store saves them: each of those may be as deep as a value may be, and the state
+    around them would be too deep.
     """
     members = [canonical(name) + b":" + _of_field(state[name]) for name in sorted(state)]
     return b"{%b}" % b",".join(members)

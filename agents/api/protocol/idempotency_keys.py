@@ -1,11 +1,11 @@
-"""Idempotency keys: a request that is sent again with its key is answered as it was, and done once.
+"""Idempotency keys: a request that is sent again with its key gets the same answer, and is done once.
 
-The key, what it did and the answer are one transaction. A request that was refused leaves nothing behind, its key
-neither; two that come at once wait for each other at the key's row.
+The key, the work and the answer are one transaction. A refused request leaves nothing behind, not even its key; two
+that come at once wait for each other at the key's row.
 
-What cannot be one transaction, because it waits for a worker or for its own commit, is `kept`: the key is claimed
-before the work and the answer written after it, while others with the key wait. Should the process die between, the
-work knows its `own` key.
+Work that cannot be one transaction, because it waits for a worker or for its own commit, uses `kept`: the key is
+claimed before the work and the answer written after it, while others with the key wait. If the process dies in
+between, the work knows its `own` key.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Key = HeaderEx[
 
 
 def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return what `do` answers, in one transaction with the key; what it answered the first time where that is known.
+    """Run `do` in one transaction with the key and return its answer; a repeat gets the first answer.
 
     Raises KeyReused, KeyRefused, and whatever `do` raises.
     """
@@ -69,10 +69,10 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
 
 
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return what `do` answers, which commits by itself; what it answered the first time where that is known.
+    """Run `do`, which commits by itself, and return its answer; a repeat gets the first answer.
 
-    The key is claimed before, so that it stays this request's whatever becomes of the process; `do` names its work by
-    `own`, and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
+    The key is claimed before, so that it stays this request's even if the process dies; `do` names its work by `own`
+    and finds it done. Raises KeyReused, KeyRefused, and whatever `do` raises.
     """
     if not key:
         return do()
@@ -91,7 +91,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
 
 
 def own(request: HttpRequest, key: str) -> str:
-    """Return the key by which the work itself knows that it was done: of this request of this person, and no other."""
+    """Return the key under which the work records itself: of this request of this person, and no other."""
     if not key:
         return ""
     named = "\n".join((who_asks(request), key)).encode() + fingerprint(request)
@@ -100,7 +100,7 @@ def own(request: HttpRequest, key: str) -> str:
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """One after the other, no longer than a statement may take. Of the session: a process that dies lets go of it."""
+    """Lock the name, waiting as long as a statement may. The lock is the session's: a process that dies releases it."""
     run_sql(_LOCK, [name])
     try:
         yield
@@ -110,21 +110,21 @@ def _alone(name: str) -> Iterator[None]:
 
 
 def _asked(request: HttpRequest, key: str) -> tuple[str, bytes]:
-    """Return who sends a key, and what they ask with it. Raises KeyRefused."""
+    """Return (the sender, the fingerprint of the request). Raises KeyRefused."""
     if not PRINTABLE.fullmatch(key):
         raise KeyRefused
     return who_asks(request), fingerprint(request)
 
 
 def _written(row: int, answer: HttpResponse) -> HttpResponse:
-    """Return the answer, kept for its key."""
+    """Keep the answer for its key, and return it."""
     location = answer.headers.get("Location", "")
     run_sql(_KEEP, [row, answer.status_code, answer.content, answer["Content-Type"], location])
     return answer
 
 
 def fingerprint(request: HttpRequest) -> bytes:
-    """Return what makes it the same request."""
+    """Return a digest of the method, path and body."""
     parts = (request.method or "", request.get_full_path(), hashlib.sha256(request.body).hexdigest())
     return hashlib.sha256("\n".join(parts).encode()).digest()
 

@@ -1,4 +1,4 @@
-"""Members of answers that a row holds as something else, and how the description lists the values of one."""
+"""Types for members of answers that a row holds in another form, and lists of a member's values for the description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
 
 
 def known(*values: str) -> AfterValidator:
-    """Refuse what is none of these: `Annotated[str, known("", *Run.Status.values)]`."""
+    """Refuse a value that is none of these: `Annotated[str, known("", *Run.Status.values)]`."""
 
     def check(value: str) -> str:
         if value not in values:
@@ -33,7 +33,7 @@ def known(*values: str) -> AfterValidator:
 
 
 def optional(*values: str) -> Callable[[dict[str, Any]], None]:
-    """List the values for `json_schema_extra`. The default, which is empty, is none of them: it is to leave it out."""
+    """List the values for `json_schema_extra`, without a default: the empty one means that the member is left out."""
 
     def tell(schema: dict[str, Any]) -> None:
         schema["enum"] = list(values)

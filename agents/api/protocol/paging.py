@@ -15,7 +15,7 @@ MOST = 200
 
 
 class Paging(Schema):
-    """Where a page begins and how long it is."""
+    """The start and the length of a page."""
 
     cursor: str = Field(
         "",
@@ -27,21 +27,21 @@ class Paging(Schema):
 
     @property
     def place(self) -> int:
-        """Return the id or number that the page before ended with; 0 for the first page."""
+        """Return the last id or number of the previous page; 0 for the first page."""
         return int(self.cursor or "0")
 
 
 class Page(Schema):
-    """Some rows, which `items` has in the shape of the noun."""
+    """One page of rows; a subclass gives `items` its shape."""
 
     items: list[Any]
     next: str | None = Field(description="The `cursor` of the next page; null at the end.", examples=["41"])
 
     @classmethod
     def of(cls, found: QuerySet[Any] | list[Any], asked: Paging, *, place: str = "pk", **context: Any) -> HttpResponse:
-        """Answer a page of what was found, of which one row more than the page holds is read.
+        """Answer with a page of what was found, of which one row more than the page holds is read.
 
-        `place` names what the cursor goes by; `context` is what the rows' resolvers need beside the row.
+        `place` names the field of the cursor; `context` is what the rows' resolvers need beside the row.
         """
         rows = list(found[: asked.limit + 1])
         more = str(getattr(rows[asked.limit - 1], place)) if len(rows) > asked.limit else None

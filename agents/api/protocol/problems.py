@@ -1,4 +1,4 @@
-"""What went wrong, as problem details (RFC 9457): each says what to do."""
+"""Problem details (RFC 9457): each error of the API, and what to do about it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse
 
 JSON, MEDIA_TYPE = "application/json", "application/problem+json"
-MOST, COUNTED = 100, 10_000  # faults of one body that are told, and that are written down to be
-# What a client may meet at every address, beside what it asked for.
+MOST, COUNTED = 100, 10_000  # faults of one body: told at most, and listed at most
+# The errors that every address may answer.
 ANSWERED = {
     401: "Nobody is signed in, or the token is not valid: unknown, expired, revoked, or its owner's account is off.",
     403: "The token lacks the scope for this.",
@@ -48,7 +48,7 @@ ANSWERED = {
     422: "A parameter is not valid.",
     429: "Too many requests a minute, or too many invalid tokens. `Retry-After` says when to try again.",
 }
-# The same where something is ordered.
+# The same for POST.
 ORDERED = {
     400: "The body is not JSON, or is ambiguous.",
     403: "The CSRF token is missing or wrong, the token lacks the scope for this, or you may only read this run.",
@@ -57,7 +57,7 @@ ORDERED = {
     409: "The run has changed since you looked, or the stored data do not match their digest. Nothing was done.",
     422: "A member of the body is not valid, or needs confirmation. Nothing was done.",
 }
-# Where to look for what was not found, by the pages' own words for it.
+# The list to look in, by the message of the Http404.
 LISTED = {
     "No such run": "/api/runs",
     "No such checkpoint": "/api/runs/{run_id}/checkpoints",
@@ -130,7 +130,7 @@ class Problem(Schema):
 
 
 class NotJson(Exception):
-    """A body that says to be of another media type."""
+    """The body's Content-Type is not JSON."""
 
 
 def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
@@ -143,13 +143,13 @@ def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), 
 
 
 def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> HttpResponse:
-    """Return the answer to a request that came to nothing; `more` are further members of Problem."""
+    """Return a problem document as the answer to a request; `more` are further members of Problem."""
     told = document(request.path, status, detail, errors, **more)
     return HttpResponse(told, status=status, content_type=MEDIA_TYPE)
 
 
 def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    """401; the challenges are none that a browser answers with a dialog."""
+    """Answer 401, with challenges for which no browser opens a dialog."""
     told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
     if request.headers.get("Authorization"):
         told = (
@@ -162,16 +162,16 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
 
 
 def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
-    """403: the token is good, and not for what was asked."""
+    """Answer 403: the token is valid, but lacks the scope."""
     response = problem(request, 403, str(error), code="insufficient_scope")
     response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
 
 
 def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
-    """404, with the list to look in: the same for what is not there and for what the reader may not see.
+    """Answer 404 with the list to look in: the same for what does not exist and for what the reader may not see.
 
-    410 with what became of it, where it was there.
+    Answer 410 with the reason where it existed and is gone.
     """
     reason = str(error or "")
     if isinstance(error, Gone):
@@ -184,7 +184,7 @@ def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpRespons
 
 
 def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
-    """405."""
+    """Answer 405."""
     methods = ", ".join(sorted(allowed))
     response = problem(request, 405, f"This address takes only requests with the method {methods}.")
     response["Allow"] = methods
@@ -192,7 +192,7 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
 
 
 def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
+    """Answer 422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
     found = error.errors[:MOST]
     body = parse(request.body or b"null") if any(each["loc"][0] == "body" for each in found) else None
     faults = [Fault(parameter=_member(body, each["loc"]), detail=unprefixed(each["msg"])) for each in found]
@@ -201,7 +201,7 @@ def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
 
 
 def _member(body: Any, loc: Sequence[str | int]) -> str:
-    """Where the fault is. Among a body's names pydantic also writes which of several kinds it took a value for."""
+    """Return the parameter's name, or the pointer into the body, without the union members that pydantic adds."""
     if loc[0] != "body":
         return str(loc[-1])
     value, place = body, ""
@@ -215,13 +215,13 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """500: a fault of the server's own."""
+    """Answer 500: a fault of the server's own."""
     told = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
     return problem(request, 500, told)
 
 
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """400 or 415 for a body that cannot be read, 403 where the session's token does not come with what writes."""
+    """Answer 400 or 415 for a body that cannot be read, 403 for a write without the session's CSRF token."""
     if error.status_code == 403:
         return problem(request, 403, "Send the session's CSRF token, the cookie csrftoken, as the header X-CSRFToken.")
     cause = error.__cause__
@@ -237,7 +237,7 @@ def unread(request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
-    """403 for those who may not decide, 422 for what the word says, 409 where the gate is the reason."""
+    """Answer 403 to those who may not decide, 422 for a fault in the decision, 409 where the gate is the reason."""
     faults = []
     if isinstance(error, Rejected):
         faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
@@ -256,14 +256,14 @@ def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
 
 
 def _place(fault: Refused) -> str:
-    """Where in the body the fault is, as a JSON Pointer."""
+    """Return the JSON Pointer to the fault in the body."""
     if not fault["action"]:
         return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"
     return json_pointer.join("/actions", fault["action"], fault["part"] or "arguments") + fault["pointer"]
 
 
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
-    """Answer a program whose change to a run from outside does not count."""
+    """Answer a program whose change to a run was refused."""
     faults = _faults(getattr(error, "errors", ()))
     said = str(error) or " ".join((error.__doc__ or "").split())
     told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
@@ -276,30 +276,30 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
-    """422: what a run would start from, or a plan, does not fit; a configuration is the body's `config`."""
+    """Answer 422: a run's input, its configuration (the body's `config`) or a plan does not fit."""
     place = "/config" if isinstance(error, ConfigRefused) else ""
     told = f"Nothing was done. Correct what errors names: {error}"
     return problem(request, 422, told, _faults(error.errors, place), code="invalid")
 
 
 def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
-    """422: the body names an agent that is not here."""
+    """Answer 422: the body names an unknown agent."""
     return problem(request, 422, str(error), [Fault(parameter="/agent", detail="is not known")], code="invalid")
 
 
 def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
-    """409: the version was registered with another plan."""
+    """Answer 409: the version was registered with another plan."""
     return problem(request, 409, str(error), code="plan_changed")
 
 
 def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
-    """409: what is stored is not shown."""
+    """Answer 409: stored data fail their digest."""
     told = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
     return problem(request, 409, told, code="not_verified")
 
 
 def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:
-    """403 for those who may only look, 422 for what the body asks, 409 with the impact now where the run is why."""
+    """Answer 403 to those who may only read, 422 for a fault in the body, 409 with the impact if the run is why."""
     impact = error.impact.to_json() if isinstance(error, ImpactChanged) else None
     place = "/config" if isinstance(error.__cause__, ConfigRefused) else ""
     faults = _faults(error.errors, place)

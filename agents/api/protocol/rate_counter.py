@@ -1,7 +1,7 @@
-"""How often a minute somebody comes, counted in Redis by all web processes together.
+"""Counts requests a minute in Redis, for all web processes together.
 
-Of whoever comes again and again within a second a process takes more and more times at once, and gives them out for a
-second, so that not each waits for Redis; what it did not give out then counts as used.
+For a sender who comes again and again within a second a process takes more and more requests at once, and gives them
+out for a second, so that not each waits for Redis; those that it did not give out count as used.
 
 While Redis is away each process counts by itself, so that nobody is held up, and nobody let through without a bound,
 for want of a counter. A Redis that does not answer within a few hundredths of a second is not asked again for a second.
@@ -27,25 +27,25 @@ MINUTE = 60
 TIMEOUT = 0.015  # seconds, to connect and for each answer
 PAUSE_AFTER_FAILURE = 1.0
 log = get_logger()
-SHARE = 1000  # a process takes no more at once than one part in so many of a minute's
-LASTS = 1.0  # seconds for which it gives them out
-MANY = 10_000  # whose times are kept
+SHARE = 1000  # a process takes at most one part in so many of a minute's requests at once
+LASTS = 1.0  # seconds for which a process gives them out
+MANY = 10_000  # senders in the memory of a process
 _apart_until = 0.0
 _taken: dict[tuple[str, str], Taken] = {}
 
 
 class Rate(NamedTuple):
-    """Where somebody stands after one more time."""
+    """The state of a limit after one more request."""
 
-    name: str  # of what is counted
-    within: bool  # whether it was one of the times that they have
+    name: str  # of the counter
+    within: bool  # whether the request is within the limit
     most: int  # a minute
     left: int
     seconds: int  # until more are left
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return them as the IETF's draft of RateLimit header fields has them."""
+        """Return the RateLimit header fields of the IETF's draft."""
         return {
             "RateLimit-Policy": f'"{self.name}";q={self.most};w={MINUTE}',
             "RateLimit": f'"{self.name}";r={self.left};t={self.seconds}',
@@ -53,20 +53,20 @@ class Rate(NamedTuple):
 
 
 class Taken:
-    """What a process may still give out of what it took."""
+    """The requests that a process took from the limit and may still give out."""
 
     def __init__(self, rate: Rate, times: int, until: float) -> None:
         self.rate, self.times, self.until = rate, times, until
-        self._rest = iter(range(times - 1, -1, -1))  # next() of it is one step, whatever threads there are
+        self._rest = iter(range(times - 1, -1, -1))  # next() of it is atomic between threads
 
     def one(self) -> Rate | None:
-        """Return where somebody stands after one of them; None where there is none left."""
+        """Return the state of the limit after one of them; None where none is left."""
         rest = next(self._rest, None) if time.monotonic() < self.until else None
         return None if rest is None else self.rate._replace(left=self.rate.left + rest)
 
 
 def count(name: str, who: str, *, most: int) -> Rate:
-    """Count one time more, of `most` a minute. Never raises, and never waits for long."""
+    """Count one request, of `most` a minute. Never raises, and never waits for long."""
     taken = _taken.get((name, who))
     if taken is not None and taken.rate.most == most and (one := taken.one()):
         return one
@@ -74,7 +74,7 @@ def count(name: str, who: str, *, most: int) -> Rate:
     times = max(min(2 * taken.times, most // SHARE), 1) if taken is not None and busy else 1
     rate = _count(name, who, most, times)
     if times > 1 and not rate.within:
-        return _count(name, who, most, 1)  # fewer than that may be left
+        return _count(name, who, most, 1)  # fewer than `times` may be left
     if len(_taken) >= MANY:
         _taken.clear()
     _taken[name, who] = Taken(rate, times, time.monotonic() + LASTS)

@@ -1,7 +1,7 @@
-"""Who comes too often: a person or a token that was let in, and an address from which tokens come that open nothing.
+"""Rate limits: for a person or a token that was let in, and for an address that sends invalid tokens.
 
-Such an address is shut for a while to tokens that this process has not seen open anything: looking one up costs a
-read of the database. A token that works goes on working, whatever its neighbours send.
+Such an address is blocked for a while for tokens that have not worked in this process: looking one up costs a read of
+the database. A token that works goes on working, whatever its neighbours send.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ HEADERS: dict[str, Any] = {
     "RateLimit-Policy": {"schema": {"type": "string"}, "description": "`q` requests are allowed in `w` seconds."},
 }  # fmt: skip
 REMEMBERED = 10_000  # addresses, and tokens
-LATELY = 3600.0  # seconds for which a token that opened something is known
+LATELY = 3600.0  # seconds for which a valid token is remembered
 _shut: dict[str, float] = {}  # by address, until when
 _known: dict[bytes, float] = {}  # by the digest of what was sent, when
 
 
 class Throttle(BaseThrottle):
-    """So many requests a minute of one who was let in."""
+    """A limit of requests a minute for a person or a token."""
 
     def allow_request(self, request: HttpRequest) -> bool:
-        """Count it, and keep on the request where its sender stands. What waits asks again, and counts once."""
+        """Count the request, and keep the rate on it. A request that waits is asked again, and counts once."""
         if getattr(request, "scope", {}).get(AGAIN):
             return True
         return _count(request).within
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:
-    """429 for an unknown token from an address that is shut; nothing is looked up for it."""
+    """Answer 429 to an unknown token from a blocked address, without looking it up."""
     sent = request.headers.get("Authorization")
     until = _shut.get(address_of(request), 0.0) if sent else 0.0
     left = until - time.monotonic()
@@ -54,12 +54,12 @@ def refused(request: HttpRequest) -> HttpResponse | None:
 
 
 def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Return the answer with where its sender stands; 429 in its place for one token too many that opened nothing."""
+    """Return the answer with its rate headers; 429 instead for one invalid token too many."""
     if sent := request.headers.get("Authorization"):
         if token_of(request):
             _keep(_known, _digest(sent), time.monotonic())
             if response.status_code == 403 and not hasattr(request, "rate") and not _count(request).within:
-                return too_many(request)  # it has not the scope, which is found out before it is counted
+                return too_many(request)  # a missing scope is found before the request is counted
         elif response.status_code == 401:
             return _failed(request, sent) or response
     rate: Rate | None = getattr(request, "rate", None)
@@ -69,7 +69,7 @@ def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpResponse:
-    """429 for one who was let in."""
+    """Answer 429 to a person or a token over the limit."""
     rate: Rate = request.rate  # type: ignore[attr-defined]
     whose = "this token" if token_of(request) else "this account"
     told = f"More than {rate.most:,} requests a minute with {whose}. Wait {rate.seconds} s before the next."
@@ -77,7 +77,7 @@ def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpRespon
 
 
 def address_of(request: HttpRequest) -> str:
-    """Whom failures are counted for: an IPv6 network of the size that one household gets is one address."""
+    """Return the address to count failures for: of IPv6 the /64 network, which is what one household gets."""
     said = str(request.META.get("REMOTE_ADDR", ""))
     with suppress(ValueError):
         found = ipaddress.ip_address(said)

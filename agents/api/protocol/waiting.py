@@ -1,9 +1,9 @@
 """Answers that wait for something to happen: long polls, and the stream of events (Server-Sent Events).
 
-A request that waits holds no thread and no connection to the database. It is answered by its ordinary view, once when
-it comes and again when something happened to what it waits for: so there is one way to read and one check of who may.
-The view says in a header what it waits for, by the groups of the process's channel layer in which the tailer tells
-facts; the header never leaves the house.
+A request that waits holds no thread and no connection to the database. Its ordinary view answers it, once when it
+comes and again after an event that it waits for: so there is one way to read and one permission check. In a header the
+view names what it waits for: the groups of the process's channel layer in which the tailer sends facts. The header
+never leaves the process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 AWAITS = "holdpoint-awaits"  # groups, separated by spaces; one that waits for nothing sends none
-AGAIN = "holdpoint.again"  # in the scope of what one request asks for a second time: why
-TOLD, LATER = "told", "later"  # something happened; so much time has passed that its reader is noted as there anew
+AGAIN = "holdpoint.again"  # in the scope, where the view is asked again for one request: why
+TOLD, LATER = "told", "later"  # after an event; after so long that its reader is noted as present again
 LONGEST = 60.0  # seconds that a request may wait
-CHECKED = 15.0  # seconds after which a stream is asked for anew, and so whether it may still be heard
+CHECKED = 15.0  # seconds after which a stream asks its view again, and so whether its reader may still read it
 FULL = "The server has reached its number of waiting programs. Try again in half a minute."
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
 EACH = 2000  # of them with one token or session, so that nobody takes all the places
@@ -43,7 +43,7 @@ STREAM = "/api/events/stream"
 
 @dataclass
 class Answer:
-    """What the ordinary view answered."""
+    """The answer of the ordinary view."""
 
     status: int = 500
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -51,12 +51,12 @@ class Answer:
 
     @property
     def awaits(self) -> list[str]:
-        """Return the groups in which what it waits for is told."""
+        """Return the groups that it waits for."""
         told = dict(self.headers).get(AWAITS.encode(), b"")
         return told.decode("latin-1").split()
 
     async def sent(self, send: Send) -> None:
-        """Send it, without what is only said inside."""
+        """Send it, without the internal header."""
         headers = [(name, value) for name, value in self.headers if name.lower() != AWAITS.encode()]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
@@ -68,7 +68,7 @@ class Waiting:
     def __init__(self, application: Application) -> None:
         self.application = application
         self.leaving = asyncio.Event()  # set where this process is about to end
-        self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of what was sent to be let in
+        self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of their token or session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -92,11 +92,11 @@ class Waiting:
             await self.application(scope, receive, send)
 
     def leave(self) -> None:
-        """Answer every poll as if its time were over and end every stream, so that both come again elsewhere."""
+        """Answer every poll as if its time were over and end every stream, so that clients reconnect elsewhere."""
         self.leaving.set()
 
     async def gone(self, receive: Receive) -> bool:
-        """Wait until nobody waits here any more: True where the client went away, False where this process does."""
+        """Wait until the client goes away (True) or this process is about to end (False)."""
         ends = [asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(self.leaving.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -106,12 +106,12 @@ class Waiting:
                 end.cancel()
 
     def full(self, sender: bytes) -> bool:
-        """Tell whether no more may wait, or no more of this sender."""
+        """Tell whether no more may wait, in all or of this sender."""
         return self.waiting.total() >= MOST or self.waiting[sender] >= EACH
 
     @contextmanager
     def counted(self, sender: bytes) -> Iterator[None]:
-        """Count one more that waits, inside."""
+        """Count one more waiting request, inside."""
         self.waiting[sender] += 1
         try:
             yield
@@ -121,9 +121,9 @@ class Waiting:
                 del self.waiting[sender]
 
     async def poll(self, scope: Scope, receive: Receive, send: Send, *, wait: float, known: list[str]) -> None:
-        """Answer when there is something to say, or when `wait` seconds have passed.
+        """Answer when there is something new, or when `wait` seconds have passed.
 
-        `known` are groups that are listened to before the first look, so that nothing falls between the two.
+        `known` are groups to listen to before the first look, so that no event is missed in between.
         """
         gone = asyncio.ensure_future(self.gone(receive))
         until = asyncio.get_running_loop().time() + wait
@@ -131,7 +131,7 @@ class Waiting:
             async with listening(known) as ear:
                 answer = await self.ask(scope)
                 while answer.awaits and not gone.done():
-                    # What was not listened to before may have happened meanwhile.
+                    # A group that is new here may have had an event meanwhile.
                     if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
                         break
                     answer = await self.ask({**scope, AGAIN: TOLD})
@@ -141,7 +141,7 @@ class Waiting:
             gone.cancel()
 
     async def ask(self, scope: Scope, **query: str) -> Answer:
-        """Return what the ordinary view answers now; `query` replaces the request's own parameters of those names."""
+        """Return the ordinary view's answer now; `query` replaces the request's own parameters of those names."""
         answer = Answer()
         asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         inner = {**scope, "query_string": urlencode({**asked, **query}).encode()} if query else scope
@@ -167,19 +167,18 @@ class Waiting:
 class Stream:
     """One open stream of events.
 
-    What happens is told as it comes, where the view says that the group's facts are all for this reader (a subject
-    that they may see); else it is read again through the view, from the place where the last reading ended.
+    After each event, and every CHECKED seconds, the view is asked again, from the place where its last answer ended.
     """
 
     def __init__(self, waiting: Waiting, scope: Scope, receive: Receive, send: Send) -> None:
-        # What is read for it is taken apart here: it may be neither compressed nor left out as the same as before.
+        # The view's answers are parsed here: they may be neither compressed nor 304.
         headers = [each for each in scope["headers"] if each[0] not in (b"accept-encoding", b"if-none-match")]
         self.waiting, self.scope, self.receive, self.send = waiting, {**scope, "headers": headers}, receive, send
-        self.cursor = dict(headers).get(b"last-event-id", b"").decode("latin-1")  # where one that was cut off goes on
-        self.checked = 0.0  # when its reader was last noted as there
+        self.cursor = dict(headers).get(b"last-event-id", b"").decode("latin-1")  # a reader who was cut off sends it
+        self.checked = 0.0  # when its reader was last noted as present
 
     async def run(self) -> None:
-        """Serve it until the reader goes away or may hear no more."""
+        """Serve it until the reader goes away or may read no more."""
         gone = asyncio.ensure_future(self.waiting.gone(self.receive))
         try:
             async with listening([]) as ear:
@@ -209,10 +208,10 @@ class Stream:
         return await self.waiting.ask(self.scope, **({"after": self.cursor} if self.cursor else {}))
 
     async def tell_all(self, ear: Ear) -> bool:
-        """Tell what has come since; False where this reader may hear no more, which they are told.
+        """Send what has come since; return False where this reader may read no more, which they are told.
 
-        Only an answer that has nothing to tell says what it waits for. What was not listened to before may have
-        happened meanwhile, and is read once more.
+        Only an answer without events names the groups to wait for. A new group may have had an event meanwhile, so the
+        view is asked once more.
         """
         more = True
         while more:
@@ -226,7 +225,7 @@ class Stream:
         return True
 
     async def tell(self, answer: Answer) -> bool:
-        """Say the events of an answer, or that there is nothing new; whether more wait behind them."""
+        """Send the events of an answer, or a comment where there are none; return whether more wait behind them."""
         page = json.loads(answer.body)
         lines = [f"id: {fact['cursor']}\nevent: {fact['kind']}\ndata: {json.dumps(fact)}\n\n" for fact in page["items"]]
         if page["next"] != self.cursor or lines:
@@ -236,7 +235,7 @@ class Stream:
         return bool(page["more"])
 
     async def begin(self) -> None:
-        """Set the headers of a stream, which nothing on the way may keep or hold back."""
+        """Send the headers of a stream, which nothing on the way may keep or hold back."""
         headers = [
             (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
         ]  # fmt: skip
@@ -253,7 +252,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _sender(scope: Scope) -> bytes:
-    """Who sends it, by the token or the session that lets them in and nothing else that they could vary."""
+    """Return a digest of the token or session that lets it in, and of nothing else that the sender could vary."""
     sent = dict(scope["headers"])
     token = sent.get(b"authorization", b"").rpartition(b" ")[2]
     session = parse_cookie(sent.get(b"cookie", b"").decode("latin-1")).get(settings.SESSION_COOKIE_NAME, "")
@@ -261,7 +260,7 @@ def _sender(scope: Scope) -> bytes:
 
 
 def _seconds(scope: Scope) -> float:
-    """The seconds of ?wait=; junk is the view's to refuse, at once."""
+    """Return the seconds of ?wait=; 0 for junk, which the view refuses at once."""
     asked = parse_qs(scope["query_string"].decode("latin-1")).get("wait", ["0"])[-1]
     try:
         wait = float(asked)

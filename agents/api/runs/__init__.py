@@ -1,1 +1,1 @@
-"""Runs over the API: read, compared, verified and moved."""
+"""Runs over the API: reading, comparing, verifying and moving them."""

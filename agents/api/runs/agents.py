@@ -1,4 +1,4 @@
-"""Agents: those that you may know of, and one with its steps and the schema of its state."""
+"""Agents: those that you may see or start, and one with its steps and the schema of its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = Router(tags=["agents"], auth=needs(TokenScope.READ))
 
 
 class AgentSummary(Schema):
-    """An agent, by the newest of its versions."""
+    """An agent, in its newest version."""
 
     name: str = Field(description="Its name.", examples=["refunds"])
     version: str = Field(description="The version that this answer describes.", examples=["1"])
@@ -39,7 +39,7 @@ class AgentSummary(Schema):
 
 
 class AgentPage(Schema):
-    """Every agent that you may know of, by name."""
+    """Every agent that you may see or start, by name."""
 
     items: list[AgentSummary] = Field(description="The agents.")
 
@@ -80,7 +80,7 @@ class AgentDetail(AgentHead):
 
 
 class AgentVersion(Schema):
-    """Which version."""
+    """The version to read."""
 
     version: str = Field(
         "",
@@ -109,7 +109,7 @@ def get_agent(request: HttpRequest, agent: AgentName, asked: Query[AgentVersion]
 
 
 def specs_of(known: KnownAgent) -> dict[str, PlanSpec]:
-    """Map each version to its newest plan; the one that is deployed first."""
+    """Map each version to its newest plan; the deployed version comes first."""
     found = {known.spec.version: known.spec}
     for plan in known.plans:
         if plan.version not in found:

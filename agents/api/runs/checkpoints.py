@@ -1,4 +1,4 @@
-"""A run's checkpoints: the list, one with its state, the difference between two, and whether all are as written."""
+"""A run's checkpoints: the list, one with its state, the difference between two, and their verification."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ class CheckpointPage(Page):
 
 
 class Comparison(Schema):
-    """What a checkpoint is compared with."""
+    """The checkpoint to compare with."""
 
     to: int = Field(description="The number of the checkpoint to compare with.", ge=1, examples=[4])
 
 
 class AlteredRow(Schema):
-    """Something stored that is not what was written."""
+    """A stored row that is not what was written."""
 
     subject: str = Field(description="The row or run with the fault.", examples=["checkpoint 3 (run 7)"])
     reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
 
 
 class Verification(Schema):
-    """What a verification of a run's checkpoints found."""
+    """The result of verifying a run's checkpoints."""
 
     ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
     findings: list[AlteredRow] = Field(description="The faults; empty if there are none.")
@@ -132,6 +132,6 @@ def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query
 
 @router.get("/{int:run_id}/verification", response=Verification, summary="Verify a run's checkpoints")
 def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
-    """Read every checkpoint of the run and say whether the chain holds. It costs the whole run: ask when in doubt."""
+    """Read every checkpoint of the run and tell whether the chain holds. It reads the whole run: ask when in doubt."""
     found = verify_runs.verify_run(run_or_404(request, run_id))
     return answer(Verification.model_validate({"ok": not found, "findings": found}))

@@ -1,4 +1,4 @@
-"""Any two checkpoints of a lineage: where they parted, what led to each, and how their states differ."""
+"""Comparison of any two checkpoints of a lineage: their common ancestor, the way to each, and how the states differ."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 
 class Pair(Schema):
-    """Which two."""
+    """Two checkpoints."""
 
     a: str = Field(description="A checkpoint's number in this run, or run.number.", pattern=PLACE, examples=["1"])
     b: str = Field(description="The other one.", pattern=PLACE, examples=["1"])
 
 
 class Way(Schema):
-    """One checkpoint on the way from where they parted."""
+    """One checkpoint on the way from the common ancestor."""
 
     run: int = Field(validation_alias="run_id", description="The run that saved it.", examples=[7])
     seq: int = Field(description="Its number there.", examples=[4])
@@ -80,7 +80,7 @@ class ComparisonAnswer(Parting):
 
 @router.get("/{int:run_id}/comparisons", response=ComparisonAnswer, summary="Compare any two checkpoints of a lineage")
 def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
-    """Say where two checkpoints parted, what led to each, its effects, and how the states differ; also across forks."""
+    """Return the common ancestor, the way to each, its effects, and how the two states differ; also across forks."""
     run = run_or_404(request, run_id)
     a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))
     parting = comparison.parting(a, b)

@@ -1,4 +1,4 @@
-"""What an order would do, as JSON."""
+"""The impact of an order, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
 
 
 class Consequence(Schema):
-    """What becomes of one step, or of one effect that the run leaves behind."""
+    """The consequence for one step, or for one effect that the run leaves behind."""
 
     step: str = Field(description="Its name.", examples=["pay"])
     kind: str = Field(description="step, effect or gate.", examples=["effect"])
@@ -39,7 +39,7 @@ class Consequence(Schema):
 
 
 class RepeatedEffect(Schema):
-    """An effect that was done before, or may have been, stands, and would be done once more."""
+    """An effect that was done, or may have been, and would be done once more."""
 
     effect: int = Field(description="Its number: what a decision sends in `confirm`.", examples=[12])
     step: str = Field(description="Its step.", examples=["reply"])
@@ -54,7 +54,7 @@ class RepeatedEffect(Schema):
 
 
 class ImpactAnswer(Schema):
-    """What an order would do, if nothing fails. Send `digest` back with the order as `seen`."""
+    """The impact of an order, if nothing fails. Send `digest` back with the order as `seen`."""
 
     digest: str = Field(description="A digest in hex; equal impacts have the same one.", examples=[DIGEST])
     asks: str = Field(description="The step that certainly asks a person; the rows end there.", examples=["review"])

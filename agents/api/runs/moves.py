@@ -1,8 +1,8 @@
-"""Ordering something of a run: a rewind, an edit, a fork, settling, its end; and asking first what an order would do.
+"""Orders to a run: rewind, edit, fork, settle, cancel; and previews of an order.
 
-Each order may name the digest of the impact that its sender has seen. Where the run would do something else by now,
-nothing is done and the answer is 409 with the impact as it is. It may also name the newest checkpoint that there was,
-so that a rewind or an edit that is sent twice is done once; or bring a key, as everything that is POSTed may.
+Each order may name the digest of the impact that its sender has seen. If the run would do something else by now,
+nothing is done and the answer is 409 with the new impact. It may also name the newest checkpoint that the sender knew,
+so that a rewind or an edit that is sent twice is done once; or bring an idempotency key, as every POST may.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FEEDBACK = Field(
 
 
 class Order(Schema):
-    """A body whose members are all known: a misspelt guard would be no guard."""
+    """A body that may have no unknown members: a misspelt guard would guard nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -104,7 +104,7 @@ class Fork(Order):
 
 
 class Wish(Order):
-    """An order that is only asked about: the members of the order of that kind, without `seen` and `confirm`."""
+    """An order to preview: the members of that order, without `seen` and `confirm`."""
 
     kind: Annotated[str, one_of(("rewind", "edit", "fork"))] = Field(
         description="The order to preview.", pattern="^(rewind|edit|fork)$", examples=["rewind"]
@@ -167,13 +167,13 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
 
 @router.post("/{int:run_id}/settlements", response=RunSummary, summary="Undo what a run left behind")
 def settle_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
-    """Undo at once what the run left behind, rather than when nothing ahead can take it over."""
+    """Undo at once what the run left behind, even if a step ahead could still reuse it."""
     return _moved(request, key, rewinds.settle_now, run_to_order(request, run_id))
 
 
 @router.post("/{int:run_id}/cancellations", response=RunSummary, summary="Cancel a run")
 def cancel_run(request: HttpRequest, run_id: RunId, order: Cancellation, key: Key) -> HttpResponse:
-    """End the run, and withdraw what it asks. One that has left effects behind settles them first, and ends then."""
+    """Cancel the run, and withdraw its gates. A run that left effects behind settles them first, then ends."""
     run = run_to_order(request, run_id)
 
     def end() -> HttpResponse:
@@ -187,7 +187,7 @@ def cancel_run(request: HttpRequest, run_id: RunId, order: Cancellation, key: Ke
 
 
 def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> Run:
-    """Return the run, where the reader may order something of it.
+    """Return the run, if the reader may order something of it.
 
     Raises Http404, also without `seq`, and RewindNotAllowed.
     """
@@ -199,7 +199,7 @@ def run_to_order(request: HttpRequest, run_id: int, seq: int | None = None) -> R
 
 
 def _moved(request: HttpRequest, key: str, move: Callable[..., Run], run: Run, **said: Any) -> HttpResponse:
-    """Have the run moved, once for the key. `said`: the members of the order, which are the move's arguments."""
+    """Move the run, once for the key. `said`: the members of the order, which are the move's arguments."""
     return kept(request, key, lambda: done(move(run, by=reader_of(request), key=own(request, key), **said)))
 
 

@@ -67,7 +67,7 @@ class RunPage(Page):
 
 
 class RunFilter(Paging):
-    """Which runs."""
+    """A filter of runs."""
 
     status: Annotated[str, known("", *Run.Status.values)] = Field(
         "",
@@ -99,6 +99,6 @@ def get_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
 
 
 def summed_up(run: Run) -> RunSummary:
-    """Return the run with the gates that hold it now."""
+    """Return the run with its open gates."""
     run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
     return RunSummary.from_orm(run)

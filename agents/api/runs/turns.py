@@ -1,4 +1,4 @@
-"""What a program elsewhere has to do next in a run, as JSON."""
+"""The next piece of work for an external program, as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Begun(Schema):
 
 
 class Undone(Schema):
-    """An effect that is to be taken back."""
+    """An effect that is to be undone."""
 
     id: int = Field(description="Its number.", examples=[12])
     key: str = Field(description="The key under which it was performed, in hex.", examples=[KEY])
@@ -42,7 +42,7 @@ class Undone(Schema):
 
 
 class Next(Schema):
-    """What comes next."""
+    """The next thing to do."""
 
     kind: Annotated[str, one_of(("step", "gate", "effect", "undo"))] = Field(
         description="step: run it and save what it wrote. gate: open it. effect: begin it, perform it, report it. "
@@ -55,7 +55,7 @@ class Next(Schema):
 
 
 class TurnAnswer(Schema):
-    """Where the run stands, and what its program has to do."""
+    """The status of the run, and the next piece of work."""
 
     run: int = Field(description="The run.", examples=[7])
     status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["running"])
@@ -74,7 +74,7 @@ class TurnAnswer(Schema):
 
     @classmethod
     def of(cls, turn: RemoteTurn) -> Self:
-        """Build it as the run stands after what was done."""
+        """Build it from a turn."""
         run = turn.run
         return cls(
             run=run.pk,
@@ -90,7 +90,7 @@ class TurnAnswer(Schema):
 
 
 class TurnWithState(TurnAnswer):
-    """The same with the state that it is done on."""
+    """The same, with the state to work on."""
 
     state: dict[str, Any] | None = Field(
         description="The state as canonical JSON, with its secrets, since it is for the program. Null: there is "
@@ -100,7 +100,7 @@ class TurnWithState(TurnAnswer):
 
 
 def answer(turn: RemoteTurn, *, state: bool = False) -> HttpResponse:
-    """Answer 201 with the turn. `state`: with the state too, for a program that does not have it yet."""
+    """Answer 201 with the turn. `state`: also with the state, for a program that does not have it yet."""
     more: dict[str, Any] = {}
     if state:
         more["state"] = b"null" if turn.state is None else exact_json.of_state(turn.state)
