@@ -61,7 +61,7 @@ def drawn(card: Card, *, team: Group, policy: str, plan: PlanSpec | None = None)
 
 
 def faults_of(card: Card) -> list[FieldError]:
-    """List what is wrong with a card: a gate that fails its own schema could not be approved as it is."""
+    """List the faults of a card: a gate that fails its own schema could not be approved as it is."""
     with validate.counted():
         return list(_faults(card))
 
@@ -83,7 +83,7 @@ def _faults(card: Card) -> Iterator[FieldError]:
 
 
 def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Check that what a card names is there, once."""
+    """Check the actions' ids, and that all pointers lead into the state."""
     ids = [action.id for action in card.actions]
     if not ids:
         yield FieldError(pointer="/actions", message="a gate needs at least one action")
@@ -100,16 +100,16 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _files(card: Card, slice: RunSession) -> Iterator[FieldError]:
-    """Check that the files a gate's arguments name are the run's: the gate hands them out."""
+    """Check that the files in a gate's arguments are the run's own: the gate hands them out."""
     for number, action in enumerate(card.actions):
         for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):
             yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
 
 
 def _pins(card: Card) -> Iterator[FieldError]:
-    """Check that what is pinned is shown: a misspelt pin would leave the dangerous value among the others.
+    """Check that every pin exists: a misspelt pin would leave the dangerous value among the others.
 
-    An argument that is left out may be pinned where the schema has it.
+    An optional argument that was left out may be pinned if the schema has it.
     """
     for number, action in enumerate(card.actions):
         if action.registered:  # pinned by people, who may pin what is left out

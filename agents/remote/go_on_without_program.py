@@ -1,9 +1,9 @@
-"""Runs elsewhere that go on without their program, which may never come back.
+"""Takes external runs further whose program may never come back.
 
-A run ends whose gate was refused, or not answered in time, or is a posted one with nothing left to do: the program may
-be first for some seconds, but after that the run would stay in the queue for ever. And where a program vanished in the
-middle of an effect, people are asked what became of it as soon as its lease is over. Neither waits for somebody to
-claim the run.
+A run ends whose gate was rejected, expired or withdrawn, or that is a posted gate with nothing left to do: its program
+may be first for some seconds, but after that the run would stay in the queue for ever. And where a program vanished in
+the middle of an effect, people are asked about the effect's result as soon as its lease is over. Neither waits for
+somebody to claim the run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .session_cache import DESK, slice_of
 
 PATIENCE = timedelta(seconds=5)  # the time in which the program may be first
 AT_ONCE = 100
-NAMED = "Holdpoint"  # as whom it is claimed
+NAMED = "Holdpoint"  # the worker's name in the claim
 _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
     outcome__kind__in=(Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN)
 )
 
 
 def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
-    """Return (run, token) of such runs, except these."""
+    """Return (run, token) of such runs, except `but`."""
     granted = Exists(Grant.objects.filter(outcome__gate=OuterRef("pk")))
     nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=post_gate.VERSION)
     closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))
@@ -48,11 +48,11 @@ def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
 
 
 def go_on(run_id: int) -> bool:
-    """Take the run as far as it goes; False where its program has something to do before.
+    """Take the run as far as it goes; return False where its program has something to do before.
 
     Nothing is written then, for instance where an effect may be sent again under its key, or is to be undone: that is
-    the program's turn, and the run would otherwise be claimed and let go of for ever. Gates that it opens are asked for
-    the program's owner. Raises NotVerified.
+    the program's turn, and the run would otherwise be claimed and released for ever. Gates that it opens are asked on
+    behalf of the program's owner. Raises NotVerified.
     """
     with DESK.alone(run_id):
         DESK.take(run_id)

@@ -1,4 +1,4 @@
-"""Whether external programs are still there: an event tells of a silent one, and its gate's policy may act then.
+"""Watches for silent external programs: an event reports one, and its gate's policy may then withdraw the gate.
 
 This gives nobody authority over anything. A program that waits for an outcome asks again within a minute, one that
 works renews its lease; one that said that it goes away meanwhile is not missed.
@@ -28,27 +28,27 @@ log = structlog.get_logger()
 
 
 def heard(run: Run) -> None:
-    """Record that the run's program is there; with an event where it was missed."""
+    """Record that the run's program is present; with an event where it was missed."""
     with transaction.atomic():
         if not Client.objects.heard(run.pk):
-            return  # heard of a moment ago, or there was none yet
+            return  # heard of a moment ago, or no program has come yet
         if Client.objects.filter(run=run, missed_at__isnull=False).update(missed_at=None):
             event_log.record("run.heard", subject=f"run:{run.pk}", run=run, by=SYSTEM)
 
 
 def listens(run: Run, token: Token | None) -> None:
-    """Mark the run as heard, where its program asks for it: its agent, or whoever sends the token it came by."""
+    """Record the run's program as present, if the token is its agent's or the one that it came with."""
     if token is not None and (token.agent or Client.objects.filter(run=run, token=token).exists()):
         heard(run)
 
 
 def miss() -> int:
-    """Mark each program that was not heard of lately as missed; return how many there were."""
+    """Mark each program that is silent for MISSED as missed; return how many of their runs live."""
     with transaction.atomic():
         silent = Client.objects.filter(deferred=False, missed_at__isnull=True, heard_at__lt=Now() - MISSED)
         found = list(silent.select_related("run").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
         Client.objects.filter(pk__in=[each.pk for each in found]).update(missed_at=Now())
-        Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # whoever goes on with one comes anew
+        Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # a program that returns is added again
         live = [each.run for each in found if each.run.status in Run.LIVE]
         event_log.append(
             [event_log.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live]
@@ -57,14 +57,14 @@ def miss() -> int:
 
 
 def forsaken() -> GateQuerySet:
-    """Return the gates of programs that were not heard of for as long as the gates' policies allow."""
+    """Return the open gates whose program has sent nothing for as long as their policy allows."""
     silent = Q(run__client__in=Client.objects.missed(), run__client__heard_at__lt=Now() - F("policy__withdraw_after"))
     gates = Gate.objects.open().filter(silent, policy__withdraw_after__isnull=False)
     return gates.select_related("run", "policy")
 
 
 def withdraw(gate: Gate) -> bool:
-    """Withdraw such a gate; False where its row says that its program was heard of just now."""
+    """Withdraw such a gate; return False if its program has just been heard of."""
     after = gate.policy.withdraw_after
     if after is None:
         return False

@@ -1,4 +1,4 @@
-"""Versions of external agents: a plan as it was sent, checked as a class's is, and what comes of it.
+"""Versions of external agents: a plan as it was sent, checked like a class's plan, and the agent made from it.
 
 A plan's row is found by its digest, so the same version registered twice is one row. It is registered for teams, and
 only they can start runs by it; another plan under the same version is refused while runs of theirs by the
@@ -35,8 +35,8 @@ FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 STEPS = 200  # of one plan
 LARGEST, FIELDS = 256 * 1024, 1000  # bytes and fields of a state's schema
-LIKE_A_FIELD = 750  # bytes of a schema that cost as much, parsed, as a field of pydantic's
-KEPT = 2000  # fields of all plans that a process keeps: each is about 15 KB of pydantic's
+LIKE_A_FIELD = 750  # bytes of a schema whose parsed form costs as much memory as one field of a pydantic model
+KEPT = 2000  # fields of all plans that a process keeps: each takes about 15 KB in pydantic
 TAKEN = "model_"  # pydantic's own names
 
 
@@ -46,7 +46,7 @@ def keep(spec: PlanSpec) -> Plan:
 
 
 def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
-    """Count the fields of a plan, of which each costs memory wherever the plan is kept; a large one counts as many."""
+    """Count the fields of a plan, each of which costs memory in the cache; a large schema counts as more."""
     spec = known.spec if isinstance(known, RegisteredAgent) else known
     if spec is None:
         return 1
@@ -54,7 +54,7 @@ def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
 
 
 def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
-    """Store it as what these teams have for that version. Raises PlanRefused."""
+    """Store the plan, and register it as this version for these teams. Raises PlanRefused."""
     with transaction.atomic():
         plan = keep(spec)
         Registration.objects.say(plan, teams=teams, by=by)
@@ -68,7 +68,7 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
 
 @cached(LRUCache(KEPT, _weight), lock=RLock())
 def _checked(body: bytes) -> PlanSpec:
-    """Return the plan if its schema is sound, checked once a process: gates that ask the same share theirs.
+    """Return the plan if its schema is sound, checked once a process: equal plans share one.
 
     Raises PlanRefused.
     """
@@ -93,7 +93,7 @@ def _checked(body: bytes) -> PlanSpec:
 
 @cached(LRUCache(KEPT, _weight), lock=RLock())
 def registered(plan_id: int) -> RegisteredAgent | None:
-    """Return what the runner goes by for an external plan; None for any other."""
+    """Return the agent made from an external plan; None for any other plan."""
     plan = Plan.objects.filter(pk=plan_id, external=True).first()
     return None if plan is None else declared(plan)
 

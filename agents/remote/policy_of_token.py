@@ -1,4 +1,4 @@
-"""The policy under which a program asks: the one that it names, or the only one that its token is for."""
+"""The policy under which a program asks: the one that it names, or the only one that its token allows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_plan(token: Token | None, steps: Sequence[StepSpec]) -> None:
 
 
 def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
-    """Check the same of a gate whose plan somebody else may have registered, for any team.
+    """Check the same for a gate whose plan somebody else may have registered, for any team.
 
     Raises WorkNotAllowed, and WorkInvalid for a policy that the team does not have: its default may ask for less.
     """

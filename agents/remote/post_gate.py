@@ -1,8 +1,8 @@
 """A gate posted without a run: the plan that it implies, and the run that is started for it.
 
 A program that only wants to ask before it does something needs no plan of its own. Its card implies one: a gate,
-and after it an effect for each action, by the action's id. The state holds the arguments of each under its id, what
-each gave under `<id>_result`, and beside them whatever the program wants to show.
+and after it an effect for each action, by the action's id. The state holds each action's arguments under its id, its
+result under `<id>_result`, and beside them whatever the program wants to show.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .session_cache import DESK, slice_of
 from .turns import RemoteTurn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
-VERSION = "posted-"  # how the versions of such plans begin
-DEPTH, MEMBERS = 4, 40  # of objects whose members are told apart where nobody gave a schema
+VERSION = "posted-"  # the prefix of such plans' versions
+DEPTH, MEMBERS = 4, 40  # of objects that get a field for each member without a schema
 DEFINED = "#/$defs/"
 
 
 @dataclass(frozen=True)
 class PostedGate:
-    """A posted gate: what it asks, and over which state."""
+    """A posted gate: its card, and the state that it shows."""
 
     agent: str
     card: Card  # its actions with their arguments, and what undoes each
@@ -54,7 +54,7 @@ class PostedGate:
     idempotent: Collection[str]  # ids of the actions that may be done twice with the same key
     policy: str
     thread: str
-    ask_only: bool  # nothing is done under it: the run ends with the decision
+    ask_only: bool  # it performs nothing: the run ends with the decision
 
 
 def implied(posted: PostedGate) -> PlanSpec:
@@ -80,7 +80,7 @@ def implied(posted: PostedGate) -> PlanSpec:
 
 
 def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
-    """Return the schema of a value that came without one, so that people get a field for each of its members."""
+    """Return a schema for a value that came without one, so that people get a field for each of its members."""
     if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
         return {
             "type": "object",
@@ -129,7 +129,7 @@ def post(
 
 
 def _shaped(posted: PostedGate, team: Group) -> Card:
-    """Return the card with a schema for each action: a registered tool's as people wrote it, whatever was sent.
+    """Return the card with a schema for each action: for a registered tool its own, whatever was sent.
 
     Raises ToolNotRegistered and ToolMismatched.
     """
@@ -145,12 +145,12 @@ def _effect(action: Action, *, idempotent: bool) -> StepSpec:
     return StepSpec(
         action.id, kind="effect", reads=(action.id,), writes=(result,), undo=action.undo,
         irreversible=not action.undo, idempotent=idempotent, guarded=True, responds=result, retry=EffectOptions.retry,
-        doc=action.tool,  # not its title, which is another one each time: each would make a version of its own
+        doc=action.tool,  # not its title, which changes each time and would make a new version each time
     )  # fmt: skip
 
 
 def _definitions(posted: PostedGate) -> dict[str, Any]:
-    """Return the definitions of all actions' schemas, as the state's schema has them: two may share a name."""
+    """Return the definitions of all actions' schemas, prefixed by the action's id: two may share a name."""
     found: dict[str, Any] = {}
     for action in posted.card.actions:
         own = action.schema.get("$defs", {})
@@ -159,7 +159,7 @@ def _definitions(posted: PostedGate) -> dict[str, Any]:
 
 
 def _moved(schema: Mapping[str, Any], action: str) -> Any:
-    """Return an action's schema without its definitions, and referring to where they are now."""
+    """Return an action's schema without its definitions, with its references changed to where they are now."""
 
     def referring(part: Mapping[str, Any], place: str | None) -> Mapping[str, Any]:
         ref = part.get("$ref")
@@ -170,7 +170,7 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
 
 
 def _placed(posted: PostedGate) -> Card:
-    """Return the card with its actions' arguments where the state has them, and the effects that perform them."""
+    """Return the card with pointers to its actions' arguments in the state, and the effects that perform them."""
     actions = [
         replace(action, effect="" if posted.ask_only else action.id, pointer=f"/{action.id}", arguments=None)
         for action in posted.card.actions
@@ -179,7 +179,7 @@ def _placed(posted: PostedGate) -> Card:
 
 
 def _file_faults(posted: PostedGate) -> Iterator[FieldError]:
-    """List every file: a run about to start has none, and its gate would hand out another's."""
+    """List every file as a fault: a run about to start has none, and its gate would hand out another run's."""
     named = {"/state": posted.state}
     named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
     for place, value in named.items():
@@ -188,7 +188,7 @@ def _file_faults(posted: PostedGate) -> Iterator[FieldError]:
 
 
 def _name_faults(posted: PostedGate) -> Iterator[FieldError]:
-    """List the names that cannot be fields of the state, and where two things would be at one place of it."""
+    """List the names that cannot be fields of the state, and those that two things would share."""
     ids = [action.id for action in posted.card.actions]
     reserved = {FEEDBACK, GATE, *(name + RESULT for name in ids)}
     spelling = "must have only letters, digits and _, and begin with a letter"

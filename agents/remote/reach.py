@@ -1,4 +1,4 @@
-"""What every external call about a run checks first, in one statement: whether it is allowed, and the run's status.
+"""The check before every external call about a run, in one statement: its permission, and the run's status.
 
 The statement is written out: putting it together for each call takes longer than the call.
 """
@@ -42,14 +42,14 @@ class ReachedRun(NamedTuple):
     team: int
     agent: str
     external: bool
-    silent: bool | None  # whether its program was not heard of for some seconds; None where there was none yet
+    silent: bool | None  # whether its program has been silent for some seconds; None where no program has come yet
     seen: bool
     may: bool
-    by: int  # who answers for the program
+    by: int  # the program's owner
 
 
 def to_work(run_id: int, *, by: User) -> ReachedRun:
-    """Return the run, where this person, or the agent that they answer for, may work on it. Notes its program as heard.
+    """Return the run, where this person, or the agent that they own, may work on it. Records its program as present.
 
     Raises Http404, WorkNotAllowed and NotExternal.
     """

@@ -1,4 +1,4 @@
-"""Performing elsewhere: what is to be done is handed out, except what the program just said that it does."""
+"""The performer of external runs: hands work out, except what the program has just said that it begins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from checkpoints.runs.plans import StepSpec
 
 @dataclass
 class RemotePerformer(Performer[RunSession]):
-    """Hands out what a program has to do.
+    """Hands out work to a program.
 
-    `card` is what it asks at the gate `asked`, `begun` the step whose effect it begins, and `undone` the id of the
+    `card` is for the gate `asked`, `begun` is the step whose effect the program begins, and `undone` the id of the
     effect that it begins to undo. Each counts once, and a card for no other step.
     """
 
@@ -25,7 +25,7 @@ class RemotePerformer(Performer[RunSession]):
     undone: int = 0
 
     def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
-        """Tell whether the program said that it begins this; else hand it out."""
+        """Tell whether the program said that it begins this; otherwise hand it out."""
         begins = self.begun == spec.name if undoes is None else self.undone == undoes.pk
         self.begun, self.undone = "", 0
         if not begins:
@@ -33,7 +33,7 @@ class RemotePerformer(Performer[RunSession]):
         return begins
 
     def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
-        """Return the card that the program asks; hand out everything else."""
+        """Return the program's card; hand out everything else."""
         card, self.card = self.card, None
         if card is None or self.asked != spec.name:
             slice.handed_out = HandOut(spec)

@@ -1,7 +1,7 @@
-"""What a program elsewhere says of the turn that it was given: what a step wrote, what became of an effect.
+"""Takes the results that an external program sends for its turn: the writes of a step, the result of an effect.
 
-Everything is checked before anything is written: what does not fit is told with its place, and the run stays where it
-was. The runner then treats it like the return value of a local method.
+Everything is checked before anything is written: a fault is reported with its place, and the run stays where it
+was. The engine then treats the result like the return value of a local method.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ AS_REPORTED = {DONE: Status.DONE, FAILED: Status.FAILED}
 
 
 class ReportedFailure(Exception):
-    """A program says that it failed; the sentence is its own."""
+    """A program reported a failure, in its own words."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class StepWrites:
     notes: Sequence[str] = ()
 
     def returned(self) -> Any:
-        """Return it as a method would have returned it."""
+        """Return what a local method would have returned."""
         if self.next_step is None:
             return dict(self.writes)
         return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
@@ -122,7 +122,7 @@ def begin_undo(slice: RunSession, effect: int) -> RemoteTurn:
 def reported(
     slice: RunSession, row: Effect, status: str, written: StepWrites, error: str, *, retry: bool
 ) -> RemoteTurn:
-    """Record what became of an effect, or of an undo: it happened, provably did not, or nobody knows.
+    """Record the result of an effect, or of an undo: it happened, provably did not, or nobody knows.
 
     Raises ReportedBefore, WorkInvalid and Fenced.
     """
@@ -154,7 +154,7 @@ def failed(slice: RunSession, name: str, error: str, *, retry: bool) -> RemoteTu
 def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
     """Take a report on an effect begun under a claim that was lost since: as evidence, without a checkpoint.
 
-    Raises ReportedBefore where the program reported the same before, and WorkInvalid.
+    Raises WorkInvalid, and ReportedBefore where the same was reported before.
     """
     if row.status == AS_REPORTED.get(status):
         raise _before(row)
@@ -171,7 +171,7 @@ def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
 
 
 def released(slice: RunSession) -> RemoteTurn:
-    """Let go of the run as it is. Raises Fenced."""
+    """Release the run as it is. Raises Fenced."""
     claims.release(slice.claim, status="queued", reason="released by its program", by=slice.by, attempts=0)
     return reached(slice)
 
@@ -191,7 +191,7 @@ def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
 
 
 def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the writes that ops say: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
+    """Return the writes of ops: {"op": set | append | splice, "field", "value" | "items", "start", "delete"}."""
     found: dict[str, Any] = {}
     for number, op in enumerate(ops):
         name = op["field"]
@@ -220,7 +220,7 @@ def _checked(slice: RunSession, spec: StepSpec, written: StepWrites) -> outputs.
 def _fits(
     known: RegisteredAgent, spec: StepSpec, written: StepWrites, *, run: Run, state: Mapping[str, Any] | None = None
 ) -> outputs.StepOutput:
-    """Check what was written. `state`: what it is written over, read where nobody has it and it matters."""
+    """Check the writes. `state`: the state before; if None, it is loaded only where files need it."""
     _check_lists(known, written.writes)
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
@@ -228,14 +228,14 @@ def _fits(
         raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
-    except OutputRefused as error:  # of what was written, all is declared
+    except OutputRefused as error:  # the writes are declared, so it is the next step
         raise WorkInvalid([FieldError(pointer="/next_step", message=str(error))]) from error
     except ValueRefused as error:
         raise _invalid(error) from error
 
 
 def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
-    """Check that only a list grows: an append is checked by item, and would make a list of a field that may be none."""
+    """Check that only a list grows: an append is checked by item, and could turn another field into a list."""
     properties = known.spec.state_schema.get("properties", {})
     for name, write in writes.items():
         grows = isinstance(write, (Append, Splice)) and name in properties

@@ -1,8 +1,7 @@
-"""The runs that programs elsewhere have in hand, as this process last saw them.
+"""A cache of the runs that external programs have claimed, as this process last saw them.
 
-To load a run for every call would cost more than the call. So what was loaded is kept for the next one, by the token
-under which it was: whoever writes checks the token and the head in the very statement, so that what is kept may be old
-without harm. It is then loaded anew, once.
+To load a run for every call would cost more than the call, so it is kept for the next one, with its claim token. Every
+write checks the token and the head in its statement, so a stale entry does no harm: the run is then loaded again, once.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ WHERE r.id = $1 AND r.token = $2 AND r.status = 'running'
 
 @dataclass
 class SessionCache:
-    """The runs that are kept, the least recently used first. One call at a time works on a run."""
+    """The kept runs, the least recently used first. One call at a time works on a run."""
 
     kept: OrderedDict[int, RunSession] = field(default_factory=OrderedDict)
     locks: WeakValueDictionary[int, threading.Lock] = field(default_factory=WeakValueDictionary)
@@ -48,19 +47,19 @@ class SessionCache:
 
     @contextmanager
     def alone(self, run_id: int) -> Iterator[None]:
-        """Keep everybody else in this process from working on the run meanwhile."""
+        """Lock the run against all others in this process."""
         with self.guard:
             lock = self.locks.get(run_id) or self.locks.setdefault(run_id, threading.Lock())
         with lock:
             yield
 
     def take(self, run_id: int) -> RunSession | None:
-        """Take out what is kept of a run, which is then in the caller's hands alone."""
+        """Take a run out of the cache, so that the caller alone has it."""
         with self.guard:
             return self.kept.pop(run_id, None)
 
     def put(self, slice: RunSession) -> None:
-        """Keep the run for the next call, where its program has something to do in it."""
+        """Keep the run for the next call, if its program has something to do in it."""
         if slice.handed_out is None:
             return
         with self.guard:
@@ -79,7 +78,7 @@ DESK = SessionCache()
 
 @contextmanager
 def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
-    """Give the run as its program has it by its token: all that is done inside lands, or nothing.
+    """Give the session of a run whose program holds this token, in a transaction of all that is done inside.
 
     The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
     into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
@@ -92,7 +91,7 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
 
 
 def slice_of(run: Run, claim: Claim) -> RunSession:
-    """Return the runner's turn with a run that a program has claimed. Raises NotVerified."""
+    """Return the engine's session of a run that a program has claimed. Raises NotVerified."""
     known = plans.registered(run.plan_id)
     if known is None:
         raise LookupError(f"{run.plan} is not an external agent")
@@ -102,7 +101,7 @@ def slice_of(run: Run, claim: Claim) -> RunSession:
 
 
 def _kept(run: ReachedRun, token: int) -> RunSession | None:
-    """Return what is kept, where nothing has happened to the run since."""
+    """Return the kept session, if nothing has happened to the run since."""
     slice = DESK.take(run.id)
     if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
         return None
@@ -120,7 +119,7 @@ def _held(run_id: int, token: int) -> Claim:
 
 
 def stale(run_id: int, token: int) -> WorkRefused:
-    """Return, as an exception, why what was sent under a token does not count."""
+    """Return, as an exception, why the token is refused."""
     run = Run.objects.get(pk=run_id)
     if run.status == Run.Status.RUNNING and run.token == token:
         return OutOfTurn(

@@ -1,4 +1,4 @@
-"""A state as its JSON Schema says it, as a pydantic model: what the runner reads and writes fields by.
+"""The state of an external agent: a pydantic model made from its JSON Schema, which the engine reads and writes by.
 
 The schema comes from outside and is as little trusted as a value: it is read by approvals.schema.validate, which
 follows no reference out of it and runs no pattern that backtracks.
@@ -22,7 +22,7 @@ NULL = {"type": "null"}
 
 
 class Held:
-    """The annotation of a value that holds under a schema; `optional`: or is null."""
+    """An annotation: the value must be valid under a schema; with `optional` it may be null."""
 
     def __init__(self, schema: Mapping[str, Any], *, optional: bool = False) -> None:
         self.schema, self.optional = schema, optional
@@ -32,13 +32,13 @@ class Held:
         return core_schema.no_info_plain_validator_function(self.checked)
 
     def checked(self, value: Any) -> Any:
-        """Return a value that holds. Raises what pydantic makes an error of."""
+        """Return a valid value. Raises an error that pydantic reports."""
         for place, message in self.faults(value):
             raise _error(f"{place}: {message}" if place else message)
         return value
 
     def faults(self, value: Any) -> list[tuple[str, str]]:
-        """List (JSON Pointer, message) of what does not hold."""
+        """List the faults as (JSON Pointer, message)."""
         if not self.schema or (self.optional and value is None):
             return []
         return validate.faults_of(self.schema, value)
@@ -47,7 +47,7 @@ class Held:
 def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
     """Return the model of a state with the properties of `schema`, an object's JSON Schema with its definitions.
 
-    A property that is not required may be null, and is null, or empty for a list, where nobody wrote it.
+    A property that is not required may be null, and starts as its default, else null, or empty for a list.
     """
     required = set(schema.get("required", ()))
     beside = {"$defs": schema["$defs"]} if "$defs" in schema else {}
@@ -68,7 +68,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema as it is kept with the plan: what may be missing may be null."""
+    """Return the schema as the plan keeps it: an optional property may be null."""
     required, kept = set(schema.get("required", ())), {}
     for name, part in schema.get("properties", {}).items():
         fixed = name in required or _lists(part)
@@ -77,7 +77,7 @@ def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _State(BaseModel):
-    """What every such state has: its own schema, and errors at the very places."""
+    """The base of such states: its own schema, and each fault at its exact place."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
     described: ClassVar[dict[str, Any]] = {}
@@ -102,7 +102,7 @@ class _State(BaseModel):
 
 
 def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:
-    """Annotate a list, whose items hold by themselves: one that is appended is checked alone."""
+    """Annotate a list and its items, so that an appended item is checked alone."""
     items = part.get("items", {})
     one = Held({**items, **beside} if items else {})
     return Annotated[list[Annotated[Any, one]], held]
@@ -121,7 +121,7 @@ def _or_null(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, 
 
 
 def _bare(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Reverse it: return what holds of a value that is not null, so that its faults are told at their own places."""
+    """Return the schema without the null that `_or_null` added, so that faults are reported at their own places."""
     either = schema.get("anyOf", [])
     return either[0] if len(either) == 2 and either[1] == NULL else schema
 

@@ -1,6 +1,6 @@
-"""Turns: what a program elsewhere has to do next, and how the runner gets there.
+"""Turns: the next work of an external program, and how the engine gets there.
 
-A program claims a run. The runner takes it as far as it goes without calling anything, and what it comes to then is
+A program claims a run. The engine takes it as far as it goes without calling anything, and then it is
 the program's turn: to run a step, ask at a gate, do or undo an effect. All of it is under the program's claim,
 whose fencing token it sends with everything.
 """
@@ -34,7 +34,7 @@ TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by t
 
 @dataclass(frozen=True)
 class RemoteTurn:
-    """Where the run is, and what its program has to do. `kind` is empty where it has nothing to do now.
+    """The run, and the next work of its program. `kind` is empty where there is none now.
 
     `effect` is the row of the effect, or of its undo, once its intent is written: until then the program has to
     say that it begins. `undoes` is the effect that is to be undone.
@@ -53,7 +53,7 @@ class RemoteTurn:
 
 
 def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: Token | None) -> RemoteTurn:
-    """Claim a run that nobody holds, for `lease` seconds at a time, and say what is to be done.
+    """Claim a run that nobody holds, for `lease` seconds at a time, and return the program's turn.
 
     The caller has the run `alone` until the claim is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
     """
@@ -74,20 +74,20 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
 
 
 def go_on(slice: RunSession) -> RemoteTurn:
-    """Take the run as far as it goes by itself, from what was decided at its head."""
+    """Take the run as far as it goes by itself, from the decision at its head."""
     engine.go_on(slice)
     return reached(slice)
 
 
 def go_further(slice: RunSession, going: bool) -> RemoteTurn:
-    """Go on from after a step that has just landed, whatever was handed out before it, and return the turn."""
+    """Go on after a step that has just been saved, dropping what was handed out before, and return the turn."""
     slice.handed_out = None
     engine.turns(slice, going)
     return reached(slice)
 
 
 def reached(slice: RunSession) -> RemoteTurn:
-    """Return the turn for what is handed out; else the run has nothing for its program to do: it waits, or ended."""
+    """Return the turn for what is handed out, or one without work where the run waits or has ended."""
     out = slice.handed_out
     if out is None:
         return without_work(slice.run.pk, slice.claim.token)
@@ -105,14 +105,14 @@ def reached(slice: RunSession) -> RemoteTurn:
 
 
 def without_work(run_id: int, token: int) -> RemoteTurn:
-    """Return where the run is, for a program that has nothing to do in it, or has lost it."""
+    """Return the turn of a program that has nothing to do in the run, or has lost it."""
     run = whole(run_id)
     gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
     return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)
 
 
 def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
-    """Return the step that comes next, where that is the one the program speaks of. Raises OutOfTurn."""
+    """Return the next step, if it is the one that the program names. Raises OutOfTurn."""
     check_settled(slice)
     name = slice.snapshot.next_step
     spec = slice.plan.step(name) if name else None
@@ -127,8 +127,8 @@ def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
 
 
 def check_settled(slice: RunSession) -> None:
-    """Raise OutOfTurn where the run settles what it left behind: it does nothing else then."""
-    due = unsettled_effects.due(slice.unsettled(), slice.plan) if slice.run.ending else []
+    """Raise OutOfTurn while the run settles what it left behind."""
+    due = unsettled.due(slice.unsettled(), slice.plan) if slice.run.ending else []
     if due:
         raise first_undone(slice, due[0])
 
