@@ -1,1 +1,1 @@
-"""What the run pages show, as plain data: no queries, no request, so that tables can test it."""
+"""The content of the run pages as plain data: no queries, no request, so that tables can test it."""

@@ -1,11 +1,11 @@
-"""A difference between two states, cut fine enough to read: an object that came or went is told leaf by leaf."""
+"""Splits the difference between two states for reading: an object that was added or removed is shown leaf by leaf."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-LEAVES = 24  # of one object, told one by one; a larger one is told as a whole
+LEAVES = 24  # of one object that is shown leaf by leaf; a larger one is shown as a whole
 EMPTY: tuple[Any, ...] = (None, {}, [])
 
 Row = Mapping[str, Any]
@@ -30,7 +30,7 @@ def told(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _leaves(pointer: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the values that are no object, or an empty one, with their pointers."""
+    """Yield (pointer, value) of each value that is not an object, and of each empty object."""
     if not (isinstance(value, dict) and value):
         yield pointer, value
         return

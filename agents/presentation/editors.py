@@ -1,4 +1,4 @@
-"""The state of a checkpoint as a typed form, and what was typed into it as a patch. Pure."""
+"""The state of a checkpoint as a typed form, and the input as a patch. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_OBJECT = _("Write the whole state: an object with its fields.")
 
 @dataclass(frozen=True, slots=True)
 class FieldEditor:
-    """One field of the state. `readers` are the steps ahead that read it, `brief` says its value in a few words."""
+    """One field of the state. `readers` are the steps ahead that read it, `brief` is its value in a few words."""
 
     name: str
     node: FormNode
@@ -34,25 +34,25 @@ class FieldEditor:
 
     @property
     def changed(self) -> bool:
-        """Tell whether anything was typed into it, or moved."""
+        """Tell whether somebody edited or moved anything in it."""
         return any(True for _ in self.node.touched())
 
     @property
     def unfolded(self) -> bool:
-        """Tell whether it is drawn open: a step ahead reads it and it is small, or there is something to look at."""
+        """Tell whether it is drawn open: it is small and a step ahead reads it, or it has a change or an error."""
         small = 0 < sum(isinstance(each, FormField) for each in all_nodes(self.node)) <= FEW
         return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
 
     @property
     def inner(self) -> FormNode:
-        """Return its node, less the label where that would only repeat the name."""
+        """Return its node, without a label that would only repeat the name."""
         plain = isinstance(self.node, (FormField, FormGroup, ClosedNode))
         return replace(self.node, place=replace(self.node.place, label="")) if plain else self.node
 
 
 @dataclass(frozen=True, slots=True)
 class TypedState:
-    """Typed input: the wanted state, as a patch of the present one, and what cannot be read."""
+    """The input of a form: the new state, as a patch of the current one, and the faults."""
 
     state: dict[str, Any]
     patch: list[Op]
@@ -67,7 +67,7 @@ class TypedState:
 def drawn(
     plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], faults: Iterable[FieldError] = ()
 ) -> Form:
-    """Draw the form over a state with what was posted for it, and what is wrong beside its fields."""
+    """Draw the form over a state with the posted input, and the faults beside its fields."""
     said: dict[str, str] = {}
     for each in faults:
         said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
@@ -75,12 +75,12 @@ def drawn(
 
 
 def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[FieldEditor]:
-    """Return the fields that are drawn. Those that the steps from `then` on read come first, in the order of use."""
+    """Return the drawn fields. Those that the steps from `then` on read come first, in the order of use."""
     masked = redact.veil(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
-    if not isinstance(form.root, FormGroup):  # a plan that says nothing of its state
+    if not isinstance(form.root, FormGroup):  # a plan whose state has no schema
         return [FieldEditor("", form.root, summary(masked))]
     named = {forms.names.decoded(node.path[1:]): node for node in form.root.members}
     return [
@@ -92,7 +92,7 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> 
 
 
 def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> TypedState:
-    """Return what was typed. What was not posted, or came back as it was drawn, keeps its value."""
+    """Return the input. A field that was not posted, or came back as it was drawn, keeps its value."""
     form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
     faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
     wanted = form.value

@@ -1,4 +1,4 @@
-"""The table of effects: what the ledger holds, then what is still ahead."""
+"""The table of effects: first those in the ledger, then those still ahead."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(
     ahead: Sequence[StepSpec],
     called: Called = in_words,
 ) -> list[EffectRow]:
-    """List rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
+    """List the rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
         waits = _("waits for the gate") if step.guarded else _("not yet")
@@ -48,7 +48,7 @@ def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
 
 
 def stays(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
-    """Say what a run that ends now leaves behind in the outside world, one sentence for each effect."""
+    """Return a sentence for each effect that stays in the outside world if the run ends now."""
     endings = {
         "done": _("%(effect)s is done and will not be undone"),
         "kept": _("%(effect)s is done and will not be undone"),
@@ -77,13 +77,13 @@ def taken_back(done: TimelineEffect) -> bool:
 
 
 def undone_first(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
-    """List, by what they are called, the effects that are undone before the run ends."""
+    """List the titles of the effects that are undone before the run ends."""
     return [called(fate.effect.step) for fate in fates(effects) if taken_back(fate.effect)]
 
 
 @dataclass(frozen=True, slots=True)
 class EffectsToSettle:
-    """The effects that a run has left behind: those to undo, those that stay, and the button that does it now."""
+    """The effects that a run has left behind: those to undo and those that stay, with the text of the button."""
 
     undone: tuple[str, ...]
     left: tuple[str, ...]
@@ -99,7 +99,7 @@ class EffectsToSettle:
 
 
 def settling(effects: Sequence[TimelineEffect], called: Called = in_words) -> EffectsToSettle | None:
-    """Return what has to be settled; None where nothing has."""
+    """Return the effects to settle; None where there are none."""
     open_ones = [fate.effect for fate in fates(effects) if fate.effect.unsettled]
     undone = tuple(called(done.step) for done in open_ones if not _stays(done))
     left = tuple(called(done.step) for done in open_ones if _stays(done))

@@ -1,7 +1,7 @@
 """An agent's figures as bars. Pure.
 
 Every bar has its words and number beside it, and its parts differ in height as well as in colour. Places are
-percentages, as attributes of SVG: a style of an element's own is refused by the pages' policy.
+percentages, as attributes of SVG: the pages' policy refuses a style attribute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENDS = ("completed", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A stretch of a bar: where it begins and how long it is, in percent of the bar as SVG takes it."""
+    """A part of a bar: its start and its width, in percent of the bar as SVG takes it."""
 
     status: str
     number: int
@@ -37,7 +37,7 @@ class Bar:
 
 
 def ends(figures: AgentFigures) -> list[BarPart]:
-    """Return, as one bar, how runs ended; a status that no run has gets no part."""
+    """Return one bar of how runs ended; a status without runs gets no part."""
     parts, start = list[BarPart](), 0.0
     for status in ENDS:
         if number := figures.statuses.get(status, 0):
@@ -48,13 +48,13 @@ def ends(figures: AgentFigures) -> list[BarPart]:
 
 
 def waits(figures: AgentFigures) -> list[Bar]:
-    """Return how long gates waited for a decision, a bar for each span, against the longest of them."""
+    """Return a bar for each span of waiting for a decision, relative to the longest bar."""
     labels = [*(_("up to %(time)s") % {"time": lasting(each)} for each in WITHIN), _("longer")]
     return bars(labels, figures.within) if figures.decided else []
 
 
 def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:
-    """Return a bar for each number, the largest as long as there is room."""
+    """Return a bar for each number; the largest takes the whole width."""
     most = max(numbers, default=0) or 1
     return [Bar(label, number, _percent(100 * number / most)) for label, number in zip(labels, numbers, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a person may order of a run, in words: the ways to rewind it, and the button that says what it does. Pure."""
+"""Texts for the orders to a run: the ways to rewind it, and the button that names the consequences. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from approvals.presentation.drawing import impact_words
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec
 
-EXECUTED = ("step", "gate", "reused")  # kinds of the checkpoints that a step left
+EXECUTED = ("step", "gate", "reused")  # kinds of checkpoints that a step saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class RewindTarget:
 
 
 def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) -> list[RewindTarget]:
-    """List the ways to rewind at a checkpoint: on from its state, or again the step that led to it.
+    """List the ways to rewind at a checkpoint: go on from its state, or run the step that led to it again.
 
     `before` is the number of the checkpoint from which its step started, 0 where there is none in this run. `asked`:
     a gate had something to ask.
@@ -69,7 +69,7 @@ def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
 
 
 def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.ImpactLine | None:
-    """Return the gates that a move of the head withdraws, and whose approvals lapse; None where none is open."""
+    """Return the line on the gates that a move withdraws, whose approvals lapse; None where no gate is open."""
     if not gates:
         return None
     facts = {"gates": listed([str(gate) for gate in gates]), "people": listed(list(agreed))}

@@ -1,4 +1,4 @@
-"""The head of a run's page: one word for its status, and four figures."""
+"""The head of a run's page: one word for its status, and figures."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class HeadCell:
-    """One ruled cell: its label, the fact, a line below it, and where there is more."""
+    """One cell of the head: its label, the fact, a line below it, and a link to more."""
 
     label: str
     fact: str
     line: str = ""
-    place: str = ""  # the fragment of the page that tells more
+    place: str = ""  # the fragment of the page with more
 
 
 def status(run: Run, asking: str = "", called: Called = in_words) -> TimelineMark:
@@ -62,7 +62,7 @@ def status(run: Run, asking: str = "", called: Called = in_words) -> TimelineMar
 
 
 def status_line(story: Story, gate: TimelineGate | None) -> str:
-    """Return the line under the status word, after the time that it has been so."""
+    """Return the line under the status word, after its duration."""
     run, now, called = story.run, story.now, story.called
     if gate and run.status == "waiting":
         parts = []
@@ -90,21 +90,21 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
 
 
 def _held_by(program: RemoteProgram) -> str:
-    """Say which external program has the run, and that it is not heard of any more."""
+    """Name the external program that has the run, and tell if it is silent."""
     facts = {"program": program.name or gettext("its program"), "time": program.heard}
     lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
     return (lost if program.missed else gettext("claimed by %(program)s")) % facts
 
 
 def since(story: Story, gate: TimelineGate | None) -> datetime | None:
-    """Return the time from which the status word holds, where that is worth telling."""
+    """Return the time since which the status word is true, if that is worth showing."""
     if gate and story.run.status == "waiting":
         return gate.opened_at
     return story.changed_at if story.run.status in ("completed", "failed", "cancelled") else None
 
 
 def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:
-    """Say how long the steps took, how long people were waited for, and how many steps did not have to run."""
+    """Return how long the steps took, how long the run was held, and how many steps were reused."""
     saved = ngettext("%(count)s checkpoint", "%(count)s checkpoints", checkpoints) % {"count": f"{checkpoints:,}"}
     waited = gettext("held for %(time)s") % {"time": duration(held)} if held else ""
     spared = ngettext("%(count)s step reused", "%(count)s steps reused", reused) % {"count": f"{reused:,}"}
@@ -113,7 +113,7 @@ def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) 
     )
 
 
-# What is counted under the figure, in this order; "final" is done or left, and cannot be undone.
+# The groups under the figure, in this order; "final" is done or kept, and cannot be undone.
 OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
     ("done", _("done")),
     ("unknown", _("unknown")),
@@ -126,7 +126,7 @@ OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
 
 
 def outside(effects: Sequence[TimelineEffect]) -> HeadCell:
-    """Say what the run did in the outside world. An undo is counted with what it undid, never by itself."""
+    """Return what the run did in the outside world. An undo is counted with its effect, never by itself."""
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
         return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes"))
@@ -138,7 +138,7 @@ def outside(effects: Sequence[TimelineEffect]) -> HeadCell:
 
 
 def _counted_as(done: TimelineEffect) -> str:
-    """Count each effect once, by what matters most about it."""
+    """Return the one group in which an effect is counted: the most important one."""
     if done.status in ("done", "kept") and done.irreversible:
         return "final"
     if done.status == "intended":

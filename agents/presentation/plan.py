@@ -1,8 +1,8 @@
-"""An agent's steps, drawn as a timeline is: one row for each, with the ways that lead elsewhere beside them.
+"""An agent's steps, drawn like a timeline: one row for each, with the edges that lead elsewhere beside them.
 
-A way from a gate to the effects that it allows, a way back after a rejection, and a jump each keep a lane from the row
-where they begin to the row where they end, the first that is free there. Ways of one kind that lead to the same row, or
-else come from the same, share one: a loop has a dozen.
+An edge from a gate to the effects that it allows, an edge back after a rejection, and a jump each keep a lane from
+their first row to their last, the first that is free there. Edges of one kind that lead to the same row, or else come
+from the same row, share one: a loop has a dozen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOOKS: dict[str, Kind] = {ALLOWS: "main", BACK: "rejected", JUMP: "fork"}
 
 @dataclass(frozen=True, slots=True)
 class PlanEdge:
-    """From one row to another, by their places."""
+    """An edge from one row to another, by their indexes."""
 
     kind: str
     start: int
@@ -36,7 +36,7 @@ class PlanEdge:
 
 @dataclass(frozen=True, slots=True)
 class SharedEdges:
-    """Ways that share a lane, by the rows that they begin or end at."""
+    """Edges that share a lane, by the rows that they begin or end at."""
 
     kind: str
     stops: tuple[int, ...]
@@ -48,7 +48,7 @@ class SharedEdges:
 
 @dataclass(frozen=True, slots=True)
 class DrawnStep:
-    """One step with its slice of the drawing, and what is said of it in words."""
+    """One step with its slice of the drawing, and its options in words."""
 
     step: StepSpec
     number: int
@@ -57,7 +57,7 @@ class DrawnStep:
 
 
 def ways(plan: PlanSpec) -> list[PlanEdge]:
-    """Return where the steps lead other than to the next."""
+    """Return the edges of the plan except those to the next step."""
     at = {step.name: number for number, step in enumerate(plan.steps)}
     found: list[PlanEdge] = []
     for number, step in enumerate(plan.steps):
@@ -69,7 +69,7 @@ def ways(plan: PlanSpec) -> list[PlanEdge]:
 
 
 def trunks(found: list[PlanEdge]) -> list[SharedEdges]:
-    """Return the ways, those together that may share a lane."""
+    """Group the edges that may share a lane."""
     ends = Counter((way.kind, way.end) for way in found)
     together: dict[tuple[str, bool, int], set[int]] = {}
     for way in found:
@@ -80,7 +80,7 @@ def trunks(found: list[PlanEdge]) -> list[SharedEdges]:
 
 
 def lanes(found: list[SharedEdges]) -> list[int]:
-    """Give each a lane, 1 being the first beside the main one."""
+    """Return a lane for each; 1 is the first beside the main one."""
     taken: list[list[tuple[int, int]]] = []
     placed = []
     for trunk in found:
@@ -95,7 +95,7 @@ def lanes(found: list[SharedEdges]) -> list[int]:
 
 
 def drawn(plan: PlanSpec) -> tuple[list[DrawnStep], int]:
-    """Return every step with its slice, and how many lanes there are."""
+    """Return every step with its slice, and the number of lanes."""
     found = trunks(ways(plan))
     placed = lanes(found)
     rows = [

@@ -1,4 +1,4 @@
-"""A state's JSON Schema as a table that can be read."""
+"""A state's JSON Schema as a readable table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(schema: Mapping[str, Any]) -> list[StateField]:
 
 
 def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """Say what a field holds, in a word or two: "list of Item", "text or nothing"."""
+    """Return the type of a field in a word or two: "list of Item", "text or nothing"."""
     if not isinstance(part, Mapping) or depth > 4:
         return "anything"
     if "$ref" in part:
@@ -47,14 +47,14 @@ def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def about(part: Any, root: Mapping[str, Any]) -> str:
-    """Return its description, or that of what it refers to."""
+    """Return its description, or that of the definition that it refers to."""
     if not isinstance(part, Mapping):
         return ""
     return str(part.get("description") or definition(part, root).get("description", ""))
 
 
 def required(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object of the required fields alone: what a run cannot start without."""
+    """Return the schema of an object with the required fields alone, which a run cannot start without."""
     names = schema.get("required", ())
     parts = {name: part for name, part in schema.get("properties", {}).items() if name in names}
     return {"type": "object", "properties": parts, "required": list(parts), "$defs": schema.get("$defs", {})}

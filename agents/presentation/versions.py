@@ -1,4 +1,4 @@
-"""What changed from one version of an agent to another in its steps."""
+"""Compares the steps of two versions of an agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step: "added", "removed" or "changed", and in what."""
+    """One step that was "added", "removed" or "changed", and how."""
 
     step: str
     kind: str
@@ -20,7 +20,7 @@ class Change:
 
 
 def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
-    """Say what became of the steps, in the order of the newer plan."""
+    """Return the changes: removed steps first, then by the newer plan."""
     old, new = ({step.name: step for step in plan.steps} for plan in (before, after))
     found = [Change(name, "removed") for name in old if name not in new]
     for name, step in new.items():

@@ -1,7 +1,7 @@
-"""The way from a run's first checkpoint to its head, by the numbers of its checkpoints.
+"""The path from a run's first checkpoint to its head, as ranges of checkpoint numbers.
 
-Most runs go straight on, so the way is told by where they did not: a run of a thousand checkpoints that was sent back
-twice is three stretches of numbers.
+Most runs go straight on, so only the points where they did not are kept: a run of a thousand checkpoints that was sent
+back twice has three ranges.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class CourseTurn(NamedTuple):
-    """A checkpoint that does not follow the one saved before it, and what it follows: a number of a run."""
+    """A checkpoint that does not follow the one saved before it, and its parent: a number in a run."""
 
     seq: int
     run: int
@@ -22,7 +22,10 @@ class CourseTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """`turns` ascend; `aside` are the (number, step) of the questions after the newest checkpoint that is none."""
+    """The path to a run's head.
+
+    `turns` ascend; `aside` are the (number, step) of the questions after the newest checkpoint of another kind.
+    """
 
     run: int
     head: int
@@ -30,7 +33,7 @@ class Course:
     aside: tuple[tuple[int, str], ...] = ()
 
     def stretches(self) -> list[tuple[int, int]]:
-        """List the first and the last number of each stretch of the way, oldest first."""
+        """List the first and the last number of each range of the path, oldest first."""
         seqs = [turn.seq for turn in self.turns]
         found: list[tuple[int, int]] = []
         at = self.head
@@ -45,7 +48,7 @@ class Course:
         return found[::-1]
 
     def of(self, seqs: Sequence[int]) -> set[int]:
-        """Return those of these numbers that lie on the way."""
+        """Return those of these numbers that are on the path."""
         stretches = self.stretches()
         firsts = [first for first, _ in stretches]
         found = set()
@@ -56,7 +59,7 @@ class Course:
         return found
 
     def waits(self, base: int, step: str) -> bool:
-        """Tell whether the run still is where `step` was started, at `base`, and asks about it."""
+        """Tell whether the run is still at `base`, where `step` was started, and asks about that step."""
         if not base or base + len(self.aside) < self.head:
             return False
         return all(asked == step for seq, asked in self.aside if seq > base)

@@ -1,4 +1,4 @@
-"""A row's own slice of the graph as SVG. Rows are many, so each is written as one string, of numbers and our words."""
+"""A row's own slice of the graph as SVG, written as one string of numbers and fixed words, since rows are many."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HELD_SIGN = '<path class="bars" d="M{} 5.5h14"/><path class="bars" data-dash d="
 
 
 def whole(parts: Iterable[SafeString]) -> SafeString:
-    """Put a slice together from its parts."""
+    """Join the parts into one slice."""
     inside = format_html_join("", "{}", ((part,) for part in parts))
     return format_html('<svg class="lanes" aria-hidden="true">{}</svg>', inside)
 
 
 def parts(row: TimelineRow) -> Iterator[SafeString]:
-    """Draw the lines that pass, the curve that leaves, and the row's mark."""
+    """Draw the lines that pass through, the curves that leave, and the row's mark."""
     for line in row.piece.lines:
         yield format_html(LINE, line.kind, line.x, line.x, line.top, line.bottom)
     for curve in row.piece.curves:

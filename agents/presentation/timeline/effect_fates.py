@@ -1,7 +1,7 @@
-"""What became of each effect: one word for it, and what there is to add. The timeline and the table both read this.
+"""The fate of each effect: one word for it, and remarks. The timeline and the table both read this.
 
-A row of the ledger says what happened in the outside world; whether the run still counts on it follows from the path
-to its head. An undo has a row of its own, which is told with the effect that it undoes.
+A row of the ledger holds what happened in the outside world; whether the run still counts on it follows from the path
+to its head. An undo has a row of its own, which is shown with the effect that it undoes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """One effect with its undos and the checkpoints that took its result over, and what is said of it."""
+    """One effect with its undos, the checkpoints that reused its result, and the words for it."""
 
     effect: TimelineEffect
     undos: tuple[TimelineEffect, ...] = ()
@@ -45,7 +45,7 @@ class Fate:
 
     @property
     def mark(self) -> TimelineMark:
-        """Return the mark, with the word for what became of the effect."""
+        """Return the mark, with the word for the effect's fate."""
         done = self.effect
         if done.left_open:
             return replace(KEPT, word=gettext("may have happened; left open"), status="unknown")
@@ -59,13 +59,13 @@ class Fate:
 
     @property
     def undone(self) -> TimelineEffect | None:
-        """Return the undo of it that succeeded; None where none did."""
+        """Return the undo that succeeded, or None."""
         if self.effect.status != "undone":
             return None
         return next((undo for undo in reversed(self.undos) if undo.status == "done"), None)
 
     def remarks(self) -> Iterator[Remark]:
-        """Yield what there is to add to the word, one line each."""
+        """Yield the remarks on the word, one line each."""
         done = self.effect
         if done.taken_from:
             yield Remark(gettext("reused from %(run)s, nothing was sent") % {"run": f"R-{done.taken_from}"})
@@ -95,7 +95,7 @@ class Fate:
 def fates(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None = None) -> list[Fate]:
     """Return the effects in the order in which they were intended, each with its undos.
 
-    `reused` maps what was executed to the checkpoints that took its result over.
+    `reused` maps an execution to the checkpoints that reused its result.
     """
     undos: dict[int, list[TimelineEffect]] = {}
     for row in effects:
@@ -110,7 +110,7 @@ def fates(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None
 
 
 def _adopted(row: TimelineEffect, newest: dict[str, int], reused: dict[str, list[int]]) -> list[int]:
-    """Return the checkpoints that took the result over: only the newest generation ever is."""
+    """Return the checkpoints that reused the result, which only the newest generation's can be."""
     if row.status not in ("done", "kept") or newest.get(row.execution) != row.id:
         return []
     return reused.get(row.execution, [])

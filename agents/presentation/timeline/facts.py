@@ -1,7 +1,7 @@
-"""What is known about a run, as plain data: the input of its timeline, head, effects and events.
+"""The facts about a run as plain data: the input of its timeline, head, effects and events.
 
 Ids of checkpoints are their hex strings. Everything that an agent or a person outside the team may have written
-is marked below; the templates show it as untrusted text and nothing here interprets it. A failed attempt is told from
+is marked below; the templates show it as untrusted text and nothing here interprets it. A failed attempt is read from
 its own row.
 """
 
@@ -22,7 +22,7 @@ from checkpoints.runs.plans import StepSpec, in_words
 class TimelineCheckpoint:
     """One checkpoint: its position, and how it came to be. `words` are the step's own notes (untrusted).
 
-    `execution` names what was executed: step, input and occurrence; two checkpoints of one name hold one output.
+    `execution` identifies step, input and occurrence; two checkpoints of one execution hold the same output.
     """
 
     id: str
@@ -40,8 +40,8 @@ class TimelineCheckpoint:
     by: str = ""  # who ordered it, where a person did
     why: str = ""  # their reason (untrusted)
     origin: str = ""  # the checkpoint of another run that it follows: "3 of R-7"
-    version: str = ""  # of the agent, where the run came to another one
-    name: str = ""  # that somebody gave it (untrusted)
+    version: str = ""  # of the agent, where the run was upgraded to it
+    name: str = ""  # given by a person (untrusted)
     noted: int = 0  # people's notes on it
 
 
@@ -72,9 +72,9 @@ class TimelineGate:
     outcome: str = ""
     then: str = ""
     back_to: str = ""
-    answer: str = ""  # the choice that was made at a recovery gate
+    answer: str = ""  # the choice at a recovery gate
     answer_label: str = ""  # that choice as the question put it (untrusted)
-    actions: tuple[str, ...] = ()  # what became of each where not all of them run: "rejected 3 Write to them"
+    actions: tuple[str, ...] = ()  # the outcome of each where not all of them run: "rejected 3 Write to them"
     said: tuple[TimelineDecision, ...] = ()
     visible: bool = True  # the reader may open the gate's own page
 
@@ -84,14 +84,14 @@ class TimelineEffect:
     """One row of the effect ledger without its result. `error` is untrusted.
 
     A row that `undoes` another is that one's undo, and no effect of its own. `again`: a person sent the run back to
-    it, so that it is undone and done anew. `left_open`: a person let it be although nobody knows whether it happened.
+    it, so that it is undone and done again. `left_open`: a person let it be although nobody knows whether it happened.
     """
 
     id: int = 0
     run: int = 0
     step: str
     base: str
-    base_seq: int = 0  # 0: of another run, or not there any more
+    base_seq: int = 0  # 0: of another run, or removed
     key: str
     status: str
     irreversible: bool = False
@@ -106,9 +106,9 @@ class TimelineEffect:
     action: str = ""
     grant: int | None = None
     attempts: int = 1
-    taken_from: int = 0  # the run whose effect it was
-    landings: Collection[UUID] = ()  # the checkpoints that carry its result
-    landed: Sequence[int] = ()  # of those, the numbers of the ones of its own run
+    taken_from: int = 0  # the run that performed it
+    landings: Collection[UUID] = ()  # the checkpoints with its result
+    landed: Sequence[int] = ()  # the numbers of those in its own run
     undo: str = ""  # by the plan: the method that undoes it
     unsettled: bool = False  # off the path to the head
 
@@ -120,19 +120,19 @@ class TimelineEffect:
 
 @dataclass(frozen=True, slots=True)
 class TimelineFork:
-    """Another run of the lineage that the reader may see, started from the checkpoint `origin`; empty: the first."""
+    """Another run of the lineage that the reader may see, forked at the checkpoint `origin`; empty: the first run."""
 
     run: int
     origin: str
     status: str
     at: datetime
     by: str
-    title: str = ""  # where it has one of its own (untrusted)
+    title: str = ""  # if it has its own (untrusted)
 
 
 @dataclass(slots=True)
 class TimelineGap:
-    """Checkpoints that retention removed: their numbers, between which times, under which policies."""
+    """Checkpoints that retention removed: their numbers, the first and last time of removal, and the policies."""
 
     first: int
     last: int
@@ -143,9 +143,9 @@ class TimelineGap:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A run as it is now, with all that it saved or a window of it.
+    """The facts about a run as it is now, with all its checkpoints or a window of them.
 
-    `saved` ascends by seq, `path` holds the ids from the root to the head. Of the run itself columns alone are read.
+    `saved` ascends by seq, `path` holds the ids from the root to the head. Of `run` only columns are read.
     """
 
     now: datetime
@@ -168,23 +168,23 @@ class Story:
 
     @property
     def gone(self) -> bool:
-        """Tell whether an external program that was not heard of lately has the run."""
+        """Tell whether an external program has the run and has been silent for too long."""
         return self.run.status == "running" and self.program is not None and self.program.missed
 
     def called(self, step: str) -> str:
-        """Return what people call a step."""
+        """Return the title of a step."""
         return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
 
     def ahead(self) -> tuple[StepSpec, ...]:
-        """Return the plan's steps from the one on that is next."""
+        """Return the plan's steps from the next one on."""
         names = [step.name for step in self.plan]
         return self.plan[names.index(self.run.next_step) :] if self.run.next_step in names else ()
 
     def landed(self) -> dict[tuple[str, str], TimelineCheckpoint]:
-        """Map (base, step) of each step that was saved to its checkpoint.
+        """Map (base, step) of each saved step to its checkpoint.
 
         A person's order at a recovery gate is a checkpoint of its own between the base of an effect and the
-        checkpoint in which it lands, so a base is looked for across those.
+        checkpoint with its result, so a base is looked for across those.
         """
         by_id = {saved.id: saved for saved in self.saved}
         found: dict[tuple[str, str], TimelineCheckpoint] = {}
@@ -199,7 +199,7 @@ class Story:
         return found
 
     def reused(self) -> dict[str, list[int]]:
-        """Map what was executed to the numbers of the checkpoints that wrote its recorded output again."""
+        """Map each execution to the numbers of the checkpoints that reused its output."""
         found: dict[str, list[int]] = {}
         for saved in self.saved:
             if saved.kind == "reused" and saved.execution:

@@ -1,4 +1,4 @@
-"""What is said of gates: how one ended, who decided and why, and for how long it held the run."""
+"""Texts about gates: how one ended, who decided and why, and for how long it held the run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .marks import TimelineMark
 from .remarks import Remark
 from .words import duration
 
-Called = Callable[[str], str]  # what people call a step of the run's plan, by its name
+Called = Callable[[str], str]  # returns the title of a step of the run's plan
 
 
 def ending_of(gate: TimelineGate) -> TimelineMark:
-    """Say how a closed gate ended."""
+    """Return the mark for how a closed gate ended."""
     return marks.OUTCOMES.get(gate.outcome or gate.status, marks.ANSWERED)
 
 
 def how_long(gate: TimelineGate) -> str:
-    """Say for how long it held the run; empty while it does."""
+    """Return for how long it held the run; empty while it is open."""
     return duration(gate.closed_at - gate.opened_at) if gate.closed_at else ""
 
 
 def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
-    """Say who decided a closed gate and what follows; a comment is quoted under its author's name."""
+    """Return who decided a closed gate and what follows; a comment is quoted under its author's name."""
     if gate.status == "expired":
         if gate.outcome in ("approved", "edited", "mixed"):
             return [Remark(_("nobody decided in time, so the policy approved it"))]
@@ -52,7 +52,7 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
 
 
 def open_remark(gate: TimelineGate) -> Remark:
-    """Say what an open gate waits for."""
+    """Return what an open gate waits for."""
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
     if gate.quorum > 1:
         return Remark(_("%(count)s of %(quorum)s approved") % {"count": agreed, "quorum": gate.quorum})

@@ -1,7 +1,7 @@
 """The place of each row of a timeline, and the part of the graph that it draws.
 
 A run is a tree of checkpoints; its rows are shown in the order they came. The path from the root to the head
-keeps lane 0. What was left behind, and what was forked off, is cut into chains of neighbours, and each chain
+keeps lane 0. Abandoned branches and forks are cut into chains of neighbours, and each chain
 gets the first lane that is free from the row it leaves to the row that it ends in. A row then draws only its
 own slice: the lines that pass, the curve that leaves, the node. Nothing else of the graph need be known to
 draw it again, so a page can replace one row and leave the others.
@@ -22,9 +22,12 @@ Kind = Literal["main", "rejected", "fork", "ahead", "back"]
 
 @dataclass(frozen=True, slots=True)
 class LaneNode:
-    """One row as the layout sees it. `parent` is the key of the row it follows; one that is not among the rows
-    lies above them. `left` is the key of the row that was the head before this one was rewound to. At a row that
-    is `held` the hold line stands in the place of the node, and the lines stop on both sides of it."""
+    """One row, as the layout sees it.
+
+    `parent` is the key of the row it follows; one that is not among the rows lies above them. `left` is the key of the
+    row that was the head before this one was rewound to. At a `held` row the hold line replaces the node, and the lines
+    stop on both sides of it.
+    """
 
     key: str
     parent: str = ""
@@ -35,7 +38,7 @@ class LaneNode:
 
 @dataclass(frozen=True, slots=True)
 class LaneLine:
-    """A vertical stretch: `top` and `bottom` are SVG lengths within the row."""
+    """A vertical line: `top` and `bottom` are SVG lengths within the row."""
 
     kind: Kind
     x: int
@@ -45,7 +48,7 @@ class LaneLine:
 
 @dataclass(frozen=True, slots=True)
 class LaneCurve:
-    """A stretch that changes its lane, as SVG path data."""
+    """A line that changes its lane, as SVG path data."""
 
     kind: Kind
     d: str
@@ -76,12 +79,12 @@ def lay_out(nodes: Sequence[LaneNode]) -> list[LaneSlice]:
 
 
 def width(slices: Sequence[LaneSlice]) -> int:
-    """Return how many lanes there are, one at least."""
+    """Return the number of lanes, at least one."""
     return max((piece.lane for piece in slices), default=0) + 1
 
 
 def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
-    """Give each row a lane: 0 for the main path and what lies ahead, the first free one for every chain beside it."""
+    """Return a lane for each row: 0 for the main path and the steps ahead, the first free one for every other chain."""
     ends = {node.left: row for row, node in enumerate(nodes) if node.left}
     lanes: list[int] = []
     chain_of: dict[str, int] = {}  # row key -> index of its chain
@@ -104,7 +107,7 @@ def _lanes(nodes: Sequence[LaneNode], at: dict[str, int]) -> list[int]:
 
 
 def _place(spans: list[list[int]]) -> None:
-    """Write into each span the first lane beside the main one that no earlier span still holds."""
+    """Write into each span the first lane beside the main one that no overlapping earlier span has."""
     for index, span in enumerate(spans):
         taken = {other[0] for other in spans[:index] if other[1] < span[2] and span[1] < other[2]}
         span[0] = next(lane for lane in range(1, len(spans) + 1) if lane not in taken)
@@ -128,7 +131,7 @@ def _draw_edge(slices: list[LaneSlice], start: int, end: int, kind: Kind) -> Non
 
 
 def _draw_return(slices: list[LaneSlice], tip: int, end: int) -> None:
-    """Draw the dashed way back from the tip of what was left to the rewind that left it."""
+    """Draw the dashed line from the tip of an abandoned branch to the rewind that left it."""
     origin, target = slices[tip], slices[end]
     origin.lines.append(LaneLine("back", origin.x, str(MIDDLE + 7), "100%"))
     for passed in slices[tip + 1 : end]:

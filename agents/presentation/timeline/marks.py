@@ -1,4 +1,4 @@
-"""The marks on the graph: a shape, an icon and a word for each way a row can be.
+"""The marks on the graph: a shape, an icon and a word for each kind of row.
 
 A mark is never the only sign: the row repeats it as a word, and the word carries the state's colour.
 """
@@ -15,7 +15,7 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 
 @dataclass(frozen=True, slots=True)
 class TimelineMark:
-    """`shape` names the node's style, `status` the word's colour, `icon` stands before the word."""
+    """One mark: `shape` names the node's style, `status` the word's colour, `icon` stands before the word."""
 
     shape: str
     status: str
@@ -80,7 +80,7 @@ RADIUS = {"fork": 4.5, "ahead": 5.0, "gone": 4.0} | dict.fromkeys(
     ("rewind", "edit", "rejected", "failed", "undone", "refused", "repair"), 6.5
 )
 
-# What the legend says about a shape, in the order in which it says it.
+# The words of the legend, in its order.
 LEGEND = {
     "ran": _("ran"),
     "gone": _("removed by retention"),
@@ -101,7 +101,7 @@ LEGEND = {
 
 
 def beside(mark: TimelineMark) -> TimelineMark:
-    """Return the same mark on a branch that was left: what ran there is drawn fainter."""
+    """Return the mark for an abandoned branch, where a step that ran is drawn fainter."""
     return replace(mark, shape="rejected-ran") if mark.shape == "ran" else mark
 
 

@@ -1,4 +1,4 @@
-"""The rows of what no checkpoint records yet: an open gate, the step under way, and the steps ahead."""
+"""The rows without a checkpoint: an open gate, the step under way, and the steps ahead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
 
 
 def of_next(story: Story) -> TimelineRow | None:
-    """Return the row of the step that runs, is queued, or is where the run ended; none where a gate's row tells it."""
+    """Return the row of the step that runs, is queued, or is where the run ended; None where a gate's row shows it."""
     run = story.run
     row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=story.changed_at)
     if run.ending and run.status in ("running", "queued"):
@@ -59,7 +59,7 @@ def of_next(story: Story) -> TimelineRow | None:
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:
-    """Say what a run does once its effects are settled."""
+    """Return what a run does once its effects are settled."""
     if ending == "now":
         there = _("then the run goes on with %(step)s") % {"step": quoted([called(next_step)])}
         return there if next_step else _("then the run goes on")

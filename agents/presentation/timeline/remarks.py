@@ -1,4 +1,4 @@
-"""A line under a row, in our words and in another's, kept apart."""
+"""A line under a row, with Holdpoint's own words kept apart from somebody else's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Our words, then a moment, then what another said (untrusted); or any of them alone."""
+    """Own words, then a time, then a quote of somebody else (untrusted); or any of them alone."""
 
     text: str = ""
     quote: str = ""

@@ -1,7 +1,7 @@
-"""One row of the timeline: what the template draws, and what the row of a checkpoint says.
+"""The rows of the timeline: their data for the template, and the texts of a checkpoint's row.
 
-What somebody else wrote travels in `Remark.quote`, apart from our own words, so that the template can set it in the
-quoted voice.
+Text by somebody else is in `Remark.quote`, apart from Holdpoint's own words, so that the template can set it as a
+quote.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TimelineRow:
     target: int = 0
     took: str = ""
     at: datetime | None = None
-    since: datetime | None = None  # what the word is counted from: "held for 25 min"
+    since: datetime | None = None  # the start of the duration in the word: "held for 25 min"
     left: bool = False
     held: bool = False
     head: bool = False
@@ -52,7 +52,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class RowContext:
-    """The facts beside a checkpoint's row: the gate that it closes, its effect, the checkpoint that it follows."""
+    """The facts for a checkpoint's row: the gate that it closes, its effect, the checkpoint that it follows."""
 
     story: Story
     gate: TimelineGate | None = None
@@ -79,14 +79,14 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
         _tell_effect(row, around.fate)
     if saved.attempt > 1 and saved.kind == "step":
         row.remarks.append(Remark(_("at attempt %(number)s") % {"number": saved.attempt}))
-    # Where nothing ran, the note is the runtime's and no agent's.
+    # If no step ran, the note is the engine's own and not an agent's.
     notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
     return row
 
 
 def of_gap(gap: TimelineGap) -> TimelineRow:
-    """Return the row of checkpoints that are gone: how many, since when, and under which policy."""
+    """Return the row of removed checkpoints: how many, between which days, and under which policy."""
     count = gap.last - gap.first + 1
     name = ngettext("%(count)s checkpoint", "%(count)s checkpoints", count) % {"count": f"{count:,}"}
     row = TimelineRow(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
@@ -133,7 +133,7 @@ def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext)
 
 
 def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    """Say whose output was written again. A gate that had nothing to ask has no note, and no answer either."""
+    """Name the checkpoint whose output was reused. A gate that had nothing to ask has no note, and no answer either."""
     row.took = ""
     kinds = {step.name: step.kind for step in around.story.plan}
     if kinds.get(saved.step) == "gate" and saved.words:
@@ -156,7 +156,7 @@ def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowConte
     gate = around.gate
     if gate is None and saved.next_step and saved.next_step != saved.step:
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
-        # Else it makes room for a question about an effect that was left behind.
+        # Otherwise the run paused to ask about an effect that was left behind.
         row.mark = marks.CAUGHT if caught else marks.ASIDE
         then = _("the run goes on with %(step)s") if caught else _("then the run goes on with %(step)s")
         row.remarks.append(Remark(then % {"step": _next(saved, around)}))
@@ -165,7 +165,7 @@ def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowConte
 
 
 def _close(row: TimelineRow, around: RowContext, mark: TimelineMark) -> None:
-    """Say how the gate ended, who decided, and for how long it held the run."""
+    """Add how the gate ended, who decided, and for how long it held the run."""
     row.mark = mark
     if gate := around.gate:
         row.took = how_long(gate)
@@ -178,7 +178,7 @@ def _tell_reopened(row: TimelineRow, saved: TimelineCheckpoint, around: RowConte
 
 
 def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    """Say to where the head moved, by whom and why."""
+    """Add the checkpoint that the head moved to, by whom and why."""
     target = around.parent
     row.name, row.took = _("Rewind"), ""
     place = saved.origin or (str(target.seq) if target else _("an earlier checkpoint"))
@@ -220,7 +220,7 @@ def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) 
 
 
 def _next(saved: TimelineCheckpoint, around: RowContext) -> str:
-    """Return the title of the step that comes next."""
+    """Return the title of the next step."""
     return quoted([around.story.called(saved.next_step)])
 
 
@@ -247,7 +247,7 @@ TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] =
 
 
 def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
-    """Return the row of an output that validators refused, with each one's words: nothing of it was saved."""
+    """Return the row of an output that validators refused, with each one's words: none of it was saved."""
     first = said[0]
     row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
     row.remarks = [

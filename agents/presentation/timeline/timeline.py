@@ -1,8 +1,8 @@
 """The timeline of a run: every fact in its place, from the input at the top to the steps that are still ahead.
 
 Rows stand in the order of their checkpoints. A gate that has no checkpoint of its own (open, or withdrawn)
-and a fork stand under the checkpoint they belong to; a failed attempt stands in the row of the step that it
-was an attempt of, and an output that a validator refused in a row of its own, on the branch that was left by it.
+and a fork stand under the checkpoint they belong to; a failed attempt stands in the row of its step,
+and an output that a validator refused in a row of its own, on the branch that it ended.
 After the head come the step under way and then, dotted, the plan's remaining steps.
 """
 
@@ -30,7 +30,7 @@ FEW = 6  # rows of abandoned branches that are not worth folding
 
 
 class LegendSign(NamedTuple):
-    """One mark of the legend, with what it stands for."""
+    """One mark of the legend, with its meaning."""
 
     drawn: str
     word: str | Promise
@@ -38,18 +38,18 @@ class LegendSign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Rows with their slices drawn, the number of lanes, and the marks that occur, for the legend."""
+    """The rows with their slices drawn, the number of lanes, and the marks that occur, for the legend."""
 
     rows: list[TimelineRow]
     lanes: int
     legend: list[LegendSign]
     branches: int
     forks: int
-    removed: int = 0  # checkpoints by retention, as far as the rows show
+    removed: int = 0  # checkpoints that retention removed, among the rows
 
     @property
     def now(self) -> TimelineRow | None:
-        """Return where the run is, if maybe out of sight: the gate that holds it, the step at hand, or its head."""
+        """Return the row where the run is, if it may be out of sight: an open gate, the step under way, or the head."""
         if len(self.rows) <= SHORT:
             return None
         there = [row for row in self.rows if row.held] or [row for row in self.rows if row.key == "next"]
@@ -57,13 +57,13 @@ class Timeline:
 
     @property
     def abandoned(self) -> int:
-        """Count the rows of branches that the run has left and that are folded away; 0 where there are few."""
+        """Count the rows of abandoned branches that are folded away; 0 where there are few."""
         left = sum(row.left for row in self.rows)
         return left if left > FEW and not any(row.left and row.held for row in self.rows) else 0
 
     @property
     def summary(self) -> str:
-        """Say what lies beside the straight line: "1 branch, 2 forks"; empty where it is straight."""
+        """Return the number of branches and the like: "1 branch, 2 forks"; empty where the run went straight."""
         parts = []
         if self.branches:
             branches = ngettext("%(count)s branch", "%(count)s branches", self.branches)
@@ -102,7 +102,7 @@ def build(story: Story) -> Timeline:
 
 
 class _Teller:
-    """Walks the facts of one story in the order of the rows."""
+    """A walk through the facts of one story, in the order of the rows."""
 
     def __init__(self, story: Story) -> None:
         self.story = story
@@ -111,7 +111,7 @@ class _Teller:
         self.fates = _landed(story)
         self.failures: dict[tuple[str, str], list[Failure]] = defaultdict(list)
         self.refusals: dict[int, list[Failure]] = defaultdict(list)
-        self.gap: TimelineRow | None = None  # the newest above: what belongs to a checkpoint that is gone follows it
+        self.gap: TimelineRow | None = None  # the newest gap above: children of a removed checkpoint follow it
         self.forks: dict[str, list[TimelineFork]] = defaultdict(list)
         for gate in story.gates:
             self.gates[gate.base].append(gate)
@@ -133,7 +133,7 @@ class _Teller:
         return next((gate for gate in found if gate.status != "open"), None)
 
     def pairs(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
-        """Yield each row with what the layout needs to know of it."""
+        """Yield each row with its node for the layout."""
         # The checkpoint saved before this one, the last row of its branch, and whether that is a refused output.
         before, tip, refused = "", "", False
         gaps = list(self.story.pruned)
@@ -190,7 +190,7 @@ class _Teller:
             parent = row.key
 
     def _ahead(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
-        """Yield the step under way or ended at, then what the plan has after it."""
+        """Yield the step under way, or at which the run ended, then the plan's later steps."""
         run = self.story.run
         parent, asked = self.story.head, False
         for gate in self.gates[self.story.head]:
@@ -206,7 +206,7 @@ class _Teller:
         if run.status == "completed":
             return
         cancelled = run.status == "cancelled" and not asked and not ended_there
-        whole = cancelled or bool(run.ending)  # else the step that is next has a row already
+        whole = cancelled or bool(run.ending)  # otherwise the next step has a row already
         for step in self.story.ahead()[not whole :]:
             row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, LaneNode(row.key, parent, "ahead")
@@ -214,7 +214,7 @@ class _Teller:
 
 
 def _landed(story: Story) -> dict[str, Fate]:
-    """Return, by checkpoint, what became of the effect that each records."""
+    """Map each checkpoint to the fate of the effect that it records."""
     landed = story.landed()
     of = {(fate.effect.base, fate.effect.step): fate for fate in fates(story.effects, story.reused())}
     return {landed[place].id: fate for place, fate in of.items() if place in landed}

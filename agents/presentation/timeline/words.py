@@ -1,4 +1,4 @@
-"""Figures as a person reads them: durations, sizes."""
+"""Durations and sizes in words."""
 
 from __future__ import annotations
 
