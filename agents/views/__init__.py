@@ -1,1 +1,1 @@
-"""Pages of runs: the list, one run with its live timeline, one checkpoint."""
+"""Pages of runs, checkpoints, agents and tokens."""

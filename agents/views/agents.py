@@ -1,4 +1,4 @@
-"""The agents: what each does step by step, how its runs went, and a form that starts one."""
+"""The pages of the agents: their steps, figures and versions, and a form that starts a run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHOWN = 50  # versions
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show every agent that the reader may know of."""
+    """Show every agent that the reader may see or start."""
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
     found = stats.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
@@ -63,7 +63,7 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def told(known: KnownAgent, found: stats.AgentFigures, served: Mapping[int, Service]) -> dict[str, Any]:
-    """Return the context of agents/_figures.html: the numbers, their bars, and whether workers serve it, by plan id."""
+    """Return the context of agents/_figures.html: the numbers, their bars, and the workers. `served` is by plan id."""
     version_of = {plan.pk: plan.version for plan in known.plans}
     late = max(found.due.items(), key=lambda each: each[1], default=None)
     heard = [served[plan.pk].heard for plan in known.plans if served[plan.pk].heard]
@@ -80,7 +80,7 @@ def told(known: KnownAgent, found: stats.AgentFigures, served: Mapping[int, Serv
 @require_POST
 @private
 def start(request: HttpRequest, name: str) -> HttpResponse:
-    """Start a run with what was typed. 403 for those who may not; 422 with every fault in its place."""
+    """Start a run with the input. 403 for those who may not; 422 with every fault in its place."""
     known, reader = _known_or_404(request, name), reader_of(request)
     teams = teams_where(reader, START)
     if not teams.exists():
@@ -111,7 +111,7 @@ def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[
 
 
 def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
-    """Return what was typed: as JSON where there is any, else in the fields. Raises InputRefused."""
+    """Return the input: as JSON if there is any, else from the fields. Raises InputRefused."""
     if text := form.get("json", "").strip():
         try:
             return canonical_json.parse(text)
@@ -124,7 +124,7 @@ def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
 
 
 def form_of(known: KnownAgent, posted: Mapping[str, str], errors: Mapping[str, str] | None = None) -> forms.Form:
-    """Return the form of what a run cannot start without."""
+    """Return the form of the required fields, without which a run cannot start."""
     schema = schemas.required(known.spec.state_schema)
     return forms.build(schema, blank(schema), prefix=FORM, posted=posted, errors=errors or {}, quoted=known.external)
 
@@ -154,21 +154,21 @@ def show(
 
 
 def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
-    """List the visible runs that wait for the code they began with, where this version has other code."""
+    """List the visible runs that wait for the code they began with, while this version has other code."""
     if known.here is None:
         return []
     return code_changes.under_way(known.here.spec, among=Run.objects.visible_to(request.user))
 
 
 def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
-    """Return, for the form, the teams whose run it may be, and the one chosen, by default the agent's own."""
+    """Return, for the form, the teams that can own the run, and the chosen one, by default the agent's own."""
     teams = list(teams_where(reader, START).order_by("name")) if known.here else []
     own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
     return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 
 
 def compared(request: HttpRequest, known: KnownAgent) -> dict[str, Any] | None:
-    """Say what changed from the stored plan `?a=` to `?b=`, by default from the one before to the newest."""
+    """Compare the stored plan `?a=` to `?b=`, by default the second newest to the newest."""
     by_id = {str(plan.pk): plan for plan in known.plans}
     a = by_id.get(request.GET.get("a", ""), known.plans[1] if len(known.plans) > 1 else None)
     b = by_id.get(request.GET.get("b", ""), known.plans[0] if known.plans else None)

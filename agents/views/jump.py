@@ -1,4 +1,4 @@
-"""Jumping anywhere: pages, gates and runs by number or by the words of their rows."""
+"""The jump dialog: finds pages, gates and runs by number or by the words of their rows."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ FOUND = 6  # of each
 
 @dataclass(frozen=True, kw_only=True)
 class JumpPlace:
-    """Somewhere to go. `title` is untrusted."""
+    """One result. `title` is untrusted."""
 
     kind: str
     icon: str
     title: str
     address: str
-    quoted: bool = False  # the title is a program's elsewhere
+    quoted: bool = False  # an external program wrote the title
 
 
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show what `?q=` finds, as a page, or as the list alone where script asks for it."""
+    """Show the results for `?q=`, as a page, or as the list alone for a script."""
     asked = request.GET.get("q", "").strip()[:200]
     places = [*_pages(request, asked), *_numbered(request, asked), *_gates(request, asked), *_runs(request, asked)]
     context = {"q": asked, "places": places}
@@ -53,7 +53,7 @@ def _pages(request: HttpRequest, asked: str) -> list[JumpPlace]:
 
 
 def _numbered(request: HttpRequest, asked: str) -> list[JumpPlace]:
-    """Return the gate and the run of that number, where the reader may see them."""
+    """Return the gate and the run of that number that the reader may see."""
     user, (gate_id, run_id) = reader_of(request), numbered(asked)
     gates = Gate.objects.visible_to(user).select_related("run__plan").filter(pk=gate_id) if gate_id else ()
     runs = Run.objects.visible_to(user).select_related("plan").filter(pk=run_id) if run_id else ()
@@ -61,7 +61,7 @@ def _numbered(request: HttpRequest, asked: str) -> list[JumpPlace]:
 
 
 def _gates(request: HttpRequest, asked: str) -> list[JumpPlace]:
-    """Return open gates with words that begin so; the next of the reader's own where nothing is asked."""
+    """Return open gates with words that begin like this; the reader's own next ones for an empty query."""
     queue = ALL if asked else MINE
     if asked and not beginnings(asked):
         return []
@@ -71,7 +71,7 @@ def _gates(request: HttpRequest, asked: str) -> list[JumpPlace]:
 
 
 def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
-    """Return runs whose titles or gates have words that begin so, the newest first."""
+    """Return runs whose titles or gates have words that begin like this, the newest first."""
     if not beginnings(asked):
         return []
     found = query.ids(query.RunFilters(words=asked), teams=list(reach_of(request).teams), most=FOUND)

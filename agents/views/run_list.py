@@ -31,7 +31,7 @@ from checkpoints.models import Hold, Run
 from checkpoints.runs.plans import of_teams, spec_of
 
 PAGE = 40
-PLANS = 500  # of which the newest are offered to choose from
+PLANS = 500  # the newest, whose agents and versions the filter offers
 WORDS = 200  # characters
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
 STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.label) for each in Run.Status))
@@ -39,13 +39,13 @@ STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.la
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The filters in the address, and how the address writes them."""
+    """The filters of the list, and their form in the address."""
 
     wanted: RunFilters
     by: str = ""  # the name of the account, as it was typed
 
     def query(self, **changed: object) -> str:
-        """Return the same as a query string, with `changed` set over it; empty where all is asked for."""
+        """Return the filters as a query string, with `changed` set over them; empty without filters."""
         wanted = self.wanted
         said: dict[str, object] = {
             "status": WAITS if wanted.waits else wanted.status, "agent": wanted.agent, "version": wanted.version,
@@ -59,13 +59,13 @@ class Address:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the reader's teams' runs, newest first; `?before=` names the run to go on below, the rest filters."""
+    """Show the reader's teams' runs, newest first; `?before=` names the run to continue below, the rest filters."""
     context = listing(request)
     return render(request, "runs/_list.html" if is_fragment(request) else "runs/list.html", context)
 
 
 def address_of(request: HttpRequest) -> Address:
-    """Return what is asked for; junk asks for nothing."""
+    """Return the filters in the address; junk is ignored."""
     said = {name: request.GET.get(name, "").strip() for name in request.GET}
     status, by = said.get("status", ""), said.get("by", "")[:150]
     starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
@@ -76,7 +76,7 @@ def address_of(request: HttpRequest) -> Address:
         agent=agent,
         version=said.get("version", "")[:40] if agent else "",
         team=number(said.get("team", "")),
-        by=-1 if starter is None else starter,  # nobody of that name: no run is theirs
+        by=-1 if starter is None else starter,  # no such account, so no runs
         words=said.get("q", "")[:WORDS],
         since=day(said.get("since", "")),
         until=day(said.get("until", "")),
@@ -89,7 +89,7 @@ def address_of(request: HttpRequest) -> Address:
 
 
 def day(text: str) -> date | None:
-    """Parse a day as a form says it; anything else is none."""
+    """Parse a form's day; None for anything else."""
     try:
         return parse_date(text)
     except ValueError:
@@ -142,7 +142,7 @@ def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
 
 
 def told(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """Annotate runs with all that a row says."""
+    """Annotate runs with everything that a row shows."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
     return runs.select_related("plan", "team", "started_by").annotate(
         asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title"))[:1]),
@@ -158,7 +158,7 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 
 
 def row_of(run: Any) -> dict[str, Any]:
-    """Return one row: the run, its status word, what it waits for and what it has left to settle."""
+    """Return one row: the run, its status word, the gate that it waits at and the number of its unsettled effects."""
     asking = next(iter(run.asking), None)
     return {
         "run": run,

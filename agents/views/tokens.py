@@ -1,10 +1,10 @@
-"""Tokens for the API: somebody's own and those of the agents that they answer for; others' are not there.
+"""The page of API tokens: a person's own, and those of the agents that they own.
 
-What was made is shown by the answer to the form itself, this once: it is in no address, no redirect and no session. A
+A new token is shown once, by the answer to the form itself: it is in no address, no redirect and no session. A
 form makes one token, however often its answer is loaded again.
 
-A token outlives the session by which it was asked for, so whoever has the session must give the password again, as for
-a decision under such a policy. They come back to the form as it was filled in, by its address: nothing of it is secret.
+A token outlives the session that made it, so making one takes the password again, as for a decision under such a
+policy. The person comes back to the form as it was filled in, by its address: nothing of it is secret.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from checkpoints.access.permissions import own_teams, teams_where
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import of_teams
 
-DAYS = 90  # that a new one lasts unless something else is entered
+DAYS = 90  # the default lifetime of a new token
 SHOWN = 100  # the newest ones
 
 
@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def create(request: HttpRequest) -> HttpResponse:
-    """Make a token, and show it; 422 with what was entered where it is refused."""
+    """Make a token, and show it; 422 with the input where it is refused."""
     reader, form = reader_of(request), request.POST
     try:
         wanted = asked(reader, form)
@@ -69,7 +69,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def revoke(request: HttpRequest, token: int) -> HttpResponse:
-    """Revoke the token. Nothing happens where it is revoked already."""
+    """Revoke the token. Nothing happens if it is already revoked."""
     reader = reader_of(request)
     found = Token.objects.filter(user=reader, pk=token).first()
     if found is None:
@@ -79,7 +79,7 @@ def revoke(request: HttpRequest, token: int) -> HttpResponse:
 
 
 def asked(reader: User, form: QueryDict) -> dict[str, Any]:
-    """Return what was entered, for `issue`. Raises TokenRefused."""
+    """Return the input, for `issue`. Raises TokenRefused."""
     days, agent = form.get("days", ""), ""
     if form.get("whose") == "agent":
         agent = storable(form.get("agent", "").strip())
@@ -97,7 +97,7 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
 
 
 def typed_in(form: QueryDict) -> dict[str, Any]:
-    """Return what the form shows again."""
+    """Return the input for the form to show again."""
     texts = {name: storable(form.get(name, ""))[:200] for name in ("name", "whose", "agent", "policy", "team", "days")}
     return {**texts, "scopes": [scope for scope in form.getlist("scopes") if scope in TokenScope.values]}
 
@@ -106,7 +106,7 @@ def show(
     request: HttpRequest, *, typed: Mapping[str, Any] | None = None, refused: str = "", status: int = 200,
     made: Token | None = None, sent: str = "",
 ) -> HttpResponse:  # fmt: skip
-    """Show the page, with the token that was just made where one was."""
+    """Show the page, with a token that was just made."""
     reader = reader_of(request)
     startable = list(teams_where(reader, tokens.START).order_by("name"))
     own = list(own_teams(reader).order_by("name"))
@@ -126,7 +126,7 @@ def show(
 
 
 def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
-    """Go to where the password is asked for, then back to the form. Raises TokenRefused where there is none."""
+    """Redirect to the password confirmation, then back to the form. Raises TokenRefused for an account without one."""
     if not reader.has_usable_password():
         raise TokenRefused(
             _("Your account has no password to confirm. Ask an administrator for a password, or for the token.")
@@ -138,7 +138,7 @@ def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
 
 
 def _key(form: QueryDict) -> str:
-    """Return the key by which the form is known again. Raises TokenRefused where it was sent without."""
+    """Return the key that identifies the form. Raises TokenRefused if there is none."""
     found = form.get("key", "")
     if not re.fullmatch("[0-9a-f]{32}", found):
         raise TokenRefused(_("The form has no key. Send it from this page."))
@@ -146,7 +146,7 @@ def _key(form: QueryDict) -> str:
 
 
 def _team(reader: User, typed: str) -> Group | None:
-    """Return the team that was chosen; None where none was. Raises TokenRefused for one that the reader is not in."""
+    """Return the chosen team, or None. Raises TokenRefused for one that the reader is not in."""
     if not typed:
         return None
     found = own_teams(reader).filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()

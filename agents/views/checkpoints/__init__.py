@@ -1,1 +1,1 @@
-"""One checkpoint on a page: its state, name, notes and secrets, and two side by side."""
+"""Pages of one checkpoint: its state, name, notes and secrets, and two side by side."""

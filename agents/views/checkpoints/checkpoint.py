@@ -1,4 +1,4 @@
-"""One checkpoint: a page of its own, a part of the run's page, and any one value of its state in full."""
+"""The page of a checkpoint, also as a part of the run's page, and any one value of its state in full."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it c
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Show the checkpoint, as a page or, asked for by one, as a part."""
+    """Show the checkpoint as a page, or as a part if a page asks for it."""
     run = run_or_404(request, run_id)
     picked = picked_of(request)
     reader = reader_of(request)
@@ -44,7 +44,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResponse:
     """Show one value of the state in full: the one at the path's JSON Pointer, followed by that of `?at=`.
 
-    With `&tree=1` show what is inside of it, for the branch of a tree that was opened.
+    With `&tree=1` show what is inside it, for a branch of the tree that was opened.
     """
     run = run_or_404(request, run_id)
     checkpoint = checkpoint_or_404(run, seq)
@@ -79,7 +79,7 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
 
 
 def members(value: dict[str, Any] | list[Any], first: int, count: int) -> dict[str, Any]:
-    """Return `count` members of a list or an object from `first` on, by name; a list's by their indices."""
+    """Return `count` members of a list or an object from `first` on, by name; a list's by index."""
     if isinstance(value, list):
         return {str(first + place): item for place, item in enumerate(value[first : first + count])}
     return dict(islice(value.items(), first, first + count))

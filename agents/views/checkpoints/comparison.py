@@ -1,4 +1,4 @@
-"""The page that puts any two checkpoints of a lineage side by side."""
+"""The page that shows any two checkpoints of a lineage side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Naming a checkpoint, which holds it: retention never removes what has a name."""
+"""Naming a checkpoint, which holds it: retention never removes a named checkpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from checkpoints.runs import holds
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Name the checkpoint as typed, or after its number. 403 for those who may only look; 422 for a name too long."""
+    """Name the checkpoint as typed, or after its number. 403 for those who may only read; 422 for a name too long."""
     run, by = _run_to_name(request, run_id, seq)
     try:
         holds.name(run, seq, request.POST.get("name", ""), by=by)
@@ -39,7 +39,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_POST
 @private
 def remove(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Remove the name; nothing happens where there is none. 403 for those who may only look."""
+    """Remove the name; without one nothing happens. 403 for those who may only read."""
     run, by = _run_to_name(request, run_id, seq)
     holds.unname(run, seq, by=by)
     return _back(run, seq)

@@ -1,4 +1,4 @@
-"""Notes that people leave on a checkpoint. Whoever may view the run may note: a note decides nothing."""
+"""Notes that people leave on a checkpoint. Anyone who may view the run may add one: a note decides nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from checkpoints.runs import notes
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Add a note to the checkpoint; 422 with what was typed where it is refused."""
+    """Add a note to the checkpoint; 422 with the input where it is refused."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     text, key = request.POST.get("text", ""), request.POST.get("key", "")
     try:
@@ -41,7 +41,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_POST
 @private
 def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpResponse:
-    """Remove a note of one's own; nothing happens where it is gone already. 403 for another's."""
+    """Remove one's own note; nothing happens if it is already gone. 403 for another person's."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     checkpoint_or_404(run, seq)
     try:
@@ -56,7 +56,7 @@ def remove(request: HttpRequest, run_id: int, seq: int, note: int) -> HttpRespon
 def _answer(
     request: HttpRequest, run: Run, seq: int, said: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """Return the list alone, where the page asks for a part of itself; else the page, at the checkpoint."""
+    """Return the list alone if the page asks for a part of itself; else the page, at the checkpoint."""
     reader = reader_of(request)
     if is_fragment(request):
         checkpoint = checkpoint_or_404(run, seq)

@@ -18,7 +18,7 @@ from checkpoints.errors import NotVerified
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Show the secret at the place `at`, which the audit then tells of. 409 where the state does not verify."""
+    """Show the secret at the place `at`; the audit records it. 409 where the state does not verify."""
     run, at = run_or_404(request, run_id), request.POST.get("at", "")
     checkpoint = checkpoint_or_404(run, seq)
     try:

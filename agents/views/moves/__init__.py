@@ -1,1 +1,1 @@
-"""Moving a run from its page: shown first, then ordered."""
+"""Orders to a run from its page, each with a preview."""

@@ -1,4 +1,4 @@
-"""Editing a checkpoint's state: a page with its fields as a form, and what the edit would do as it is typed."""
+"""The page that edits a checkpoint's state: its fields as a form, and a live preview of the edit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from checkpoints.errors import NotVerified
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 
-Offer = tuple[dict[str, Any], list[FieldError]]  # what a page says of an order, and the culprits among its fields
+Offer = tuple[dict[str, Any], list[FieldError]]  # the context on the order, and the faults of its fields
 
 
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Show the state of a checkpoint, to be edited."""
+    """Show the form of a checkpoint's state."""
     run, _ = offered_moves.run_to_order(request, run_id)
     return render(request, "runs/edit.html", edit_context(run, TypedOrder("edit", seq)))
 
@@ -40,7 +40,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
 @require_POST
 @private
 def create(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Save the edited state as a new checkpoint. 422 where the agent's state does not take it, 409 as for a rewind."""
+    """Save the edited state as a new checkpoint. 422 if the agent's state does not accept it, 409 as for a rewind."""
     run, reader = offered_moves.run_to_order(request, run_id)
     order = order_of(request, "edit")
     typed = typed_of(run, order)
@@ -55,14 +55,14 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefused | None = None) -> HttpResponse:
-    """Show the page of an edit or a fork with what was typed, and why nothing was done."""
+    """Show the page of an edit or a fork again with the input, and why nothing was done."""
     refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
     said = context | offered_moves.notice(refusal)
     return render(request, f"runs/{context['kind']}.html", said, status=refusal.status)
 
 
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
-    """Return what was typed, over the checkpoint's state. Raises NotVerified."""
+    """Return the input, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
     return editors.read(spec_of(checkpoint.plan), store.load_checkpoint(checkpoint.id).state, order.texts)
 
@@ -85,9 +85,9 @@ def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
 def order_context(
     run: Run, order: TypedOrder, offer: Callable[[Checkpoint, editors.TypedState], Offer]
 ) -> dict[str, Any]:
-    """Return the context of an edit's or a fork's page: the form with its editors, the changes, and what is wrong.
+    """Return the context of an edit's or a fork's page: the form with its editors, the changes, and the faults.
 
-    `offer` says what the order would do with what was typed, and which fields are to blame where it cannot be done.
+    `offer` returns the impact of the input, and the faults of single fields if it is refused.
     """
     checkpoint = checkpoint_or_404(run, order.at)
     order = replace(order, key=order.key or uuid.uuid4().hex)

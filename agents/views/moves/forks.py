@@ -1,4 +1,4 @@
-"""Forking a run: another run from one of its checkpoints, with another state, configuration or version."""
+"""The page that forks a run: another run from one of its checkpoints, with another state, configuration or version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .edits import Offer, order_context, refused, typed_of
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
-    """Show what a fork from the checkpoint begins with, and what it would do."""
+    """Show the state that a fork from the checkpoint begins with, and its impact."""
     run, _ = offered_moves.run_to_order(request, run_id)
     return render(request, "runs/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
 
@@ -63,7 +63,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
             look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
             shown, refused = offered_moves.attempt(look, _("Fork"), heading)
         culprits = refused.errors if refused else []
-        if refused and isinstance(refused.__cause__, InputRefused):  # the configuration is to blame, and no field
+        if refused and isinstance(refused.__cause__, InputRefused):  # the configuration is at fault, not a field
             wrong, culprits = [each["message"] for each in culprits], []
         return {
             "shown": shown,
@@ -78,7 +78,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
 
 
 def versions(plan: Plan) -> list[str]:
-    """List the versions of the agent that this server has, and the one of the checkpoint."""
+    """List the versions of the agent on this server, and the checkpoint's own."""
     known = {version for name, version in registry.agents() if name == plan.agent}
     return sorted(known | {plan.version})
 
@@ -90,7 +90,7 @@ def recorded_config(run: Run) -> str | None:
 
 
 def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the configuration that was typed, None for the run's own, and what is wrong with it."""
+    """Return the configuration in the form, None for the run's own, and its faults."""
     if order.config is None or not order.config.strip():
         return None, []
     try:

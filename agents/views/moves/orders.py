@@ -1,4 +1,4 @@
-"""Orders given on a run's own page: rewind it, cancel it, or undo at once what it left behind."""
+"""Orders from a run's own page: rewind it, cancel it, or undo at once what it left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 @private
 def settle(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Undo now, rather than when nothing ahead can take it over. 409 where there is nothing to undo."""
+    """Undo at once what the run left behind, even if a step ahead could reuse it. 409 if there is nothing to undo."""
     run, reader = offered_moves.run_to_order(request, run_id)
     try:
         moving.settle_now(run, by=reader)
@@ -49,7 +49,7 @@ def settle(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 @private
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Cancel the run. 403 for those who may only look; 409 where it has ended already."""
+    """Cancel the run. 403 for those who may only read; 409 if it has already ended."""
     run, reader = offered_moves.run_to_order(request, run_id)
     if cancel_run(run, by=reader, reason=request.POST.get("reason", "").strip()):
         return redirect("run", run.pk)
@@ -59,6 +59,6 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
 def refused(
     request: HttpRequest, run: Run, reader: User, refusal: RewindRefused, order: TypedOrder | None = None
 ) -> HttpResponse:
-    """Show the run's page with what was typed, and why nothing was done."""
+    """Show the run's page with the input, and why nothing was done."""
     at, said = order.at if order else 0, offered_moves.notice(refusal)
     return again(request, run, reader, said, status=refusal.status, at=at, order=order)

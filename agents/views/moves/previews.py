@@ -1,4 +1,4 @@
-"""An order while it is typed: what it would do, and its form with a list changed. Nothing is written."""
+"""Previews of an order while it is typed: its impact, and its form after a list changed. Nothing is written."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def impact(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 @private
 def form(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Draw the form of a state with a list changed, a branch chosen or a part opened; what was typed is kept.
+    """Draw the form of a state after a list changed, a branch was chosen or a part opened; the input is kept.
 
-    The state's alone where script asks for it, else the whole page.
+    Only the state's form for a script, else the whole page.
     """
     run, _ = offered_moves.run_to_order(request, run_id)
     kind = request.POST.get("kind", "")

@@ -1,1 +1,1 @@
-"""A run's page, and the parts of it that are fetched again."""
+"""A run's page, and the parts of it that are reloaded."""

@@ -1,4 +1,4 @@
-"""What happened in a run: on a page of its own, and as the part of the run's page that is fetched again."""
+"""The events of a run: on a page of their own, and as a part of the run's page that is reloaded."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WORDS = 200  # characters
 @require_safe
 @private
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show the newest events of a run that fit `?family=&words=`, or those before `?before=`."""
+    """Show the newest events of a run that match `?family=&words=`, or those before `?before=`."""
     run, asked = run_or_404(request, run_id), asked_of(request)
     context = context_of(run, asked, activity.page(run, asked))
     return render(request, "runs/_events_list.html" if is_fragment(request) else "runs/events.html", context)
 
 
 def asked_of(request: HttpRequest) -> ActivityFilters:
-    """Return what the address asks for; junk asks for nothing."""
+    """Return the filters in the address; junk is ignored."""
     family, before = request.GET.get("family", ""), request.GET.get("before", "")
     words = request.GET.get("words", "").strip()[:WORDS]
     place = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
@@ -48,5 +48,5 @@ def context_of(run: Run, asked: ActivityFilters, found: ActivityPage) -> dict[st
 
 
 def newest_context(scene: RunScene) -> dict[str, Any]:
-    """Return the same context from what the run's page has read already."""
+    """Return the same context from the events that the run's page has already read."""
     return context_of(scene.run, ActivityFilters(), activity.of_events(scene.events, scene.run))

@@ -1,4 +1,4 @@
-"""One checkpoint, looked at: what it changed, or the whole of its state."""
+"""The inspector: the changes of one checkpoint, or its whole state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOVING = (Run.Status.QUEUED, Run.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class InspectorChoice:
-    """One way to look at a checkpoint."""
+    """One view of a checkpoint."""
 
     label: str
     picked: PickedCheckpoint
@@ -40,7 +40,7 @@ class InspectorChoice:
 
 
 def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
-    """Return the checkpoint of that number and the one that it follows, where both are in hand."""
+    """Return the checkpoint of that number and its parent, if both are in `known`."""
     checkpoint = next((each for each in known if (each.run_id, each.seq) == (run.pk, seq)), None)
     parent = next((each for each in known if checkpoint and each.id == checkpoint.parent), None)
     return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
@@ -56,12 +56,12 @@ def inspector_context(
     known: Sequence[Checkpoint] = (),
     events: Sequence[Event] | None = None,
 ) -> dict[str, Any]:
-    """Return the context of runs/_inspector.html: the checkpoint `picked.at`, or the newest; `order` is what was typed.
+    """Return the context of runs/_inspector.html: the checkpoint `picked.at`, or the newest; `order` is the input.
 
-    `known` are checkpoints that were read already, and `events` what holds the notes on this one.
+    `known` are checkpoints that were read already, and `events` those that hold the notes on this one.
 
-    What a rewind would do is worked out where it is asked for by an `order` of somebody who is `allowed` to: it takes
-    the whole history. While a run is under way and the page follows its head, it would be another thing at once.
+    A rewind's impact is computed only for an `order` of somebody who is `allowed` to give one: it takes the whole
+    history. While a run is under way and the page follows its head, the impact would be outdated at once.
     """
     if not picked.at and not run.seq:
         return {"run": run, "checkpoint": None}
@@ -79,7 +79,7 @@ def inspector_context(
         "digest": brief(bytes(checkpoint.digest)),
         "choices": list(_choices(run, checkpoint, parent, picked)),
         "picked": picked,
-        "view": picked.view,  # the first checkpoint has none to be compared with, whatever the page has picked
+        "view": picked.view,  # the first checkpoint has no parent to compare with, whatever was picked
         "against": against,
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": reverse("run", args=[run.pk]) + picked.query(),
@@ -87,7 +87,7 @@ def inspector_context(
         "compare_hint": _("%(number)s or %(run)s.%(number)s") % {"number": max(checkpoint.seq - 1, 1), "run": run.pk},
     }
     context |= notes_context(checkpoint, reader, events) | {"follows_head": follows}
-    # The page tells whether the run can go on from its head, too.
+    # The page's preflight reads the head, too.
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
         lineage = run.lineage
@@ -102,7 +102,7 @@ def inspector_context(
 
 
 def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] | None = None) -> dict[str, Any]:
-    """Return the context of runs/_notes.html: the checkpoint's notes, from `events` where those were read already."""
+    """Return the context of runs/_notes.html: the checkpoint's notes, from `events` if those were read already."""
     if events is not None:
         about = notes.subject_of(checkpoint.id)
         events = [each for each in events if each.subject == about]
@@ -111,13 +111,13 @@ def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] 
 
 
 def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
-    """Return the state, or its difference to another's: only where digests differ. Raises NotVerified."""
+    """Return the state, or its difference to another: of fields whose digests differ. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
     veil = veil_of(checkpoint)
     said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
     if against is None:
         written, marked = set(shown.state), dict[str, str]()
-        with suppress(NoSuchCheckpoint):  # its parent was removed: what it wrote cannot be told from what was there
+        with suppress(NoSuchCheckpoint):  # its parent was removed, so its own writes are unknown
             if checkpoint.parent:
                 before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
@@ -135,7 +135,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) 
 def _choices(
     run: Run, checkpoint: Checkpoint, parent: Checkpoint | None, picked: PickedCheckpoint
 ) -> list[InspectorChoice]:
-    """Offer the difference to the one before, to the branch that a rewind left, and the whole state."""
+    """List the views: the difference to the parent, to the branch that a rewind left, and the whole state."""
     at = PickedCheckpoint(at=checkpoint.seq)
     choices = []
     if parent:

@@ -1,4 +1,4 @@
-"""Shown before it is ordered: what a rewind, an edit or a fork would do, and why it cannot be done."""
+"""Previews of a rewind, an edit or a fork: its impact, or why it cannot be done."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAY = "checkpoints.rewind_run"
 
 @dataclass(frozen=True, slots=True)
 class ShownImpact:
-    """An impact as a page draws it, with the button that would make it come true."""
+    """An impact as a page draws it, with the text of the button that orders it."""
 
     impact: Impact
     heading: str
@@ -46,12 +46,12 @@ class ShownImpact:
 
     @property
     def digest(self) -> str:
-        """Return, in hex, what the form sends back, so that nothing else is done than what was shown."""
+        """Return, in hex, the digest that the form sends back, so that only what was shown is done."""
         return self.impact.digest()
 
     @property
     def grave(self) -> bool:
-        """Tell whether it changes the world outside: something is undone, or done once more."""
+        """Tell whether it changes the outside world: something is undone, or done once more."""
         return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated)
 
     @property
@@ -62,7 +62,7 @@ class ShownImpact:
 
 @dataclass(frozen=True, slots=True)
 class RewindOption:
-    """One way to rewind, with what it would do, or why it cannot be done."""
+    """One way to rewind, with its impact, or why it cannot be done."""
 
     way: RewindTarget
     chosen: bool
@@ -76,7 +76,7 @@ def allowed(run: Run, reader: User) -> bool:
 
 
 def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
-    """Return the run and the reader, who may rewind it. 404 for those who may not see it, 403 for mere readers."""
+    """Return the run and the reader, who may rewind it. 404 if they may not see it, 403 if they may only see it."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     if not allowed(run, reader):
         raise PermissionDenied
@@ -115,7 +115,7 @@ def _option(
 
 
 def closing(run: Run) -> impact_words.ImpactLine | None:
-    """Return the open gates that a rewind or an edit withdraws."""
+    """Return the line on the open gates that a rewind or an edit withdraws."""
     gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
     said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
     agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
@@ -125,7 +125,7 @@ def closing(run: Run) -> impact_words.ImpactLine | None:
 def attempt(
     look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.ImpactLine | None = None
 ) -> tuple[ShownImpact | None, RewindRefused | None]:
-    """Return what it would do, or why it cannot be done."""
+    """Return the impact, or why it cannot be done."""
     try:
         impact = look()
     except RewindRefused as refused:
@@ -142,5 +142,5 @@ def notice(refusal: RewindRefused) -> dict[str, Any]:
 
 
 def sentence(refused: RewindRefused | None) -> str:
-    """Say why it cannot be done, where no field is to blame."""
+    """Return why it cannot be done, unless single fields are at fault."""
     return str(refused) if refused and not refused.errors else ""

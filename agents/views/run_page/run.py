@@ -1,4 +1,4 @@
-"""One run's page, and the parts of it that are fetched again."""
+"""One run's page, and the parts of it that are reloaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VIEWS = ("changes", "state")
 
 
 def picked_of(request: HttpRequest) -> PickedCheckpoint:
-    """Return what the address asks for; anything that is no number reads as not asked."""
+    """Return the reader's choice in the address; anything that is not a number is ignored."""
     at, to, before, all = (number(request.GET.get(name, "")) for name in ("at", "to", "before", "all"))
     view = request.GET.get("view", "")
     return PickedCheckpoint(at, view if view in VIEWS else "changes", to, before, min(all, 1))
@@ -59,7 +59,7 @@ def context_of(
 def again(
     request: HttpRequest, run: Run, reader: User, said: dict[str, Any], *, status: int, at: int = 0, **how: Any
 ) -> HttpResponse:
-    """Answer with the run's page as it is now, at a checkpoint, with what is `said` of what was sent."""
+    """Answer with the run's page as it is now, at a checkpoint, with `said` on top: the result of a form."""
     context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=at), **how)
     return render(request, "runs/run.html", context | said, status=status)
 
@@ -75,7 +75,7 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 @private
 def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show the timeline, with the head and the tables to be put in place. With `?still=1` the inspector stays."""
+    """Show the timeline, with the head and the tables to replace on the page. With `?still=1` the inspector stays."""
     inspect = not request.GET.get("still")
     read = run_read_or_404(request, run_id)
     context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
@@ -85,7 +85,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 @private
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show what the step that runs now says of itself, as long as it does."""
+    """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
     told = agent_words.of(run)
     return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result})
@@ -94,7 +94,7 @@ def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 @private
 def verification(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Read every checkpoint of the run and say whether the chain holds. On demand only: it costs the whole run."""
+    """Read every checkpoint of the run and tell whether the chain holds. Only on request: it reads the whole run."""
     run = run_or_404(request, run_id)
     said = {"run": run, "verified": True, "problems": verify_run(run)}
     if is_fragment(request):

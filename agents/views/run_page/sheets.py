@@ -1,4 +1,4 @@
-"""The sheets of a run's page: head, timeline, inspector, effects, events. Each view puts some of them together."""
+"""The sheets of a run's page: head, timeline, inspector, effects, events. Each view combines some of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from checkpoints.models import Run
 
 EFFECTS = 40
 KIN = 8  # other runs of a lineage that the head names
-RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # what still has to resume
+RESTING = (Run.Status.WAITING, Run.Status.QUEUED)  # the run has yet to resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PickedCheckpoint:
     all: int = 0  # 1: every effect, not only the newest
 
     def query(self, **more: object) -> str:
-        """Return the same choice as a query string, with `more` set over it; empty where all is default."""
+        """Return the choice as a query string, with `more` set over it; empty for the defaults."""
         view = "" if self.view == "changes" else self.view
         chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
         said = urlencode({name: value for name, value in chosen.items() if value})
@@ -69,7 +69,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
 
 
 def unserved(read: RunRow) -> Service | None:
-    """Say who served the run last, where it needs a worker of this server and none serves it."""
+    """Return the service of a run that needs a worker of this server and has none; else None."""
     mine = read.run.status in Run.LIVE and not read.run.plan.external
     return read.served if mine and not read.served.there else None
 
@@ -93,12 +93,12 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
 
 
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
-    """Return the context of runs/_effects.html: the newest effects, unless everything is asked for."""
+    """Return the context of runs/_effects.html: the newest effects, or everything."""
     steps = scene.story.ahead() if scene.run.status in Run.LIVE else ()
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
     told = fates(scene.story.effects, scene.story.reused())
     drawn = told if everything else told[-EFFECTS:]
-    # The checkpoint that saved a step first; those that took its result over later are listed beside it.
+    # The checkpoint that first saved a step; those that reused its result later are listed beside it.
     landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}
     called = scene.story.called
     ahead = [step for step in steps if step.kind == "effect" and step.name not in under_way]

@@ -1,4 +1,4 @@
-"""What a form of the run's page sent: which checkpoint, what was typed, and which impact was on the screen."""
+"""Reads the forms of the run's page: the checkpoint, the input, and the impact that was on the screen."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LONGEST = 2_000  # characters of a reason
 
 @dataclass(frozen=True, slots=True)
 class TypedOrder:
-    """One order, wished for or only asked about. `at` is the checkpoint that it is given at, `to` where a rewind goes.
+    """One order, given or only previewed. `at` is its checkpoint, `to` the one that a rewind goes to.
 
-    `seen` is the hex digest of the impact that was shown; `texts` holds what the form of the state says,
-    by the names of its inputs, `said` is the digest of all that was sent.
+    `seen` is the hex digest of the impact that was shown; `texts` holds the input in the form of the state,
+    by the names of its inputs; `said` is the digest of all that was sent.
     """
 
     kind: str
@@ -37,12 +37,12 @@ class TypedOrder:
 
     @property
     def once(self) -> str:
-        """Return the key under which an order counts once: changed and sent again, as by Back, it is another one."""
+        """Return the key under which an order counts once; changed and sent again, as after Back, it is a new order."""
         return f"{self.key}.{self.said}" if self.key else ""
 
 
 def order_of(request: HttpRequest, kind: str) -> TypedOrder:
-    """Return what the form sent. Numbers that are none read as 0, which no checkpoint has."""
+    """Return the order in the form. Anything that is not a number reads as 0, which no checkpoint has."""
     sent = request.POST
     to = number(sent.get("to", ""))
     return TypedOrder(
@@ -67,5 +67,5 @@ def _digest(request: HttpRequest) -> str:
 
 
 def number(text: str) -> int:
-    """Read a number in an address or a form; 0 for anything else."""
+    """Parse a number in an address or a form; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
