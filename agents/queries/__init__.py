@@ -1,1 +1,1 @@
-"""What pages and the API both read: who may see a run, and a run as its page tells it."""
+"""Queries that pages and the API share: the permission to see a run, and the facts on its page."""

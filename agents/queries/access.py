@@ -1,4 +1,4 @@
-"""Who may see a run: members of its team who may view runs. Anybody else gets a 404."""
+"""Access to a run: for members of its team who may view runs. Anybody else gets a 404."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Gone", "is_fragment", "private", "reader_of", "run_or_404"]
 
 
 class Gone(Http404):
-    """What is asked for was there; the message says what became of it. Answered with 410."""
+    """A page that existed and is gone; the message says why. Answered with 410."""
 
 
 def run_or_404(request: HttpRequest, run_id: int) -> Run:
-    """Return the run, where the reader may see it."""
+    """Return the run, if the reader may see it."""
     found = Run.objects.visible_to(reader_of(request)).select_related("plan", "team", "started_by").filter(pk=run_id)
     run = found.first()
     if run is None:

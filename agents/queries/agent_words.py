@@ -1,4 +1,4 @@
-"""What an agent itself tells of a run on its page: figures, and what it came to. Read from the state at the head."""
+"""An agent's own figures and result on its run's page, read from the state at the head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Figures as the head draws them, and the agent's last words."""
+    """Figures as the head draws them, and the agent's result."""
 
     cells: Sequence[HeadCell] = ()
     result: str = ""
@@ -31,9 +31,9 @@ NOTHING = Told()
 
 
 def of(run: Run) -> Told:
-    """Return what the agent tells of the run; nothing where it tells nothing, or its version is not deployed here.
+    """Return the agent's figures and result; nothing if it has none, or its version is not deployed here.
 
-    The agent's code is its author's, and may read what an older version of it saved: where it fails, the page is
+    The agent's code is its author's, and may read the state of an older version: if it fails, the page is
     drawn without it.
     """
     agent = _agent_of(run)
@@ -53,7 +53,7 @@ def of(run: Run) -> Told:
         cells = [HeadCell(*map(clean, each[:3])) for each in agent.meters(state)][:MOST] if metered else []
         return Told(cells, clean(agent.result(state)) if ends else "")
     except CheckpointError:
-        return NOTHING  # the page says elsewhere what is wrong with it
+        return NOTHING  # another part of the page reports it
     except Exception:
         log.exception("run.not_told", run=run.pk)
         return NOTHING
@@ -65,5 +65,5 @@ def _agent_of(run: Run) -> type[Agent] | None:
 
 
 def _tells(agent: type[Agent] | None, name: str) -> bool:
-    """Tell whether the agent has this to tell: the state is read for no other."""
+    """Tell whether the agent overrides this method: otherwise the state is not read for it."""
     return agent is not None and getattr(agent, name).__func__ is not getattr(Agent, name).__func__

@@ -1,4 +1,4 @@
-"""One checkpoint of a run, as pages and the API find it, and a difference with its secrets hidden."""
+"""Finds one checkpoint of a run for pages and the API, and computes differences with secrets masked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
 
 
 def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None]:
-    """Return the run's checkpoint of that number and the one that it follows, without their payloads."""
+    """Return the run's checkpoint of that number and its parent, without their payloads."""
     here = Checkpoint.objects.filter(run=run, seq=seq)
     both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
     found = list(both.with_names().defer("payload").select_related("plan"))
@@ -41,12 +41,12 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
 
 
 def veil_of(checkpoint: Checkpoint) -> Redaction:
-    """Say what of the checkpoint's state is secret. Needs its plan."""
+    """Return the redaction of the checkpoint's state. Needs its plan."""
     return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
 def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
-    """Return the JSON Patch from the one state to the other, without their secrets. Raises NotVerified."""
+    """Return the JSON Patch from one state to the other, with their secrets masked. Raises NotVerified."""
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
     names = before.differing(after)
     return veil_of(b).patch(veil_of(a).patch(patch.diff(_only(before.state, names), _only(after.state, names))))
@@ -55,7 +55,7 @@ def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
 def difference(
     before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str], *hidden: Redaction
 ) -> dict[str, Any]:
-    """Return, for a page, how two states differ in these fields; what one of `hidden` hides is hidden."""
+    """Return, for a page, how two states differ in these fields; each of `hidden` masks its secrets."""
     changed = patch.changes(_only(before, names), _only(after, names))
     for veil in hidden:
         changed = veil.rows(changed)

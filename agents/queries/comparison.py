@@ -1,4 +1,4 @@
-"""Any two checkpoints of a lineage, side by side: where they parted, what led to each, and how their states differ."""
+"""Comparison of two checkpoints of a lineage: their common ancestor, the way to each, and how their states differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS = {
     "reopen": marks.REOPENED,
     "fork": marks.FORK,
 }
-NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds that are told by the name of their step
+NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds that are shown by the title of their step
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
 
@@ -59,7 +59,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCheckpoint:
-    """One of the two checkpoints, with what led to it from where they parted."""
+    """One of the two checkpoints, with its steps and effects since the common ancestor."""
 
     letter: str
     run: Run
@@ -69,7 +69,7 @@ class ComparedCheckpoint:
 
     @property
     def told(self) -> list[PathStep]:
-        """List its steps in the order in which they were saved, a line each."""
+        """List its steps in the order in which they were saved, one line each."""
         outcomes, called = outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of
         return [
             PathStep(
@@ -84,7 +84,7 @@ class ComparedCheckpoint:
 
     @property
     def place(self) -> str:
-        """Return the name of its place, for the head of a column."""
+        """Return its place, for the head of a column."""
         return _("%(letter)s: %(number)s of %(run)s") % {
             "letter": self.letter,
             "number": self.checkpoint.seq,
@@ -93,12 +93,12 @@ class ComparedCheckpoint:
 
     @property
     def worked(self) -> str:
-        """Say how long its steps took."""
+        """Return how long its steps took."""
         return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
 
 
 def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
-    """Return the checkpoint of that name, where the reader may see its run."""
+    """Return the checkpoint with that name, if the reader may see its run."""
     match = PLACE.fullmatch(text)
     if match is None:
         raise Http404("No such checkpoint")
@@ -111,7 +111,7 @@ def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
 
 
 def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
-    """Return the context of runs/comparison.html. 404 where the two are of different lineages."""
+    """Return the context of runs/comparison.html. 404 if the two belong to different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
     on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
@@ -125,7 +125,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
 
 
 def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
-    """Say where the two parted, and what led to each. 404 where they are of different lineages."""
+    """Return the common ancestor and the way to each. 404 if they belong to different lineages."""
     try:
         return run_history.compare(a.id, b.id)
     except OtherLineage as other:
@@ -144,14 +144,14 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
 
 
 def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[UUID, TimelineMark]:
-    """Say how each gate on the way ended, by the checkpoint that saved its outcome."""
+    """Map the checkpoint that saved a gate's outcome to the outcome's mark."""
     bases = {each.parent: each.id for each in way if each.kind == "gate" and each.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
     return {bases[base]: marks.OUTCOMES[kind] for base, kind in found.values_list("gate__checkpoint", "kind")}
 
 
 def states(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
-    """Say how the two states differ, as rows. Raises NotVerified."""
+    """Return the difference of the two states, as rows. Raises NotVerified."""
     before, after = store.load_checkpoint(a.id), store.load_checkpoint(b.id)
     names = before.differing(after)
     found = difference(before.state, after.state, names, veil_of(a), veil_of(b))

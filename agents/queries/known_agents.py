@@ -1,4 +1,4 @@
-"""The agents that a reader may know of: those whose runs they see, and those that they may start."""
+"""The agents that a reader may see: those whose runs they see, and those that they may start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = "checkpoints.start_run"
 
 @dataclass(frozen=True)
 class KnownAgent:
-    """One agent as the reader may see it: its stored plans, the newest first, and its code where it is here."""
+    """One agent as the reader may see it: its stored plans, the newest first, and its code if it is deployed here."""
 
     name: str
     plans: list[Plan]
@@ -35,7 +35,7 @@ class KnownAgent:
 
     @property
     def lacks(self) -> str:
-        """Say what has to be set up before a run of it can work; empty where nothing has."""
+        """Return what has to be set up before a run of it can work; empty if nothing has."""
         return self.here.agent.lacks() if self.here else ""
 
     @property
@@ -63,6 +63,6 @@ def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
 
 
 def _here() -> dict[str, RegisteredAgent]:
-    """Return the newest version of each agent that this process knows."""
+    """Map the name of each agent of this process to its newest version."""
     known = registry.agents()
     return {name: known[name, version] for name, version in sorted(known, key=lambda key: natural(key[1]))}

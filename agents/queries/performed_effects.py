@@ -1,4 +1,4 @@
-"""Rows of the effect ledger: what was performed, and whether the path still has it."""
+"""Rows of the effect ledger: the performed effects, and which of them the run has left behind."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from checkpoints.runs.plans import PlanSpec
 
 
 def execution_of(step: str, input_digest: bytes | memoryview | None, occurrence: int) -> str:
-    """Say what was executed: step, input and occurrence. Empty for a checkpoint that is no execution."""
+    """Return a name for an execution: step, input and occurrence. Empty for a checkpoint that is no execution."""
     return "" if input_digest is None else f"{step}/{bytes(input_digest).hex()}/{occurrence}"
 
 
-# The rows of the run alone: a landing may be in none of them, where what it was in was pruned.
+# Only checkpoints of the effect's own run: one that was pruned is missing.
 LANDED_IN = RawSQL(
     """ARRAY(SELECT c.seq FROM unnest(agents_effect.landings) WITH ORDINALITY l (id, n)
        JOIN checkpoints_checkpoint c ON c.id = l.id AND c.run_id = agents_effect.run_id ORDER BY l.n)""",
     (),
     output_field=ArrayField(IntegerField()),
 )
-# When its result was saved first; null where it was not, or that checkpoint was pruned.
+# When its result was first saved; null if it never was, or if that checkpoint was pruned.
 LANDED_AT = RawSQL(
     "(SELECT c.at FROM checkpoints_checkpoint c WHERE c.id = agents_effect.landings[1])",
     (),
@@ -62,7 +62,7 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
 
 
 def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
-    """Return the effects of the run, by id, that it has left behind and that nothing has settled."""
+    """Return the ids of the run's effects that it has left behind and that are not settled."""
     open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in effects.OPEN]
     held = course.of([seq for row in open_ones for seq in row.landed])
     return {
@@ -73,6 +73,6 @@ def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
 
 
 def done_of(plan: PlanSpec, rows: Collection[TimelineEffect], course: Course) -> list[TimelineEffect]:
-    """Return the rows with what undoes each, and which of them the run has left behind."""
+    """Return the rows with the method that undoes each, and with those marked that the run has left behind."""
     undo, off = {step.name: step.undo for step in plan.steps}, off_course(rows, course)
     return [replace(each, undo=undo.get(each.step, ""), unsettled=each.id in off) for each in rows]

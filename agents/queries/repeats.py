@@ -1,8 +1,8 @@
-"""Effects done before, beside the way to each of some gates: for lists, where no impact is computed.
+"""Finds effects that a gate would repeat and that are off its path: for lists, where no impact is computed.
 
-It tells of effects that the gate allows again and that nothing on the way to it holds; of a step for whatever the
-agent calls, where the very same call is asked for. An impact knows more: what would be taken over. One statement, and
-others where there is anything of the kind.
+An effect counts if the gate allows it again and it is not on the path to the gate; for a step that performs any call
+of the agent, only the very same call counts. An impact knows more: which results would be reused. One statement, and
+others only where there are such effects.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
 
 
 def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
-    """Map each grant to what was decided that its action is to do."""
+    """Map each grant to the decided arguments of its action."""
     given = Grant.objects.filter(pk__in={row.grant_id for row in rows if row.grant_id}).select_related("outcome")
     found = {}
     for grant in given.exclude(action=""):
@@ -77,7 +77,7 @@ def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
 
 
 def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> Sequence[Action | None]:
-    """Return the action that would do it once more, None where the step has none; empty where none does the same."""
+    """Return the action that would repeat it, [None] for a step without one; empty if none does the same."""
     acting = [action for action in card.actions if action.effect == row.step]
     if not spec.action:
         return [next(iter(acting), None)]
@@ -85,16 +85,16 @@ def _again(spec: StepSpec, row: Any, card: Card, calls: Mapping[int, bytes]) -> 
 
 
 class _Way:
-    """The way to a run's head, the part before its fork included."""
+    """The path to a run's head, with the part before its fork."""
 
     def __init__(self, run: Any) -> None:
         self.course: Course = course_of(run, run.whole)
         self.origin = next(((at, seq) for number, at, seq in run.whole["turns"] if number == 1), (0, 0))
 
     def leaves(self, row: Any, spec: StepSpec) -> bool:
-        """Tell whether the effect is beside the way, and is not undone when another takes its place.
+        """Tell whether the effect is off the path, and is not undone when another takes its place.
 
-        For a step that performs whatever the agent calls, an effect on the way was another call than the one to come.
+        For a step that performs any call of the agent, an effect on the path was another call than the next one.
         """
         if row.run_id != self.course.run:
             run, seq = self.origin

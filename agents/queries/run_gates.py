@@ -1,4 +1,4 @@
-"""The gates of a run's page as facts: what was asked, and what people said."""
+"""The gates of a run's page as facts: their cards' titles, outcomes and decisions."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ SAID = (
 
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
-    """Return the open gates and those of the window, oldest first, with what was said at each."""
+    """Return the open gates and those of the window, oldest first, with the decisions at each."""
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
     gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
-    others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # who sees a run sees the gates of its team
+    others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # its own team's are visible with the run
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
         outcome = getattr(gate, "outcome", None)
@@ -67,11 +67,11 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:
-    """Say what became of each action. Its title is the agent's words, so its number and id name it instead."""
+    """Return the outcome of each action, by number and id: its title is the agent's words."""
     return tuple(f"{each.word} {each.number} {each.action.id}" for each in outcomes.judged(outcome))
 
 
 def said_of(one: Mapping[str, Any]) -> TimelineDecision:
-    """Return what one reviewer said, from a row of SAID."""
+    """Return one reviewer's decision, from a row of SAID."""
     name = f"{one['first']} {one['last']}".strip() or one["username"]
     return TimelineDecision(name, one["verdict"], b64decode(one["comment"]).decode(errors="replace"), one["counts"])

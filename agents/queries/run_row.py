@@ -1,4 +1,4 @@
-"""A run as its page's first statement reads it: what is told of the run as a whole, however long it is."""
+"""The first statement of a run's page: the run's row with the totals over all its checkpoints and gates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from checkpoints.store.header import CheckpointHeader
 
 from .access import reader_of
 
-KIN = 500  # other runs of a lineage that are looked at
+KIN = 500  # other runs of a lineage that are read
 # The checkpoints that do not follow the one before them, and the questions at the very end.
 _WAY = """
 'turns', (
@@ -59,24 +59,24 @@ WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run with its plan, team and starter, and what all of its checkpoints and gates add up to."""
+    """A run with its plan, team and starter, and the totals over all its checkpoints and gates."""
 
     run: Run
     now: datetime
     may_move: bool  # the reader may rewind, edit, fork, cancel and settle it
-    took: timedelta  # what its steps took, on every branch
-    reused: int  # of them, those that did not have to run
-    held: timedelta  # how long it stood at gates, open ones up to now
-    served: Service  # whether a worker takes it
-    failed: bool  # whether there are attempts that did not land
+    took: timedelta  # by its steps, on every branch
+    reused: int  # steps that did not have to run
+    held: timedelta  # at gates, open ones up to now
+    served: Service  # whether a worker serves it
+    failed: bool  # whether an attempt failed
     pruned: bool  # whether retention removed something of it
     course: Course
     kin: Sequence[TimelineFork]
-    origin: str  # "R-7, checkpoint 3": what a fork began from
+    origin: str  # of a fork: "R-7, checkpoint 3"
 
 
 def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
-    """Return the run, where the reader may see it. One statement."""
+    """Return the run, if the reader may see it. One statement."""
     reader = reader_of(request)
     run = annotated(Run.objects.visible_to(reader), reader).filter(pk=run_id).first()
     if run is None:
@@ -85,12 +85,12 @@ def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
 
 
 def read(run: Run, reader: User) -> RunRow:
-    """Read again, as it is now, a run that is in hand."""
+    """Read a run again, as it is now."""
     return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
 
 
 def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
-    """Annotate runs with what `told` takes."""
+    """Annotate runs with the columns that `told` needs."""
     members = teams_where(reader, "checkpoints.rewind_run").filter(pk=OuterRef("team_id"))
     return runs.select_related("plan", "team", "started_by").annotate(
         may_move=Exists(members), kin=ArraySubquery(_kin(reader)), whole=WHOLE
@@ -98,13 +98,13 @@ def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
 
 
 def course(run_id: int) -> Course:
-    """Return the way to one run's head."""
+    """Return the path to one run's head."""
     run: Any = Run.objects.annotate(whole=WAY).get(pk=run_id)
     return course_of(run, run.whole)
 
 
 def _kin(reader: User) -> QuerySet[Any, Any]:
-    """Return the other runs of the lineage, in the form that the index of forks has."""
+    """Select the other runs of the lineage, in the form of the index of forks."""
     lineage = Coalesce(OuterRef("lineage"), OuterRef("pk"), output_field=BigIntegerField())
     # The root is found by its key and its forks by their index.
     others = Run.objects.visible_to(reader).filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
@@ -116,7 +116,7 @@ def _kin(reader: User) -> QuerySet[Any, Any]:
 
 
 def told(run: Any) -> RunRow:
-    """Make a Read of a run that `annotated` read."""
+    """Build a RunRow from a run that `annotated` read."""
     whole, origin = run.whole, run.whole["origin"]
     return RunRow(
         run=run,
@@ -139,15 +139,15 @@ def _moment(said: str | None) -> datetime | None:
 
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
-    """Return the way to the run's head, which is its newest checkpoint."""
+    """Return the path to the run's head, which is its newest checkpoint."""
     turns = [CourseTurn(*each) for each in whole["turns"] if each[0] > 1]
     if run.head and any(not turn.run for turn in turns):
-        turns = turns_in(run, executions.path(run.head))  # what they followed was removed, and is known from the gaps
+        turns = turns_in(run, executions.path(run.head))  # a parent was removed, and is known from the gaps
     return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))
 
 
 def turns_in(run: Run, path: Sequence[CheckpointHeader]) -> list[CourseTurn]:
-    """List where a path leaves the order in which its run's checkpoints were saved."""
+    """List the points where a path leaves the order in which its run's checkpoints were saved."""
     own = [(before, here) for before, here in pairwise(path) if here.run_id == run.pk and here.seq > 1]
     return [
         CourseTurn(here.seq, before.run_id, before.seq)

@@ -1,4 +1,4 @@
-"""Reading a run's facts from the database, in a fixed number of queries, for agents.presentation."""
+"""Reads a run's facts from the database, in a fixed number of queries, for agents.presentation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from .run_row import RunRow
 from .saved_checkpoints import ORDERED, ORDERS, pruned_of, saved_of, states_of
 
 WINDOW = 40  # checkpoints that one page of the timeline draws
-MOST_ORDERS = 500  # of them that are looked through for those of the window
+MOST_ORDERS = 500  # events of orders that are searched for those of the window
 
 
 @dataclass(frozen=True, slots=True)
 class RunScene:
-    """A run with its story: what every part of its page is drawn from."""
+    """A run with its story, from which every part of its page is drawn."""
 
     read: RunRow
     story: Story
     window: Sequence[Checkpoint]
-    known: Sequence[Checkpoint]  # the window, and what is looked at
-    events: Sequence[Event]  # the newest of those that the page tells, newest first
+    known: Sequence[Checkpoint]  # the window, and the checkpoints looked at
+    events: Sequence[Event]  # the newest events for the page, newest first
 
     @property
     def run(self) -> Run:
@@ -55,14 +55,14 @@ class RunScene:
 
     @property
     def first_left(self) -> bool:
-        """Tell whether nothing older than the window is left of the run."""
+        """Tell whether retention removed everything older than the window."""
         return any(gap.first == 1 and gap.last == self.first_seq - 1 for gap in self.story.pruned)
 
 
 def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at: Collection[int] = ()) -> RunScene:
-    """Gather what `reader` may know of a run: the newest window of checkpoints, or the one below `before`.
+    """Gather the facts of a run that `reader` may see: the newest window of checkpoints, or the one below `before`.
 
-    `looked_at` are the numbers of other checkpoints that the page tells of.
+    `looked_at` are the numbers of other checkpoints that the page shows.
     """
     run, plan = read.run, spec_of(read.run.plan)
     known = headers_of(run, before, looked_at)
@@ -85,7 +85,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         newest=not window or window[-1].seq == run.seq,
         started_by=starter(run),
         changed_at=run.finished_at or (end.at if end else None),
-        # Nobody where its agent ended it, or settled its effects first and then did as it was told.
+        # Empty if its agent ended it, also after it had settled its effects on a person's order.
         ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
         origin=read.origin,
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
@@ -94,7 +94,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
-    """Return the window, the checkpoints looked at by number, and their parents; newest first, with the notes."""
+    """Return the window, the checkpoints `looked_at`, and their parents; newest first, with the notes of the steps."""
     said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
@@ -106,7 +106,7 @@ def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list
     )
     headers = list(found.order_by("-run", "-seq"))
     for each in headers:
-        if each.plan_id == run.plan_id:  # as nearly all are; a plan is read only once
+        if each.plan_id == run.plan_id:  # as nearly all have; the plan is read only once
             each.plan = run.plan
     return headers
 
@@ -118,9 +118,9 @@ def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list
 
 
 def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | None] = ()) -> list[Event]:
-    """Read the newest events that the page tells, how the run ended, and who ordered what the window shows.
+    """Read the newest events for the page, the run's end, and the orders behind the window's checkpoints.
 
-    Also what people noted on the checkpoints `noted`. One statement.
+    Also people's notes on the checkpoints `noted`. One statement.
     """
     own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
     asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
@@ -134,20 +134,20 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
 
 
 def starter(run: Run) -> str:
-    """Say who started the run, by the name that people know."""
+    """Return the name of whoever started the run, as people know it."""
     if run.started_by:
         return run.started_by.get_full_name() or run.started_by.get_username()
     return "Holdpoint" if run.started_as == "system" else run.started_as.partition(":")[2] or run.started_as
 
 
 def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failure]:
-    """Return the attempts that did not land, oldest first, where the window tells of them."""
+    """Return the failed attempts for the window's rows, oldest first."""
     here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
     return Failure.objects.filter(here, run=run).order_by("pk")
 
 
 def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFork]:
-    """Yield the runs that started from a checkpoint of the window and that the reader may see."""
+    """Yield the visible runs that started from a checkpoint of the window."""
     here = {each.id.hex for each in window}
     for kin in read.kin:
         if kin.origin in here:

@@ -1,4 +1,4 @@
-"""The checkpoints of a run's page as facts: who ordered each, where it was taken from, and which were removed."""
+"""The checkpoints of a run's page as facts: who ordered each, whose output it reused, and which were removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ORDER BY c.at, c.run_id, c.seq
 
 
 def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]) -> Iterable[TimelineCheckpoint]:
-    """Yield the checkpoints of the window, with what their steps noted, or who ordered them and why."""
+    """Yield the checkpoints of the window, with the notes of their steps, or who ordered them and why."""
     run, by = read.run, orders_of(events)
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
     for each in window:
@@ -65,7 +65,7 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
 
 
 def origins_of(read: RunRow) -> dict[int, str]:
-    """Map the checkpoints of a fork that follow another run's checkpoint to that one, by number."""
+    """Map the number of a checkpoint to its parent's place, if the parent is in another run."""
     turns = [turn for turn in read.course.turns if turn.run not in (0, read.run.pk)]
     return {turn.seq: _place(turn.parent, turn.run) for turn in turns}
 
@@ -75,9 +75,9 @@ def _place(number: int, run: int) -> str:
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
-    """Map what was executed to where its output was recorded, for the executions that the window reused.
+    """Map the executions that the window reused to the place where the output was recorded.
 
-    It is looked for among the newest checkpoints of some runs of the lineage; one that is further off is left out,
+    Only the newest checkpoints of some runs of the lineage are searched; a place further off is left out,
     and the note of the checkpoint that reused it names it.
     """
     reused = [each for each in window if each.kind == "reused" and each.input_digest is not None]
@@ -99,13 +99,13 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
 
 
 def orders_of(events: Iterable[Event]) -> dict[int, str]:
-    """Say who ordered a rewind, an edit or the fork that the run is, by the checkpoint's number."""
+    """Map the number of a checkpoint to who ordered that rewind, edit or fork."""
     found = [each for each in events if each.kind in ORDERED]
     return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
 
 
 def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
-    """Return the agent versions that saved the window's checkpoints, by plan; empty where there was but one."""
+    """Return the agent versions that saved the window's checkpoints, by plan."""
     plans = {each.plan_id for each in window}
     if plans <= {run.plan_id}:
         return {run.plan_id: run.plan.version}
@@ -113,12 +113,12 @@ def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
 
 
 def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
-    """Return the states at which something may have happened that the window tells of: its own, and their parents."""
+    """Return the ids at which failures and gates of the window can be: its checkpoints and their parents."""
     return {each.id for each in window} | {each.parent for each in window if each.parent}
 
 
 def pruned_of(run: Run, window: Sequence[Checkpoint]) -> list[TimelineGap]:
-    """List what retention removed before and between the window's checkpoints, adjacent gaps joined."""
+    """List the checkpoints that retention removed before and between the window's, adjacent gaps joined."""
     upto = window[-1].seq if window else run.seq + 1
     gaps = list(Gap.objects.filter(run=run, first_seq__lt=upto).defer("headers").order_by("first_seq"))
     if not gaps:
