@@ -1,1 +1,1 @@
-"""Runs as such: starting one, listing them, what happened in one."""
+"""Runs as such: starting, listing, activity and statistics."""

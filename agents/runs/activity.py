@@ -1,7 +1,7 @@
-"""What happened in one run, read backwards along an index, a page at a time: of one family, or by words.
+"""The activity of one run, read backwards along an index, a page at a time: of one family, or by words.
 
-A page looks through no more than LOOKED events for those that fit; where that was not enough it says where to go on,
-so it costs the same however long the run is and however rare what is asked for. Saved checkpoints are told from their
+A page searches at most LOOKED events; if that was not enough it returns the place to continue from,
+so it costs the same however long the run is and however rare the matches are. Saved checkpoints come from their
 own rows: there are so many of them that no index of the events holds theirs.
 """
 
@@ -46,7 +46,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ActivityFilters:
-    """The filters: a family, words, and the place to go on below (an event's id; of saves a number); 0: none."""
+    """The filters: a family, words, and the place to continue below (an event's id; of saves a number); 0: none."""
 
     family: str = ""
     words: str = ""
@@ -54,11 +54,11 @@ class ActivityFilters:
 
     @property
     def label(self) -> str:
-        """Return the family in the reader's words."""
+        """Return the label of the family."""
         return str(dict(FAMILIES)[self.family])
 
     def query(self, **more: object) -> str:
-        """Return the same as a query string, with `more` set over it; empty where nothing is asked for."""
+        """Return the filters as a query string, with `more` set over them; empty without filters."""
         asked = {"family": self.family, "words": self.words, "before": self.before} | more
         said = urlencode({name: value for name, value in asked.items() if value})
         return f"?{said}" if said else ""
@@ -66,14 +66,14 @@ class ActivityFilters:
 
 @dataclass(frozen=True, slots=True)
 class ActivityPage:
-    """Some of what happened, the newest first, and where the next page begins; 0 where there is none."""
+    """A page of activity, the newest first, and the start of the next page; 0 if there is none."""
 
     told: Sequence[Happening]
     next: int = 0
 
 
 def page(run: Run, asked: ActivityFilters) -> ActivityPage:
-    """Return the newest that fit, or those below a place. At most two statements."""
+    """Return the newest matches, or those below a place. At most two statements."""
     if asked.family == SAVES:
         return _saves(run, asked)
     own = Event.objects.told().filter(run_id=run.pk).order_by("-id")
@@ -85,13 +85,13 @@ def page(run: Run, asked: ActivityFilters) -> ActivityPage:
 
 
 def of_events(found: Sequence[Event], run: Run, *, next: int = 0) -> ActivityPage:
-    """Make a page of these events of a run, one more than it holds among them; `next` where that is not all."""
+    """Make a page of these events of a run, which may be one more than it holds; `next` if there is more to search."""
     shown, titles = found[:PAGE], spec_of(run.plan).titles
     return ActivityPage([happening(event, titles) for event in shown], shown[-1].pk if len(found) > PAGE else next)
 
 
 def _saves(run: Run, asked: ActivityFilters) -> ActivityPage:
-    """Return the checkpoints of a run. Words are looked for in the names of their steps and kinds."""
+    """Return the checkpoints of a run. Words are searched in the names of their steps and kinds."""
     own = Checkpoint.objects.filter(run=run).order_by("-seq")
     own = own.filter(seq__lt=asked.before) if asked.before else own
     rows = list(own.values_list("seq", "at", "kind", "step")[: LOOKED if asked.words else PAGE + 1])

@@ -1,9 +1,8 @@
-"""Runs as a list: picked by what they are, the newest first, a page at a time.
+"""The list of runs: filtered, the newest first, a page at a time.
 
-A person reads the runs of their teams; there may be a million of them, of which a page shows fifty. So it is read
-along an index, a page of each team (and of each plan, where an agent is asked for), which are then put in order: what
-a page costs follows what is shown. The title is found by its words, and so is what
-its gates show, in indexes of PostgreSQL's own.
+A person reads the runs of their teams; there may be a million of them, of which a page shows fifty. So the list is read
+along an index, a page of each team (and of each plan, if filtered by agent), and these are merged: the
+cost follows what is shown. Words are searched in the titles and in what gates show, in PostgreSQL's text indexes.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from checkpoints.models import Plan, Run
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for
 
-# The first rows of each team, along the index that fits what is asked for.
+# The first rows of each team, along the index that fits the filters.
 _RUNS = """
 SELECT q.id FROM unnest(%s::bigint[]) t(id){} CROSS JOIN LATERAL (
   SELECT r.id FROM checkpoints_run r WHERE r.team_id = t.id{} ORDER BY r.id DESC LIMIT %s) q
 ORDER BY q.id DESC LIMIT %s
 """
-# Words that many titles have fill a page among the newest runs; for those that few have, their own index is read
-# first, which the planner would not do by itself: it cannot know how rare a beginning is.
+# Words in many titles fill a page among the newest runs; for rare words the text index is read
+# first, which the planner would not do by itself: it cannot know how rare a prefix is.
 _NEWEST = """
 WITH r AS MATERIALIZED (
   SELECT q.* FROM unnest(%s::bigint[]) t(id){} CROSS JOIN LATERAL (
@@ -44,7 +43,7 @@ _NEW = f"({_TITLE} OR r.id = %s OR EXISTS (SELECT FROM approvals_gate g WHERE g.
 _OLD = f"""r.id IN (
   SELECT r.id FROM checkpoints_run r WHERE {_TITLE} UNION SELECT %s
   UNION SELECT g.run_id FROM approvals_gate g WHERE {_GATE})"""  # noqa: S608 - constants
-WALKED = 2_000  # of each team's newest, in which words are looked for first
+WALKED = 2_000  # newest runs of each team, in which words are searched first
 _PLANS = " CROSS JOIN unnest(%s::bigint[]) p(id)"
 _COUNT = """
 (SELECT count(*) FROM (SELECT FROM unnest(%s::bigint[]) t(id) CROSS JOIN LATERAL (
@@ -54,7 +53,7 @@ _COUNT = """
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilters:
-    """The filters of a list of runs; an empty value asks for anything."""
+    """The filters of a list of runs; an empty value matches everything."""
 
     status: str = ""
     waits: bool = False  # for the reader's own decision
@@ -62,24 +61,24 @@ class RunFilters:
     version: str = ""
     team: int = 0
     by: int = 0  # the id of the account that started it
-    words: str = ""  # in the title or in what its gates show, each from its beginning; or a number of it or of a gate
+    words: str = ""  # prefixes of words in the title or in what its gates show; or its number or a gate's
     since: date | None = None  # days by the database's time zone, both included
     until: date | None = None
     thread: str = ""
     forks_of: int = 0
     before: int = 0  # the run above the first one
-    upto: int = 0  # the newest that is listed: a list that is open gets nothing on top
+    upto: int = 0  # the newest that is listed, so that an open list gets nothing on top
 
     @property
     def filtered(self) -> bool:
-        """Tell whether anything but the status is asked for, on whichever page of the list."""
+        """Tell whether any filter but the status is set, on whichever page of the list."""
         return replace(self, status="", waits=False, before=0, upto=0) != RunFilters()
 
 
 def ids(wanted: RunFilters, *, teams: Collection[int], most: int, waiting: Sequence[int] = ()) -> list[int]:
     """Return the ids of the first `most` runs, the newest first.
 
-    `teams` are those whose runs the reader sees, `waiting` the gates that wait for their decision.
+    `teams` are those whose runs the reader may see, `waiting` the gates that wait for their decision.
     """
     asked = [team for team in teams if wanted.team in (0, team)]
     conditions, values = _conditions(wanted, waiting)
@@ -125,7 +124,7 @@ def _conditions(wanted: RunFilters, waiting: Sequence[int]) -> tuple[list[str], 
 
 
 def counts(teams: Collection[int]) -> dict[str, Capped]:
-    """Count the runs of these teams by status, no further than is said; in one statement."""
+    """Count the runs of these teams by status, up to MOST each; in one statement."""
     asked = [status.value for status in Run.Status]
     values = [value for status in asked for value in (list(teams), status, MOST + 1, MOST + 1)]
     with connection.cursor() as cursor:

@@ -1,8 +1,8 @@
-"""What of the runner's own rows goes with the checkpoints that retention removes.
+"""Removes the engine's own rows along with the checkpoints that retention removes.
 
-A memo belongs to the checkpoint from which a step was sent on, and is asked for only while the head, or what went
-aside since, is there. Retention never removes those. Once the run is past it nothing leads back to that very
-checkpoint: a rewind makes a new one, with a memory of its own. So its memos go with it.
+A memo belongs to the checkpoint from which a step started, and is read only while the head, or a question on it, is
+there. Retention never removes those. Once the run is past it nothing leads back to that very checkpoint: a rewind
+makes a new one, with memos of its own. So its memos are removed with it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 
 
 def named_in() -> Iterator[Iterable[bytes]]:
-    """Yield the runner's rows that may name an artifact beside the states."""
+    """Yield the engine's columns that may name an artifact, apart from the states."""
     for model in (Memo, Effect):
         yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), "result"))

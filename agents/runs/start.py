@@ -40,11 +40,10 @@ def start_run(
     config: Mapping[str, Any] | None = None,
     thread: str = "",
 ) -> Run:
-    """Start a run and ring for it after commit; the same key gives the same run.
+    """Start a run and ring its queue's doorbell after commit; the same key gives the same run.
 
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
-
-    `config` goes over the defaults of the agent's Config; what comes of it stays with the run, and so do the
+    `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
     another team's file would get it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
     with every error at once.
@@ -78,7 +77,7 @@ def start_run(
 
 
 def check_policies(plan: PlanSpec, team: Group) -> None:
-    """Raise InputRefused where the team has policies, and none by which one of the plan's gates could be decided."""
+    """Raise InputRefused if the team has policies, and none of them for one of the plan's gates."""
     faults = []
     for name in dict.fromkeys(step.policy for step in plan.steps if step.kind == "gate"):
         try:
@@ -103,7 +102,7 @@ def checked(state: type[BaseModel], input: Any) -> BaseModel:
     strange = [name for name in input if name not in state.model_fields]
     errors = [FieldError(pointer=pointer(name), message=_("the agent's state has no such field")) for name in strange]
     try:
-        fields.veil(state).kept(dict(input), {})  # there is no secret behind a placeholder here
+        fields.veil(state).kept(dict(input), {})  # refuses placeholders, which stand for no secret yet
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     try:

@@ -1,8 +1,8 @@
-"""How agents' runs went, as far as one person may see them: figures over the newest runs and gates alone.
+"""Statistics of agents' runs, for one person's teams: figures over the newest runs and gates alone.
 
-They tell of the last thirty days, and of a thousand runs of an agent at most: what a page can read at any size. A
-figure over all time would say less of the agent that there is now. A run that is due and that nobody takes up is
-told too.
+They cover the last thirty days, and at most a thousand runs of an agent: what a page can read at any size. A
+figure over all time would say less about the agent of today. Runs that are due and that no worker takes are
+reported too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from checkpoints.models import Run
 
 LOOKED_AT = 1000  # the newest runs of an agent
 WINDOW = timedelta(days=30)  # in which a run ended, or a gate was closed
-PATIENCE = timedelta(seconds=60)  # how long a run may be due before it counts as taken up by nobody
+PATIENCE = timedelta(seconds=60)  # how long a run may be due before it counts as not taken
 WITHIN = (timedelta(minutes=5), timedelta(hours=1), timedelta(hours=8), timedelta(days=1))
 
 _FIGURES = """
@@ -43,30 +43,30 @@ WHERE g.status <> 'open' AND g.kind = 'review' AND g.closed_at > statement_times
 
 @dataclass(frozen=True, kw_only=True)
 class AgentFigures:
-    """Of the newest runs of an agent; times are None where nothing was waited for."""
+    """Figures over the newest runs of an agent; times are None if no gate was decided."""
 
     statuses: Mapping[str, int] = field(default_factory=dict)  # those that ended within WINDOW, and all that live
     decided: int = 0
     expired: int = 0
     withdrawn: int = 0
-    half: timedelta | None = None  # half of the gates were decided in no more than that
-    most: timedelta | None = None  # nine of ten were
-    within: Sequence[int] = ()  # how many were decided in each of WITHIN, and at last those that took longer
-    due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> for how long nobody has taken up a run of it
+    half: timedelta | None = None  # the median time to a decision
+    most: timedelta | None = None  # the 90th percentile
+    within: Sequence[int] = ()  # gates decided within each of WITHIN, and at last those that took longer
+    due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> how long a run of it has been due
 
     @property
     def ended(self) -> int:
-        """Count those that have ended."""
+        """Count the runs that have ended."""
         return sum(self.statuses.get(each, 0) for each in ("completed", "failed", "cancelled"))
 
     @property
     def success(self) -> int | None:
-        """Return how many in a hundred of those that ended were completed; None where none has."""
+        """Return the percentage of completed runs among those that ended; None if none has."""
         return round(100 * self.statuses["completed"] / self.ended) if self.ended else None
 
     @property
     def any(self) -> bool:
-        """Tell whether there is a run to tell of."""
+        """Tell whether there is a run."""
         return any(self.statuses.values())
 
 
@@ -87,7 +87,7 @@ def of_agents(plans: Mapping[str, Collection[int]], teams: Collection[int]) -> d
 
 
 def _figures(rows: Sequence[Any]) -> AgentFigures:
-    """Make figures from rows of (what, plan, status, seconds, number)."""
+    """Compute figures from rows of ("run" or "gate", plan, status, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
     closed = [(status, seconds) for what, _, status, seconds, _ in rows if what == "gate"]
     said = [status for status, _ in closed]
@@ -111,13 +111,13 @@ def _figures(rows: Sequence[Any]) -> AgentFigures:
 
 
 def spread(waited: Sequence[float]) -> list[int]:
-    """Count the seconds that lie within each of WITHIN and not the one before, and at last those beyond all."""
+    """Count the seconds within each of WITHIN and not the one before, and at last those beyond all."""
     bounds = [0.0, *(each.total_seconds() for each in WITHIN), float("inf")]
     return [sum(low <= each < high for each in waited) for low, high in pairwise(bounds)]
 
 
 def quantile(ordered: list[float], share: float) -> timedelta | None:
-    """Return the smallest of these that so large a share does not exceed; None of none."""
+    """Return the value that this share of the ordered seconds does not exceed; None of none."""
     if not ordered:
         return None
     return timedelta(seconds=ordered[min(int(share * len(ordered)), len(ordered) - 1)])
