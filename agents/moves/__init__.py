@@ -1,1 +1,1 @@
-"""Moving a run by a person's order: rewind, edit, fork, cancel, and what that would do."""
+"""Orders of a person to a run: rewind, edit, fork, cancel, and the impact of each."""

@@ -1,4 +1,4 @@
-"""Cancelling a run by a person's order: at once, or, where it has left effects behind, once they are settled."""
+"""Cancels a run by a person's order: at once, or after its effects are settled if it has left any behind."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from checkpoints.store import claims
 
 
 class _GateOpened(Exception):
-    """The run asked something between the look for its gates and its end: begin again."""
+    """The run opened a gate between the query for its gates and its end: begin again."""
 
 
 def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
-    """End the run and withdraw what it still asks, in one transaction; False where it had ended before.
+    """End the run and withdraw its open gates, in one transaction; return False if it had already ended.
 
-    A run that has left effects behind is queued to settle them first, and ends then. What is done on its path
-    stays done. A run that already settles to end as cancelled is left alone: a second order must not
-    fence whoever undoes something there.
+    A run that has left effects behind is queued to settle them first, and ends then. Effects on its path
+    stay done. A run that already settles to end as cancelled is left alone: a second order must not
+    fence a worker that undoes something there.
     """
     actor = by if isinstance(by, Actor) else actors.of_user(by)
     while True:
         try:
-            with transaction.atomic():  # a savepoint within the caller's: to go back to it lets go of the rows
+            with transaction.atomic():  # a savepoint within the caller's transaction: a rollback releases the rows
                 return _cancelled(run, by=actor, reason=reason)
         except _GateOpened:
             continue
 
 
 def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
-    """Lock gates before their run, as a decision does: the other way round the two would wait for each other.
+    """Lock gates before their run, as a decision does: in the other order the two would deadlock.
 
     The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
     """
@@ -62,12 +62,10 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
 
 
 def _has_left_something(run: Run) -> bool:
-    """Tell whether a live run has left effects behind that can be settled."""
+    """Tell whether a live run has left effects behind, and its code is known here to settle them."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
-        return False  # nobody has the code that could undo anything: what is held stays held
-    return (
-        run.status in Run.LIVE and run.head is not None and bool(unsettled_effects.of_run(run.pk, RunPath.to(run.head)))
-    )
+        return False  # no process has the code that could undo anything: holds stay
+    return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, RunPath.to(run.head)))
 
 
 def _end_later(run: Run, by: Actor, reason: str) -> None:

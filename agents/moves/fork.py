@@ -1,7 +1,7 @@
-"""Forking: another run from a checkpoint, with another state, configuration or version where that is wanted.
+"""Forks a run: starts another from one of its checkpoints, optionally with another state, configuration or version.
 
-A fork has no grants and no effects of its own. It reuses what its lineage has recorded, and where it comes to an
-effect that the run it came from has done, it asks before it takes the result over.
+A fork has no grants and no effects of its own. It reuses the recorded results of its lineage, and where it comes to an
+effect that the original run has done, it asks before it takes the result over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def fork(
     rewind.check_may(run, by)
     mine = f"fork:{by.pk}:{key}" if key else None
     before = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=mine).first() if mine else None
-    if before is not None:  # what the run has done since is no reason to refuse the same order again
+    if before is not None:  # the same order again is not refused for anything that the run has done since
         return before
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile

@@ -1,6 +1,6 @@
-"""What an order to move a run, or to fork it, would do: where it would go on from, over what its lineage recorded.
+"""Computes the impact of an order to move or fork a run: where it would go on, and which recorded results it reuses.
 
-The gate's page asks for them through a registration, since `approvals` may not import agents.
+The gate's page asks for impacts through a registration, since `approvals` may not import agents.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from checkpoints.values.patch import Op
 from . import request
 from .impact_facts import Lineage
 
-MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints by which somebody moved a run, or changed it
+MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints that move or change a run
 log = structlog.get_logger()
 
 
 def history_of(run: Run) -> RecordedHistory:
-    """Return all that is recorded of the lineage, for a run that goes on under its own plan."""
+    """Return everything recorded of the lineage, for a run that goes on under its own plan."""
     return ImpactReader(run, run.plan).history()
 
 
 def of_rewind(run: Run, to: int, feedback: str = "") -> Impact:
-    """Return what rewinding to checkpoint `to` would do. Raises RewindRefused."""
+    """Return the impact of a rewind to checkpoint `to`. Raises RewindRefused."""
     return rewinding(run, feedback)(to)
 
 
 def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
-    """Return `of_rewind` for some checkpoints of one run: what is recorded is read once for all of them."""
+    """Return `of_rewind` for checkpoints of one run, which reads the records once for all of them."""
     read: dict[int, tuple[ImpactReader, RecordedHistory]] = {}
 
     def look(to: int) -> Impact:
@@ -65,7 +65,7 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
 
 
 def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impact:
-    """Return what editing checkpoint `at` would do. Raises RewindRefused for an edit that does not fit."""
+    """Return the impact of an edit of checkpoint `at`. Raises RewindRefused for an edit that does not fit."""
     saved = request.target_of(run, at)
     reader = ImpactReader(run, request.plan_of(run, saved))
     writes = request.edited(run, saved, patch)
@@ -75,7 +75,7 @@ def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impac
 def of_fork(
     run: Run, at: int, patch: Sequence[Op] = (), config: Mapping[str, Any] | None = None, version: str = ""
 ) -> Impact:
-    """Return what a fork from checkpoint `at` would do. Raises RewindRefused."""
+    """Return the impact of a fork from checkpoint `at`. Raises RewindRefused."""
     wanted = request.wanted(run, at, patch, config, version)
     reader = ImpactReader(run, wanted.plan, config=wanted.environment.get("config", {}))
     target = reader.target(wanted.target, writes=wanted.writes, next_step=wanted.next_step)
@@ -83,7 +83,7 @@ def of_fork(
 
 
 class ImpactReader:
-    """Reads one lineage once, for as many impacts as are asked of it."""
+    """Reads one lineage once, for any number of impacts."""
 
     def __init__(self, run: Run, plan: Plan, *, config: Mapping[str, Any] | None = None) -> None:
         self.run = run
@@ -93,7 +93,7 @@ class ImpactReader:
         self.lineage = Lineage(run, plan, self.config)
 
     def history(self) -> RecordedHistory:
-        """Return the whole lineage."""
+        """Return the recorded history of the whole lineage."""
         head = self.lineage.path(self.run.head)
         store.expect(self._returns(head))
         forced = bool(head.places) and head.forced(self.run.next_step)
@@ -119,7 +119,7 @@ class ImpactReader:
         next_step: str | None = None,
         feedback: str = "",
     ) -> MoveTarget:
-        """Return a saved state with `writes` over it, as the place from which the run would go on."""
+        """Return a saved state with `writes` over it, as the target of a move."""
         request.check_goes_on(saved)
         request.check_stands(self.run, saved)
         path = self.lineage.path(saved.id)
@@ -144,7 +144,7 @@ class ImpactReader:
         )
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
-        """Return the end of a path, as where the run would go on with nothing ordered."""
+        """Return the end of a path as the target of a move without any change."""
         return MoveTarget(
             run=self.run.pk,
             next_step=next_step,
@@ -158,7 +158,7 @@ class ImpactReader:
         )
 
     def _returns(self, head: RunPath) -> list[UUID]:
-        """Return the states to which an open gate of the run may send it back."""
+        """Return the checkpoints to which an open gate of the run may send it back."""
         mine = [gate for gate in self.lineage.gates if gate.run_id == self.run.pk and gate.kind == Gate.Kind.REVIEW]
         asked = [gate.asked for gate in mine if gate.status == Gate.Status.OPEN]
         steps = {step for card in asked for step in (*card.back_to, card.on_reject)}
@@ -172,12 +172,12 @@ class ImpactReader:
         return [gate.id for gate in self.lineage.gates if gate.checkpoint in settled]
 
     def _by_hand(self, path: RunPath) -> list[ByHand]:
-        """Return what people changed by hand on a path."""
+        """Return the manual changes on a path."""
         before = self._before(path)
         return [ByHand(before[each.place.id], each.fields) for each in manual_changes.on(path.places, self.plan)]
 
     def _sent(self, path: RunPath) -> int:
-        """Count the executions before the newest place on the path to which somebody moved the run."""
+        """Count the executions on the path before its newest manual move."""
         newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
         return self._before(path)[newest.id] if newest else 0
 
@@ -187,14 +187,14 @@ class ImpactReader:
         return {place.id: number for place, number in zip(path, known, strict=False)}
 
     def _own(self, path: RunPath) -> frozenset[str]:
-        """Return the effects of which a person said, since they last ran, that this fork does them itself."""
+        """Return the effects that this fork does itself, by a person's answer since they last ran."""
         mine = [gate for gate in self.lineage.gate_facts if gate.run == self.run.pk and gate.recovery]
         said = {gate.id for gate in mine if gate.choice == RecoveryAnswer.DO_AGAIN}
         asked = {(gate.checkpoint, gate.step) for gate in self.lineage.gates if gate.id in said}
         return takeover.done_by_fork(path, asked)
 
     def draws(self, step: str, state: Mapping[str, Any]) -> bool | None:
-        """Tell whether a gate's method has something to ask of these values; None where it cannot be called here."""
+        """Tell whether a gate's method asks something for these values; None where it cannot be called here."""
         known = registry.agents().get((self.plan.agent, self.plan.version))
         spec = self.lineage.steps.get(step)
         if known is None or spec is None or known.spec.step(step).code_hash != spec.code_hash:
@@ -202,9 +202,9 @@ class ImpactReader:
         try:
             config = environment.configured(known.agent, self.config)
             values = {name: fields.read(known.agent.State, name, state) for name in spec.reads}
-            if takes_observed(known.agent, spec):  # the world is not looked at to foretell
+            if takes_observed(known.agent, spec):  # a preview does not observe the world
                 return None
             return getattr(known.agent(RunInfo(0, ""), 1, config), step)(**values) is not None
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises, the impact is only less certain
+        except Exception as error:  # noqa: BLE001 - if an agent raises, the impact is only less certain
             log.info("gate.not_drawn", step=step, error=str(error))
             return None

@@ -1,6 +1,6 @@
-"""What one lineage has recorded, as the facts of an impact: its executions, its effects, its gates.
+"""Reads the records of one lineage as the facts of an impact: its executions, effects and gates.
 
-Read once, for as many impacts as are asked of it; what is expensive is read when it is first asked for.
+Read once, for any number of impacts; whatever is expensive is read on first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from checkpoints.values.canonical_json import canonical, decode
 
 
 class Lineage:
-    """The run and all that it was forked from, or that was forked from it, in the words of a plan."""
+    """A run with its origin and its forks, read in terms of one plan."""
 
     def __init__(self, run: Run, plan: Plan, config: dict[str, Any]) -> None:
         self.run, self.row, self.plan, self.config = run, plan, spec_of(plan), config
@@ -49,7 +49,7 @@ class Lineage:
 
     @cached_property
     def saved(self) -> dict[UUID, CheckpointHeader]:
-        """Return everything that was saved, by run and number."""
+        """Return every checkpoint's header, by run and number."""
         return {each.id: each for each in executions.of_lineage(self.run.lineage)}
 
     def path(self, head: UUID | None) -> RunPath:
@@ -58,7 +58,7 @@ class Lineage:
 
     @cached_property
     def records(self) -> list[CheckpointHeader]:
-        """Return what was executed, by run and number."""
+        """Return the headers of executions, by run and number."""
         return [each for each in self.saved.values() if each.input_digest is not None]
 
     @cached_property
@@ -69,13 +69,13 @@ class Lineage:
 
     @cached_property
     def writes(self) -> dict[UUID, Writes]:
-        """Return what every execution wrote, all read on first use; empty where one cannot be read."""
+        """Return the writes of every execution, all read on first use; empty where one cannot be read."""
         with suppress(NotVerified, NoSuchCheckpoint):
             return dict(executions.writes_of([each.id for each in self.records if not each.removed]))
         return {}
 
     def written(self, id: UUID) -> Writes:
-        """Return what one execution wrote. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
+        """Return the writes of one execution. Raises NotVerified and NoSuchCheckpoint, of this one alone."""
         return self.writes[id] if id in self.writes else executions.writes_of([id])[id]
 
     @cached_property
@@ -92,7 +92,7 @@ class Lineage:
 
     @cached_property
     def shared(self) -> set[int]:
-        """Return the effects that another run depends on: it took the result over, or began after it was done."""
+        """Return the effects that another run depends on: it reused the result, or was forked after it."""
         taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in effects.LANDED}
         begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
         return taken | {
@@ -189,13 +189,13 @@ class Lineage:
         )
 
     def _about(self, gate: Gate) -> int:
-        """Return the effect that was left behind and that the gate asks about."""
+        """Return the id of the effect left behind that the gate asks about; 0 if there is none."""
         question = gate.asked.question if gate.kind == Gate.Kind.RECOVERY else None
         key = question.get("effect") if question else None
         return next((row.pk for row in self.rows if row.key == key), 0) if key else 0
 
     def _read(self, gate: Gate) -> Fields | None:
-        """Return the digests of what the gate's step read, as they were when it asked."""
+        """Return the digests of the fields that the gate's step read, as they were when it asked."""
         saved = self._stood(gate)
         spec = self.steps.get(gate.step)
         if saved is None or spec is None:
@@ -203,7 +203,7 @@ class Lineage:
         return {name: saved[name] for name in spec.reads if name in saved}
 
     def _shown(self, gate: Gate) -> Fields | None:
-        """Return the digests of the fields into which the gate's actions point, as they were when it asked."""
+        """Return the digests of the fields that the gate's actions point into, as they were when it asked."""
         saved = self._stood(gate)
         if saved is None:
             return None
@@ -211,7 +211,7 @@ class Lineage:
         return {name: saved.get(name, ABSENT) for name in names}
 
     def _stood(self, gate: Gate) -> Fields | None:
-        """Return the field digests of the state at which a gate was opened; None where it does not verify any more."""
+        """Return the field digests of the state at which a gate was opened; None if it no longer verifies."""
         if gate.checkpoint not in self._loaded:
             self._loaded[gate.checkpoint] = None
             with suppress(NotVerified, NoSuchCheckpoint):
@@ -219,7 +219,7 @@ class Lineage:
         return self._loaded[gate.checkpoint]
 
     def _asked_over(self, gate: Gate, saved: CheckpointHeader | None) -> bytes | None:
-        """Return the input digest of the gate's step when it asked; None where the step is no gate of this plan."""
+        """Return the input digest of the gate's step when it asked; None unless that is an open gate of this plan."""
         if saved is not None:
             return saved.input_digest
         spec = self.steps.get(gate.step)
@@ -244,7 +244,7 @@ class Lineage:
         }
         if saved is None:
             return None
-        # An edit changes what a card's arguments say, never where they are.
+        # An edit changes the arguments of a card, never their pointers.
         shown = {json_pointer.tokens(action.pointer)[0] for action in gate.asked.actions if action.pointer}
         try:
             after = store.fields_of(saved.id)
@@ -254,6 +254,6 @@ class Lineage:
 
 
 def stamp_of(run: Run) -> str:
-    """Return a text that changes where a run of the lineage has begun an effect, or one was settled."""
+    """Return a text that changes whenever a run of the lineage begins an effect, or one is settled."""
     mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage)).order_by("pk")
     return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))

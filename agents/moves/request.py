@@ -1,4 +1,4 @@
-"""What a person wants of a run, checked before anything is written: a checkpoint, an edit of its state, a fork."""
+"""Checks a person's order to a run before anything is written: a checkpoint, an edit of its state, a fork."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from checkpoints.values.patch import Op
 
 @dataclass(frozen=True)
 class WantedFork:
-    """The state, configuration and version with which a fork begins."""
+    """The checkpoint, writes, configuration and version with which a fork begins."""
 
     target: Snapshot
     plan: Plan
@@ -56,14 +56,14 @@ def target_of(run: Run, seq: int) -> Snapshot:
 
 
 def check_goes_on(target: Snapshot) -> None:
-    """Raise RewindRefused where nothing follows the checkpoint."""
+    """Raise RewindRefused if no step follows the checkpoint."""
     if not target.next_step:
         ended = _("The run ended at checkpoint %(seq)s. Choose an earlier one.")
         raise RewindRefused(ended % {"seq": target.seq})
 
 
 def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
-    """Raise RewindRefused where the agent is known here, but none of its versions could take the run from there.
+    """Raise RewindRefused if the agent is known here, but none of its versions could run on from there.
 
     A process that knows no version of it cannot tell, and leaves that to those that do.
     """
@@ -74,7 +74,7 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
 
 
 def check_stands(run: Run, target: Snapshot) -> None:
-    """Raise RewindRefused where the checkpoint's state tells of an effect that was undone since."""
+    """Raise RewindRefused if the checkpoint's state counts on an effect that was undone since."""
     found = hold_left_behind.gone(run, RunPath.to(target.id))
     if found is None:
         return
@@ -93,7 +93,7 @@ def plan_of(run: Run, target: Snapshot) -> Plan:
 
 
 def _patched(run: Run, target: Snapshot, operations: Sequence[Op]) -> dict[str, Any]:
-    """Return the state with the patch over it. Raises ValueRefused.
+    """Return the state with the patch applied. Raises ValueRefused.
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
@@ -141,7 +141,7 @@ def edited(
 def wanted(
     run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
 ) -> WantedFork:
-    """Return what the fork would begin with, checked. Raises RewindRefused with every error."""
+    """Return the checked start of a fork. Raises RewindRefused with every error."""
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)

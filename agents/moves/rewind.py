@@ -1,9 +1,9 @@
-"""Moving a run's head by a person's order: a rewind to an earlier checkpoint, an edit of one, or settling at once.
+"""Moves a run's head by a person's order: a rewind to an earlier checkpoint, an edit of one, or settling at once.
 
-The page asks a running worker to halt, waits a little, and then takes the run over, which fences whoever did not
-listen. Head, gates, holds and event change in one transaction; the next worker finds out what follows from it.
+The page asks a running worker to halt, waits a little, and then takes the run over, which fences a worker that did
+not halt. Head, gates, holds and event change in one transaction; the next worker finds out what follows from it.
 
-Gates are locked before their run, as a decision does it: the other way round the two would wait for each other.
+Gates are locked before their run, as a decision does: in the other order the two would deadlock.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ from checkpoints.values.patch import Op
 from . import impact
 from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
-HALT_SECONDS = 3.0  # how long a worker is waited for before it is fenced
+HALT_SECONDS = 3.0  # how long to wait for a worker before it is fenced
 MAY = "checkpoints.rewind_run"
 ORDERED = ("run.rewound", "run.edited", "run.settling")
 
 
 class _GateOpened(Exception):
-    """The run asked something between the look for its gates and its move: begin again."""
+    """The run opened a gate between the query for its gates and its move: begin again."""
 
 
 class _DoneBefore(Exception):
-    """The same form had been taken when this one's turn came."""
+    """The same form was accepted while this one waited for the lock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadMove:
-    """A move of a run's head: its target, and what is written on the way."""
+    """A move of a run's head: its target, and what is written with it."""
 
     kind: str  # "rewind" or "edit"
     by: User
     target: Snapshot
-    look: Callable[[str], Impact]  # what it would do, with these words
-    reason: str  # for the gates that this withdraws
+    look: Callable[[str], Impact]  # the impact, with these words
+    reason: str  # of the gates' withdrawal
     writes: dict[str, Any] = field(default_factory=dict)
     words: str = ""
     confirm: bool = False
@@ -84,8 +84,8 @@ def rewind(
 
     `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
     be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
-    number of the newest checkpoint that was there to be seen, by which the same order given twice is done once;
-    0: whichever. `key` names the person's form, which is done once as well, wherever the run is by then. Raises a
+    number of the newest checkpoint that the sender knew, by which the same order given twice is done once;
+    0: any. `key` names the person's form, which is done once as well, wherever the run is by then. Raises a
     RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
     """
     check_may(run, by)
@@ -105,7 +105,7 @@ def edit(
 ) -> Run:  # fmt: skip
     """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
 
-    Raises as `rewind` does; `errors` of a RewindRefused name what the agent's state does not take.
+    Raises as `rewind` does; `errors` of a RewindRefused name the faults that the agent's state finds.
     """
     check_may(run, by)
     if _done_before(run, key, by):
@@ -120,7 +120,7 @@ def edit(
 
 
 def settle_now(run: Run, *, by: User, key: str = "") -> Run:
-    """Undo at once what the run left behind, rather than when nothing ahead can adopt it. Raises RewindRefused.
+    """Undo at once what the run left behind, even if a step ahead could reuse it. Raises RewindRefused.
 
     `key` names the person's form, as for `rewind`.
     """
@@ -129,7 +129,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         return run
     try:
         check_taken(run, run.plan, store.load(run))
-    except NotVerified:  # that is the runner's to find
+    except NotVerified:  # the engine reports that
         check_taken(run, run.plan, None)
 
     def settle(claim: Claim) -> None:
@@ -147,7 +147,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
 
 
 def _checked(run: Run, seq: int) -> Snapshot:
-    """Return the checkpoint to move to. Raises RewindRefused where the run cannot go on from it."""
+    """Return the checkpoint to move to. Raises RewindRefused if the run cannot go on from it."""
     target = target_of(run, seq)
     check_goes_on(target)
     check_taken(run, plan_of(run, target), target)
@@ -155,13 +155,13 @@ def _checked(run: Run, seq: int) -> Snapshot:
 
 
 def check_may(run: Run, by: User) -> None:
-    """Raise RewindNotAllowed where this person may not rewind the run."""
+    """Raise RewindNotAllowed if this person may not rewind the run."""
     if not may(by, run.team_id, MAY):
         raise RewindNotAllowed(_("You may not rewind, edit, fork, settle or cancel runs of this team."))
 
 
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
-    """Take the run over, whoever works on it, and change it in one transaction; return the run as it is then."""
+    """Take the run over from any worker, and change it in one transaction; return the run as it is then."""
     halted(run, by)
     while True:
         try:
@@ -180,7 +180,7 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
 
 
 def halted(run: Run, by: User) -> None:
-    """Ask the run's worker to let go of it, and wait a moment; a worker that does not is fenced afterwards."""
+    """Ask the run's worker to release it, and wait a moment; a worker that does not is fenced afterwards."""
     if not claims.ask_to_halt(run, actors.of_user(by)):
         return
     until = time.monotonic() + HALT_SECONDS
@@ -208,10 +208,10 @@ def _move(run: Run, move: HeadMove) -> Run:
 
 
 def _check_shown(move: HeadMove) -> None:
-    """Raise ImpactChanged where something else would be done than was shown.
+    """Raise ImpactChanged if something else would be done than was shown.
 
-    The page may have shown the impact without the words, or with some: it computes it anew a moment after they are
-    typed. Whoever typed them knows them, so they matter only where they change what is done.
+    The page may have shown the impact without the words, or with some: it computes it again a moment after they are
+    typed. Their author knows them, so they matter only where they change what is done.
     """
     now = move.look(move.words)
     if now.digest() == move.seen:
@@ -224,7 +224,7 @@ def _check_shown(move: HeadMove) -> None:
 
 
 def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
-    """Do as `taken`, where `change` may find that it was done before."""
+    """Do as `taken`; if `change` finds that the order was done before, only return the run."""
     try:
         return taken(run, by, change)
     except _DoneBefore:
@@ -233,13 +233,13 @@ def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
 
 
 def _done_before(run: Run, key: str, by: User) -> bool:
-    """Tell whether this person's form with this key was taken; asked again under the lock of the run's row."""
+    """Tell whether this person's form with this key was accepted; asked again under the lock of the run's row."""
     told = Event.objects.told().filter(subject=f"run:{run.pk}", kind__in=ORDERED, actor=actors.of_user(by).id)
     return bool(key) and any(decode(bytes(data)).get("key") == key for data in told.values_list("data", flat=True))
 
 
 def _order_again(run: Run, move: HeadMove) -> None:
-    """Redo an effect, not adopt it, where the run is sent back to it. Raises NeedsConfirmation."""
+    """Mark an effect to be done again, not reused, if the run is sent back to it. Raises NeedsConfirmation."""
     step = spec_of(plan_of(run, move.target)).step(move.target.next_step)
     digest = input_digest(step, move.target.fields, environment.recorded(run).get("config", {}))
     row = hold_left_behind.sent_to(run.pk, step, digest, RunPath.to(move.target.id))
@@ -273,7 +273,7 @@ def _save(run: Run, move: HeadMove, claim: Claim) -> None:
 
 
 def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Append]:
-    """Return the words in the list that the agent's gates or validators use, where it has one."""
+    """Return the words for the list that the agent's gates or validators use, if it has one."""
     if not words:
         return {}
     known = deployed.of(plan.pk)
@@ -284,7 +284,7 @@ def _feedback(plan: Plan, words: str, by: User, at: datetime) -> dict[str, Appen
 
 
 def _behind(edited: Write, words: Append) -> list[Any]:
-    """Put the words behind what an edit wrote into their list: a mere append would go to the list as it was before."""
+    """Put the words behind an edit's own value of their list: a mere append would go to the list as it was before."""
     return [*(edited if isinstance(edited, list) else []), *words.items]
 
 
