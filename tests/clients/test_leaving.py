@@ -130,7 +130,7 @@ def test_without_its_block_nobody_goes_on_without_people_and_what_was_allowed_is
     world = World(web)
     world_decides = POOL.submit(world.decides)
     with world.client() as hp:
-        with pytest.warns(RuntimeWarning, match="done in its block"):
+        with pytest.warns(RuntimeWarning, match="done in a block"):
             hp.approve("wire", WIRE, timeout=PATIENCE)
         assert world_decides.result(PATIENCE).asked.actions[0].arguments == WIRE
         with pytest.raises(Unknown):

@@ -125,9 +125,9 @@ def test_help_tells_of_every_call_what_it_takes_and_gives(client: Any) -> None:
     approve = shown(hp.approve)
     assert "approve(name: 'str', arguments:" in approve
     assert "Ask whether `name` may be done" in approve
-    assert "Ask, and return at once; by the gate's number" in shown(hp.approve.defer)
+    assert "Ask, and return at once; this process or another resumes" in shown(hp.approve.defer)
     assert "Ask about several actions" in shown(hp.approve_each)
-    assert "Ask what people say: nothing is done under it" in shown(hp.ask)
+    assert "Ask people without doing anything" in shown(hp.ask)
     assert "Make a function ask first" in shown(hp.requires_approval)
     gate = shown(hp.gate)
     assert "gate(id: 'int') -> 'Gate'" in gate

@@ -22,7 +22,7 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.values import json_pointer
 
 PAGE = 200  # members of a list or an object, drawn at once
-CHARACTERS = 50_000  # of a text, drawn at once: each is looked at, whether it can be seen
+CHARACTERS = 50_000  # of a text, drawn at once: each is checked for being visible
 
 
 @require_safe

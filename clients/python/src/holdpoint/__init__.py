@@ -1,4 +1,4 @@
-"""Ask people before your agent acts, and go on with exactly what they allowed."""
+"""Ask people before your agent acts, and go on with exactly what they approved."""
 
 from .answers import Begun, Event, Events, Gate, Outcome, Turn
 from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending

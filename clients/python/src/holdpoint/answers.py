@@ -1,4 +1,4 @@
-"""What the server answers, as models. Members that a newer server adds are passed over."""
+"""Models of the server's answers. Members that a newer server adds are ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, RootModel, field_validator
 
 
 class Answer(BaseModel):
-    """Something that was read; it does not change."""
+    """An answer of the server; it is immutable."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
 
@@ -25,7 +25,7 @@ class Begun(Answer):
 
 
 class Undone(Answer):
-    """An effect that is to be taken back."""
+    """An effect that is to be undone."""
 
     id: int
     key: str
@@ -33,7 +33,7 @@ class Undone(Answer):
 
 
 class Next(Answer):
-    """What comes next: a step, a gate, an effect, an undo; an empty kind for nothing now."""
+    """The next step, gate, effect or undo; an empty kind if there is nothing to do now."""
 
     kind: str
     step: str
@@ -42,7 +42,7 @@ class Next(Answer):
 
 
 class Turn(Answer):
-    """Where a run stands, and what its program has to do. `state` comes with a claim and with what is begun."""
+    """The run's status, and its program's next piece of work. `state` comes with a claim and with a begun effect."""
 
     run: int
     status: str
@@ -57,17 +57,17 @@ class Turn(Answer):
     @field_validator("next", mode="before")
     @classmethod
     def nothing(cls, told: Any) -> Any:
-        """Read null as a step without a kind: nothing comes next now."""
+        """Read null as a Next without a kind: nothing to do now."""
         return told or Next(kind="", step="")
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing more is done in the run."""
+        """Tell whether the run has ended."""
         return self.status in ("completed", "failed", "cancelled")
 
 
 class Beat(Answer):
-    """How it stands with a claim."""
+    """The state of a claim."""
 
     halt: bool
     lease: float
@@ -93,7 +93,7 @@ class Run(Answer):
 
 
 class Version(Answer):
-    """A version of an agent that was registered."""
+    """A registered version of an agent."""
 
     agent: str
     version: str
@@ -101,7 +101,7 @@ class Version(Answer):
 
 
 class OfAction(Answer):
-    """What became of one action: approve, edit, reject or respond."""
+    """The verdict on one action: approve, edit, reject or respond."""
 
     verdict: str
     by: str = ""
@@ -110,7 +110,7 @@ class OfAction(Answer):
 
 
 class Ending(Answer):
-    """How a gate ended."""
+    """The end of a gate."""
 
     kind: str
     by: str
@@ -131,7 +131,7 @@ class Granted(Answer):
 
 
 class Outcome(Answer):
-    """Whether a gate has ended, and how: the exact edits by action id as JSON Patches, and what was allowed."""
+    """The outcome of a gate: its status, the exact edits by action id as JSON Patches, and the grants."""
 
     gate: int
     url: str = ""
@@ -144,12 +144,12 @@ class Outcome(Answer):
 
     @property
     def open(self) -> bool:
-        """Tell whether it still asks."""
+        """Tell whether the gate is still open."""
         return self.status == "open"
 
 
 class Voice(Answer):
-    """One person's word."""
+    """One person's vote."""
 
     name: str
     verdict: str
@@ -159,7 +159,7 @@ class Voice(Answer):
 
 
 class Agreement(Answer):
-    """Who must agree, and who has."""
+    """The votes that a gate needs, and has."""
 
     quorum: int
     agreed: int
@@ -168,7 +168,7 @@ class Agreement(Answer):
 
 
 class Gate(Answer):
-    """A gate with all that it asks. `url` is its page, on which people decide."""
+    """A gate with its proposal. `url` is its page, on which people decide."""
 
     id: int
     url: str = ""
@@ -190,12 +190,12 @@ class Gate(Answer):
 
     @property
     def actions(self) -> list[str]:
-        """Return the ids of what it asks about."""
+        """Return the ids of its actions."""
         return [str(each["id"]) for each in self.card.get("actions", [])]
 
 
 class Checkpoint(Answer):
-    """A saved state's place in its run."""
+    """A checkpoint without its state."""
 
     id: str
     seq: int
@@ -216,14 +216,14 @@ class Saved(Checkpoint):
 
 
 class Checkpoints(Answer):
-    """Some checkpoints, newest first; `next` goes on as `cursor`."""
+    """Some checkpoints, newest first; send `next` as `cursor` to continue."""
 
     items: list[Checkpoint]
     next: str | None = None
 
 
 class Event(Answer):
-    """What happened, to what; never content."""
+    """One event and its subject, never content."""
 
     cursor: str
     kind: str
@@ -234,7 +234,7 @@ class Event(Answer):
 
 
 class Events(Answer):
-    """Some events, oldest first; `next` goes on as `after`, at once where there is `more`."""
+    """Some events, oldest first; send `next` as `after` to continue, at once where there is `more`."""
 
     items: list[Event]
     next: str

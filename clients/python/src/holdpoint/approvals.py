@@ -1,4 +1,4 @@
-"""`hp.approve`: ask before something is done, and do it in a `with` block once people have allowed it."""
+"""`hp.approve`: ask before something is done, and do it in a `with` block once people have approved it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .posting import Posting, post
 from .sending import Api
 
 P = ParamSpec("P")
-C = TypeVar("C")  # what a block is given
+C = TypeVar("C")  # the value of a `with` block
 A_co = TypeVar("A_co", covariant=True)
 D_co = TypeVar("D_co", covariant=True)
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A gate that asks. `id` is all that another process needs to resume; people decide it at `url`."""
+    """An open gate. `id` is all that another process needs to resume; people decide it at `url`."""
 
     id: int
     run: int
@@ -34,17 +34,17 @@ class Pending:
 
 
 class Several:
-    """The way through several actions that people were asked about at one gate, one after the other."""
+    """The logic for several actions of one gate, done one after the other."""
 
     def __init__(self, way: Way) -> None:
         self.way = way
-        self.at: Allowed | None = None  # the action that is begun
+        self.at: Allowed | None = None  # the action in progress
         self.words: dict[str, OfAction] = {}
         self.results: dict[str, Any] = {}
         self.over = False
 
     def begin(self) -> Op[Several]:
-        """Wait for people. Raises Refused where nothing at all may be done, and StillOpen."""
+        """Wait for people. Raises Refused if no action may be done, and StillOpen."""
         yield from self.way.decided()
         self.at = yield from self.way.following()
         if self.at is None:
@@ -54,9 +54,9 @@ class Several:
         return self
 
     def next(self, first: bool) -> Op[Allowed | None]:
-        """Return the next action, begun; None where there is none any more.
+        """Return the next action, begun; None after the last one.
 
-        What nothing was said of before is unknown.
+        The one before is reported as unknown if it was not reported.
         """
         before = self.at
         if self.over or before is None:
@@ -71,7 +71,7 @@ class Several:
         return self.at
 
     def left(self, error: BaseException | None) -> Op[None]:
-        """Report as unknown what was begun and not reported."""
+        """Report the action in progress as unknown if it was not reported."""
         if self.at is None:
             return
         yield from self.at.left(error)
@@ -86,24 +86,24 @@ class Several:
 
 
 class _Calls:
-    """What people allowed of several actions: iterate over it, and each is begun as you come to it."""
+    """The approved actions of one gate: iterate over them, and each begins when you come to it."""
 
     def __init__(self, io: Any, several: Several) -> None:
         self._io, self._several = io, several
 
     @property
     def refused(self) -> dict[str, OfAction]:
-        """Return what people refused, by action: `by` whom, and the `reason`."""
+        """Return the rejected actions by id: `by` whom, and the `reason`."""
         return {name: each for name, each in self._several.words.items() if each.verdict == "reject"}
 
     @property
     def answers(self) -> dict[str, Any]:
-        """Return what people answered in the place of an action."""
+        """Return people's answers by action, given instead of it."""
         return {name: each.response for name, each in self._several.words.items() if each.verdict == "respond"}
 
     @property
     def results(self) -> dict[str, Any]:
-        """Return what each action gave, now or in an earlier process; complete once nothing comes any more."""
+        """Return the result of each action, from now or an earlier process; complete after the last action."""
         return self._several.results
 
     @property
@@ -113,7 +113,7 @@ class _Calls:
 
 
 class Calls(_Calls, Blocking):
-    """The actions that people allowed: `for call in calls`."""
+    """Approved actions: `for call in calls`."""
 
     def __iter__(self) -> Iterator[Call]:
         first = True
@@ -136,13 +136,13 @@ Begun = Allowed | Several
 
 
 class Approval(Blocking, Generic[C]):
-    """What people allowed, waited for: `with` it gives what is to be done, and sees to it that something is said of it.
+    """An approval: waits for people when it is made; `with` it gives the call, whose result must be reported.
 
-    It waits where it is made, not in `with`: whoever forgets that goes no further without people either. What was not
-    reported when the block is left is unknown, except for NotDone: it failed.
+    It waits where it is made, not at `with`, so that code without the block cannot go on unapproved. A call that was
+    not reported when the block ends is unknown, except after NotDone: then it failed.
     """
 
-    _entered = True  # nothing to enter, where it raised
+    _entered = True  # if the constructor raises, no warning follows
 
     def __init__(self, io: Threads, begin: Op[Begun], given: Callable[[Threads, Any], C]) -> None:
         self._io, self._given = io, given
@@ -161,11 +161,11 @@ class Approval(Blocking, Generic[C]):
     def __del__(self) -> None:
         if not self._entered:
             _dropped(self._begun)
-            _forgotten("What was allowed is to be done in its block: with hp.approve(…) as call.")
+            _forgotten("The approved action is done in a block: with hp.approve(…) as call.")
 
 
 class AsyncApproval(Awaiting, Generic[C]):
-    """The same, awaited: nothing is asked before `async with`."""
+    """The same, awaited: nobody is asked before `async with`."""
 
     def __init__(self, io: Tasks, begin: Callable[[], Op[Begun]], given: Callable[[Tasks, Any], C]) -> None:
         self._io, self._begin, self._given = io, begin, given
@@ -174,7 +174,7 @@ class AsyncApproval(Awaiting, Generic[C]):
 
     def __del__(self) -> None:
         if not self._entered:
-            _forgotten("Nobody was asked: that begins with its block, async with hp.approve(…) as call.")
+            _forgotten("Nobody was asked yet. Enter the block: async with hp.approve(…) as call.")
 
     async def __aenter__(self) -> C:
         self._entered = True
@@ -189,12 +189,12 @@ class AsyncApproval(Awaiting, Generic[C]):
 
 
 class Asking(Protocol[P, A_co, D_co]):
-    """A function of the client that asks, and whose `defer` asks and returns."""
+    """A function of the client that asks and waits; its `defer` asks and returns."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> A_co: ...
 
     def defer(self, *args: P.args, **kwargs: P.kwargs) -> D_co:
-        """Ask, and return at once; by the gate's number this process or another comes back for what people say."""
+        """Ask, and return at once; this process or another resumes by the gate's number."""
 
 
 def asking(
@@ -208,7 +208,7 @@ def asking(
     awaited: bool = False,
     defer_awaited: bool = False,
 ) -> Asking[P, A_co, D_co]:
-    """Make such a function of how it asks; `asked` has its arguments, and its words unless it has some of its own."""
+    """Make such a function; `asked` gives its signature, and its docstring unless `words` does."""
 
     call = calling(lambda *args, **kwargs: ask(asked(*args, **kwargs)), awaited=awaited)
     signature = inspect.signature(asked)
@@ -221,13 +221,13 @@ def asking(
 
 
 def named_defer(later: Callable[..., Any], name: str, signature: inspect.Signature) -> None:
-    """Give the `defer` of a function its name, its words and its signature."""
+    """Give the `defer` of a function its name, docstring and signature."""
     told_as(later, Asking.defer, signature.replace(return_annotation=Pending))
     later.__qualname__ = f"{name}.defer"
 
 
 def begun(api: Api, posting: Posting) -> Op[Allowed]:
-    """Ask, wait for people, and begin what they allowed."""
+    """Ask, wait for people, and begin the approved action."""
     turn = yield from post(api, posting)
     return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).allowed())
 
@@ -239,17 +239,17 @@ def begun_each(api: Api, posting: Posting) -> Op[Several]:
 
 
 def said(api: Api, posting: Posting) -> Op[Said]:
-    """Ask what people say: nothing is done under it, and no run stays in the queue.
+    """Ask people without doing anything; no run stays in the queue.
 
-    The arguments are those of `approve`. What people left of them is in `arguments`, their answer where they gave one
-    in its place (`respond=True`) in `answer`. Raises Rejected, Expired, Withdrawn, Stopped and StillOpen.
+    The arguments are those of `approve`. Their final values are in `arguments`; an answer given instead
+    (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped and StillOpen.
     """
     turn = yield from post(api, posting, ask_only=True)
     return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).said())
 
 
 def deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pending]:
-    """Post the gate, and go away."""
+    """Post the gate without waiting."""
     turn = yield from post(api, posting, deferred=True, ask_only=ask_only)
     return Pending(turn.gate or 0, turn.run, turn.gate_url or "")
 
@@ -258,7 +258,7 @@ Later = Coroutine[Any, Any, Pending]
 
 
 def _dropped(begun: Begun) -> None:
-    """Stop its heartbeats: once the lease is over, people are asked whether it happened."""
+    """Stop the heartbeats: once the lease is over, people are asked whether the action happened."""
     allowed = begun.at if isinstance(begun, Several) else begun
     if allowed is not None:
         allowed.held.let_go()

@@ -1,7 +1,7 @@
-"""The way from a gate to what it allowed: wait for people, take the run, begin what they allowed.
+"""The logic from a gate to an approved effect: wait for people, claim the run, begin the effect.
 
-It is the same way after a crash. The server knows how far it went: what was begun and not reported is handed out again
-under its key where it is idempotent, else people are asked what became of it, and that is waited for.
+It is the same after a crash. The server knows how far the run came: an effect that was begun and not reported is handed
+out again under its key if it is idempotent, else people are asked about it, and this waits for their answer.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .holding import Held, claim
 from .sending import FIRST, Api
 
 LOG = logging.getLogger("holdpoint")
-SLOWEST = 2.0  # seconds between two looks, where the server does not hold the request
-AGAIN = 1.0  # the same, at a run that somebody else has, or that pauses after a failure
+SLOWEST = 2.0  # seconds between two requests at most, if the server does not hold them
+AGAIN = 1.0  # the same, for a run that somebody else has claimed, or that pauses after a failure
 WORDS = ("title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes")
 OF_ACTION = ("id", "title", "tool", "pinned", "verdicts", "schema", "response", "effect", "pointer")
 
 
 def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
-    """Return how the gate ended. Raises StillOpen at `until`, by the habits' clock."""
+    """Return a gate's outcome. Raises StillOpen at `until`, by the habits' clock."""
     clock, pause = api.habits.clock, FIRST
     while True:
         began = clock()
@@ -48,7 +48,7 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
         now = clock()
         if now >= until:
             raise StillOpen(
-                f"Gate {gate} still asks. Resume it by its number later.", gate=gate, run=found.run, url=found.url
+                f"Gate {gate} is still open. Resume it by its number later.", gate=gate, run=found.run, url=found.url
             )
         if now - began < wait / 2:  # answered at once
             yield Pause(min(pause, until - now))
@@ -58,28 +58,28 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
 
 
 class Way:
-    """From one gate to what it allowed. `timeout`: seconds to wait for people; None for ever."""
+    """The way from one gate to its approved effect. `timeout`: seconds to wait for people; None for ever."""
 
     def __init__(
         self, api: Api, gate: int, *, timeout: float | None = None, undoes: bool = False, each: bool = False
     ) -> None:
         self.api = api
-        self.gate = gate  # the newest that asked for it
+        self.gate = gate  # the newest gate that asked
         self.until = float("inf") if timeout is None else api.habits.clock() + timeout
-        self.undoes = undoes  # whether whoever waits can take back what was done
-        self.each = each  # whether it goes on with one action after the other
+        self.undoes = undoes  # whether the caller can undo the effect
+        self.each = each  # whether it does several actions, one after the other
         self.run = 0
         self.url = ""
         self.actions: list[str] = []
 
     @property
     def about(self) -> str:
-        """Return what it asks about, in words."""
+        """Return the names of its actions."""
         return ", ".join(self.actions)
 
     @property
     def known(self) -> dict[str, Any]:
-        """Return where it is asked, as every refusal tells."""
+        """Return the gate, run and page, which every refusal has."""
         return {"gate": self.gate, "run": self.run, "url": self.url}
 
     def allowed(self) -> Op[Allowed]:
@@ -103,7 +103,7 @@ class Way:
         yield from awaited(self.api, self.gate, self.until)
 
     def following(self, held: Held | None = None, turn: Turn | None = None) -> Op[Allowed | None]:
-        """Return the next effect, begun; None where the run is over. `held` and `turn`: where it is in hand already."""
+        """Return the next effect, begun; None if the run has ended. `held` and `turn`: of a claim already held."""
         while True:
             try:
                 if held is None or turn is None:
@@ -119,7 +119,7 @@ class Way:
             held = turn = None
 
     def said(self) -> Op[Said]:
-        """Return what people say to a question by which nothing is done. Raises Refused, StillOpen."""
+        """Return people's decision on a question that performs nothing. Raises Refused, StillOpen."""
         yield from self.decided()
         try:
             held, _ = yield from claim(self.api, self.run)
@@ -139,25 +139,25 @@ class Way:
         return Said(**self.known, decision=decision, arguments=dict(arguments or {}), edits=edits)
 
     def told(self) -> Op[tuple[Outcome, Gate]]:
-        """Return how the gate ended, and the gate."""
+        """Return the gate's outcome, and the gate."""
         outcome = yield from self.api.get(f"gates/{self.gate}/outcome", Outcome)
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         return outcome, gate
 
     def results(self) -> Op[dict[str, Any]]:
-        """Return what the actions gave, as far as the run knows."""
+        """Return the actions' results, as far as the run has them."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         saved = yield from self.api.get(f"runs/{run.id}/checkpoints/{run.seq}", Saved)
         found = {name: saved.state.get(name + RESULT) for name in self.actions}
         return {name: each for name, each in found.items() if each is not None}
 
     def ended_badly(self) -> Op[HoldpointError | None]:
-        """Why a run that is over was not completed; None where it was."""
+        """Return why a run that has ended was not completed; None if it was."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         return None if run.status == "completed" else (yield from self._end())
 
     def _taken(self, held: Held, turn: Turn) -> Op[Allowed | None]:
-        """Go on from where the run stands; None to look anew."""
+        """Do what comes next in the run; return None to look again."""
         try:
             if turn.next.kind == "effect":
                 return (yield from self._begun(held, turn))
@@ -177,7 +177,7 @@ class Way:
         begun = yield from held.work("effects", {"step": turn.next.step})
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
-            return None  # somebody has to be asked before
+            return None  # people have to be asked first
         outcome, gate = yield from self.told()
         action = turn.next.step if self.each else self.about
         arguments = dict(state.get(action) or {})
@@ -204,7 +204,7 @@ class Way:
         return Allowed(held, self.gate, self.url, self.about, left, begun.next.effect, [], decision, undoes)
 
     def _asked_again(self, held: Held, step: str) -> Op[None]:
-        """The run came back to its gate: what was allowed does not hold any more, so it is asked as it was."""
+        """Ask again with the same card: the run came back to its gate, and the approval no longer holds."""
         gate = yield from self.api.get(f"gates/{self.gate}", Gate)
         card = {name: gate.card[name] for name in WORDS if name in gate.card}
         actions = [{name: each[name] for name in OF_ACTION if name in each} for each in gate.card["actions"]]
@@ -212,12 +212,12 @@ class Way:
         self.gate, self.url = turn.gate or self.gate, turn.gate_url or self.url
 
     def _wait(self) -> Op[None]:
-        """Until the run can be claimed again, as far as it can be told. Raises StillOpen, Unknown."""
+        """Wait until the run can be claimed again, as far as that is known. Raises StillOpen, Unknown."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         if not run.gates:
             if self.api.habits.clock() >= self.until:
                 raise StillOpen(
-                    f"Run {self.run} is somebody else's now, or pauses. Resume gate {self.gate} later.", **self.known
+                    f"Run {self.run} has another worker now, or pauses. Resume gate {self.gate} later.", **self.known
                 )
             yield Pause(AGAIN)
             return
@@ -237,13 +237,13 @@ class Way:
             ) from None  # fmt: skip
 
     def _end(self) -> Op[HoldpointError]:
-        """Why nothing is to be done: the run is over."""
+        """Return why nothing is to be done in a run that has ended."""
         run = yield from self.api.get(f"runs/{self.run}", Run)
         _, gate = yield from self.told()
         refusal = refused(gate, self.actions, self.known)
         if run.status == "completed" and not isinstance(refusal, (Answered, Rejected)):
             results = yield from self.results()
-            told = f"{self.about} was done before, once. Take its result."
+            told = f"{self.about} was already done, once. Use its result."
             return AlreadyDone(told, result=results if self.each else results.get(self.about), **self.known)
         if refusal is not None and (run.status == "completed" or not isinstance(refusal, Answered)):
             return refusal

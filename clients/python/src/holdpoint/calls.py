@@ -1,4 +1,4 @@
-"""What people allowed, begun: its final arguments, its key, what they changed, and saying what became of it."""
+"""An approved action in progress: its final arguments, its key, people's changes, and the report of its result."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .sending import encoded, plain
 
 T = TypeVar("T")
 LOG = logging.getLogger("holdpoint")
-RESULT = "_result"  # behind an action's id: the field of the state that its result is in
+RESULT = "_result"  # the suffix to an action's id that names its result in the state
 LONGEST = 2000  # characters of an error
 FORGOTTEN = "The program went on without saying whether it was done."
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What people said: `verdict` approve or edit, `by` whom, and their `comment`."""
+    """People's decision: `verdict` approve or edit, `by` whom, and their `comment`."""
 
     verdict: str
     by: str
@@ -37,7 +37,7 @@ class Decision:
 
 @dataclass
 class Allowed:
-    """An effect that is begun under a claim. `undoes`: it is the taking back of that one."""
+    """An effect that is begun under a claim. `undoes`: the effect that it undoes."""
 
     held: Held
     gate: int
@@ -48,13 +48,13 @@ class Allowed:
     edits: list[dict[str, Any]]
     decision: Decision
     undoes: Undone | None = None
-    goes_on: bool = False  # whoever has it does what comes next in the run, under the same claim
-    turn: Turn | None = None  # what the report came to
+    goes_on: bool = False  # its holder goes on with the run under the same claim
+    turn: Turn | None = None  # the answer to the report
 
     def report(
         self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
     ) -> Op[Turn]:
-        """Say what became of it."""
+        """Report its result."""
         body = {"status": status, "writes": writes or {}, "error": error, "retry": retry}
         turn = yield from self.held.work(f"effects/{self.effect.id}/results", body)
         self.turn = turn
@@ -64,27 +64,27 @@ class Allowed:
         return turn
 
     def stop(self) -> Op[None]:
-        """Do nothing more in the run: whoever resumes takes it on."""
+        """Stop working on the run, so that another process can resume it."""
         self.held.let_go()
         if self.turn is not None:
             yield from self._released(self.turn)
 
     def _released(self, turn: Turn) -> Op[None]:
-        """Let go of a run that goes on, so that whoever takes it on need not wait for the lease to end."""
+        """Release a run that goes on, so that the next program need not wait for the lease to end."""
         if not turn.next.kind:
             return
         try:
             yield from self.held.work("releases", {})
         except HoldpointError as error:
-            LOG.info("Run %s was not let go of: %s", self.held.run, error)
+            LOG.info("Run %s was not released: %s", self.held.run, error)
 
     @property
     def reported(self) -> bool:
-        """Tell whether something was said of it."""
+        """Tell whether its result was reported."""
         return self.turn is not None
 
     def left(self, error: BaseException | None) -> Op[None]:
-        """End the work: where nothing was said of it, nobody knows whether it happened, and people are asked."""
+        """End the work; an effect that was not reported is reported as unknown, and people are asked."""
         try:
             if not self.reported and not isinstance(error, Unreachable):
                 yield from self._left(error)
@@ -113,24 +113,24 @@ class Allowed:
 
 
 class _Call:
-    """One action that people allowed: what they left of it, and how to say what became of it."""
+    """One approved action: its final arguments, and the methods that report its result."""
 
     def __init__(self, io: Any, allowed: Allowed) -> None:
         self._io, self._allowed = io, allowed
 
     @property
     def name(self) -> str:
-        """Return which action it is."""
+        """Return the name of the action."""
         return self._allowed.action
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return the final arguments, as people left them."""
+        """Return the arguments as people approved them."""
         return self._allowed.arguments
 
     @property
     def key(self) -> str:
-        """Return the idempotency key: hand it on to whoever is called."""
+        """Return the idempotency key: pass it to the provider."""
         return self._allowed.effect.key
 
     @property
@@ -140,17 +140,17 @@ class _Call:
 
     @property
     def edits(self) -> list[dict[str, Any]]:
-        """Return what people changed in the arguments: a JSON Patch (RFC 6902)."""
+        """Return people's changes to the arguments: a JSON Patch (RFC 6902)."""
         return self._allowed.edits
 
     @property
     def changes(self) -> list[str]:
-        """Return the same in words, for a model; empty where nothing was changed."""
+        """Return the same in words, for a model; empty without changes."""
         return in_words(self.edits)
 
     @property
     def decision(self) -> Decision:
-        """Return who allowed it, and what they said."""
+        """Return the decision: who approved it, with which comment."""
         return self._allowed.decision
 
     @property
@@ -170,15 +170,15 @@ class _Call:
 
     @property
     def undoes(self) -> Undone | None:
-        """Return what is to be taken back, where that is what is to be done."""
+        """Return the effect that is to be undone, or None."""
         return self._allowed.undoes
 
     def read(self, kind: type[T]) -> T:
-        """Return the final arguments as a model, or whatever pydantic reads. Raises NotDone where they do not fit."""
+        """Return the final arguments as a model, or any type that pydantic reads. Raises NotDone if they do not fit."""
         return read(TypeAdapter(kind), self.arguments)
 
     def check(self) -> None:
-        """Raises StaleToken where somebody else has taken the run over meanwhile: stop before the outside world."""
+        """Raise StaleToken if somebody else has taken the run over: call it right before the outside world."""
         self._allowed.held.check()
 
     def __repr__(self) -> str:
@@ -186,7 +186,7 @@ class _Call:
 
     @operation
     def done(self, result: Any = None) -> Op[None]:
-        """Report that it happened, and gave this. A result that is no JSON is kept as text."""
+        """Report that it happened, with its result. A result that is not JSON is kept as text."""
         writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
         yield from self._allowed.report("done", writes=writes)
 
@@ -197,12 +197,12 @@ class _Call:
 
     @operation
     def unknown(self, error: str) -> Op[None]:
-        """Nobody knows whether it happened, as after a timeout: people are asked."""
+        """Report that nobody knows whether it happened, as after a timeout: people are asked."""
         yield from self._allowed.report("unknown", error=error[:LONGEST])
 
 
 class Call(_Call, Blocking):
-    """One action that people allowed; its methods wait for the server."""
+    """One approved action; its methods wait for the server."""
 
 
 class AsyncCall(_Call, Awaiting):
@@ -210,7 +210,7 @@ class AsyncCall(_Call, Awaiting):
 
 
 def read(adapter: TypeAdapter[T], arguments: Any) -> T:
-    """Return the arguments as the type has them. Raises NotDone: nothing was done with what does not fit."""
+    """Return the arguments in the type. Raises NotDone: nothing was done with arguments that do not fit."""
     try:
         return adapter.validate_python(arguments)
     except ValueError as error:
@@ -218,7 +218,7 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
 
 
 def kept(result: Any) -> Any:
-    """Return the result as JSON; as text where it is none, because it happened either way."""
+    """Return the result as JSON, or else as text, because it happened either way."""
     try:
         found = plain(result)
         encoded(found)
@@ -234,7 +234,7 @@ def one_line(error: BaseException) -> str:
 
 
 def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what people changed, a line for each change."""
+    """Return people's changes, one line each."""
     return [_in_words(each) for each in edits]
 
 

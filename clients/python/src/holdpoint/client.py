@@ -28,12 +28,12 @@ from .runs import AsyncRun, Run
 from .sending import Api
 
 W = TypeVar("W")  # a run to work on, called or awaited
-A = TypeVar("A")  # what is resumed: one action
-B = TypeVar("B")  # and several
+A = TypeVar("A")  # the result of `resume`
+B = TypeVar("B")  # the result of `resume_each`
 
 
 class _Client(ABC, Generic[W, A, B]):
-    """What both can do."""
+    """The operations of both clients."""
 
     _api: Api
     url: str
@@ -43,19 +43,19 @@ class _Client(ABC, Generic[W, A, B]):
 
     @abstractmethod
     def resume(self, gate: int, *, timeout: float | None = None) -> A:
-        """Go on from a gate by its number, whichever process asked and however far that one came."""
+        """Go on from a gate by its number, whichever process asked and however far it came."""
 
     @abstractmethod
     def resume_each(self, gate: int, *, timeout: float | None = None) -> B:
-        """Go on from a gate that asks about several actions, with those that are not done yet."""
+        """Go on from a gate with several actions, with those that are not done yet."""
 
     @abstractmethod
     def run(self, id: int) -> W:
-        """Return a run, to be read or worked on; asks nothing of the server yet."""
+        """Return a run, to be read or worked on; it sends no request yet."""
 
     @staticmethod
     def thread(name: str) -> AbstractContextManager[None]:
-        """Work as `holdpoint.thread` does: what is asked inside the block is listed together."""
+        """Work as `holdpoint.thread` does: everything asked inside the block is listed together."""
         return thread(name)
 
     @operation
@@ -93,27 +93,27 @@ class _Client(ABC, Generic[W, A, B]):
 
     @operation
     def said(self, gate: int, *, timeout: float | None = None) -> Op[Said]:
-        """Wait for what people say to a question that `ask.defer` asked; raises what `ask` does."""
+        """Wait for the answer to a question that `ask.defer` asked; raises what `ask` does."""
         return (yield from Way(self._api, gate, timeout=timeout).said())
 
     @operation
     def gate(self, id: int) -> Op[Gate]:
-        """Return one gate, with all that it asks."""
+        """Return one gate, with its whole proposal."""
         return (yield from self._api.get(f"gates/{id}", Gate))
 
     @operation
     def outcome(self, gate: int, *, wait: float = 0.0) -> Op[Outcome]:
-        """Return how a gate ended, or that it still asks; after `wait` seconds at the latest."""
+        """Return a gate's outcome, or that it is open; after `wait` seconds at the latest."""
         return (yield from self._api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=wait))
 
     @operation
     def withdraw(self, gate: int, reason: str = "") -> Op[Outcome]:
-        """Take back what was asked: nothing of it is done. Raises Problem where it is closed already."""
+        """Withdraw a gate: nothing of it is done. Raises Problem if it is already closed."""
         return (yield from self._api.post(f"gates/{gate}/withdrawals", {"reason": reason}, Outcome))
 
     @operation
     def events(self, after: str = "", *, limit: int = 50) -> Op[Events]:
-        """Return what happened after a cursor; `now` for what happens from here on."""
+        """Return the events after a cursor; `now` for events from now on."""
         return (yield from self._api.get("events", Events, after=after, limit=limit))
 
 
@@ -121,9 +121,9 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
     """Asks people before something is done. Address and token from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given.
 
     `patience`: seconds for which a request is tried again while the server does not answer. `lease`: seconds after
-    which a run is handed to somebody else where this process has died. May be used by several threads.
+    which another process may claim a run if this one has died. May be used by several threads.
 
-    `approve`, `approve_each`, `ask` and `requires_approval` are functions of a client: help(hp.approve) tells of one.
+    `approve`, `approve_each`, `ask` and `requires_approval` are functions of a client: see help(hp.approve).
     """
 
     def __init__(

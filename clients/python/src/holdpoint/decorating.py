@@ -1,4 +1,4 @@
-"""`@hp.requires_approval`: a function that runs once people have allowed it, with what they left of its arguments."""
+"""`@hp.requires_approval`: makes a function run only after people have approved its call, with their arguments."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Make a function ask first: it runs once people allowed it, with what they left of its arguments.
+    """Make a function ask first: it runs once people have approved it, with the arguments as they approved them.
 
     `title` and `amount` may name its arguments: "Wire {amount} to {to}". `pinned` names those that are shown first.
-    `respond`: people may answer in its place, and that is returned. `idempotent`: it may be sent twice under one key.
+    `respond`: people may answer instead, and the answer is returned. `idempotent`: it may be sent twice under one key.
     `undo` is called when people send the run back, with those of its arguments, `result` and `key` that it names.
     `timeout`: seconds to wait for people. A parameter `key` of the function gets the idempotency key, and is no
-    argument of what the decorator makes of it. The other terms are those of `hp.approve`, and so is what is raised.
+    parameter of the decorated function. The other terms are those of `hp.approve`, and it raises the same.
     """
 
     title: str = ""
@@ -56,7 +56,7 @@ class Terms:
 
 
 class Guarded:
-    """A function and its terms: what is asked, and what is called for what was allowed."""
+    """A function and its terms: builds the gate of a call, and runs the call that was approved."""
 
     def __init__(self, api: Api, function: Callable[..., Any], terms: Terms, *, method: bool = False) -> None:
         self.api, self.terms = api, terms
@@ -65,7 +65,7 @@ class Guarded:
             self.signature.names_in(said)
         self.undo = inspect.signature(terms.undo) if terms.undo else None
         if self.undo is not None and (odd := [name for name in self.undo.parameters if name not in self._known()]):
-            raise TypeError(f"What takes {self.signature.name} back is called with {self._known()}, not with {odd[0]}.")
+            raise TypeError(f"The undo of {self.signature.name} is called with {self._known()}, not with {odd[0]}.")
 
     def bound_to(self, obj: object) -> Guarded:
         """Return the same for this object's method."""
@@ -74,7 +74,7 @@ class Guarded:
         return found
 
     def posting(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Posting:
-        """Return what is asked about a call with these arguments."""
+        """Return the gate to post for a call with these arguments."""
         terms, name = self.terms, self.signature.name
         values = self.signature.bound(args, kwargs)
         said = (self.signature.doc or name).splitlines()[0]
@@ -86,27 +86,27 @@ class Guarded:
         return asked(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
 
     def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[int]:
-        """Post the gate; its number."""
+        """Post the gate, and return its number."""
         turn = yield from post(self.api, self.posting(args, kwargs))
         return turn.gate or 0
 
     def way(self, gate: int) -> Op[Allowed]:
-        """From the gate to what it allowed, which may be to take back what was done."""
+        """Return the effect that the gate approved, begun; it may be an undo."""
         way = Way(self.api, gate, timeout=self.terms.timeout, undoes=self.terms.undo is not None)
         return (yield from way.allowed())
 
     def done(self, call: Call | AsyncCall) -> Any:
-        """Call the function, or what takes it back, with what people left; what it returned, or a coroutine of it."""
+        """Call the function, or its undo, with the approved arguments; return its result, or a coroutine of it."""
         if call.undoes is None:
             return self.signature.call(call.arguments, call.key)
         return self._undo(call)
 
     def told(self, refusal: Answered | AlreadyDone) -> Any:
-        """Return what the function is said to have returned, in its own types; as it came where it does not fit."""
+        """Return the answer or the recorded result in the function's own type; as it came if it does not fit."""
         return self._typed(refusal.answer if isinstance(refusal, Answered) else refusal.result)
 
     def dressed(self, call: Callable[..., Any], defer: Callable[..., Any], resume: Callable[..., Any]) -> Any:
-        """Make `call` look like the function, without its key, and lead nowhere past the question."""
+        """Give `call` the function's name and signature, without its key, and no way past the question."""
         signature, made = self.signature.asked, told_as(call, self.signature.function, self.signature.asked)
         told: Any = made
         told.defer, told.resume = defer, resume
@@ -128,9 +128,9 @@ class Guarded:
         return [*self.signature.names.values(), "result", KEY]
 
     def _undo(self, call: Call | AsyncCall) -> Any:
-        """Call what takes it back with those of the arguments, the result and the key that it names."""
+        """Call the undo with those of the arguments, the result and the key that it names."""
         if self.terms.undo is None or self.undo is None:
-            raise AssertionError("nobody said how to take it back")
+            raise AssertionError("the function has no undo")
         state, name = call.arguments, self.signature.name
         known = {**self.signature.values(state.get(name) or {}), "result": self._typed(state.get(name + RESULT))}
         known[KEY] = call.key
@@ -138,14 +138,14 @@ class Guarded:
 
 
 class Approved(Protocol[P, R_co, D_co]):
-    """A function that asks first. Raises what `hp.approve` does, except that an answer in its place is returned."""
+    """A function that asks first. Raises what `hp.approve` does, except that an answer given instead is returned."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
     def defer(self, *args: P.args, **kwargs: P.kwargs) -> D_co: ...
 
     def resume(self, gate: int) -> R_co:
-        """Wait for people at the gate, run what they allowed, and return what it returned."""
+        """Wait for people at the gate, run the approved call, and return its result."""
 
     @overload
     def __get__(self, obj: None, owner: object) -> Approved[P, R_co, D_co]: ...
@@ -154,7 +154,7 @@ class Approved(Protocol[P, R_co, D_co]):
 
 
 def called(io: Threads, guarded: Guarded) -> Any:
-    """Return a function that asks first and waits."""
+    """Return a function that asks first and waits for people."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return resume(io.run(guarded.opened(args, kwargs)))
@@ -201,23 +201,23 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
 
 
 class Method:
-    """A method that asks first: of an object it is a function, which does not ask about the object."""
+    """A method that asks first; bound to an object it is a function, and the gate leaves the object out."""
 
     def __init__(self, guarded: Guarded, made: Callable[[Guarded], Any]) -> None:
         self._guarded, self._made = guarded, made
         self.__name__, self.__doc__ = guarded.signature.name, guarded.signature.doc
 
     def __get__(self, obj: Any, owner: object = None) -> Any:
-        """The function of this object."""
+        """Return the function bound to this object."""
         return self if obj is None else self._made(self._guarded.bound_to(obj))
 
     def __call__(self, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call it of this object."""
+        """Call it as a method of this object."""
         return self.__get__(obj)(*args, **kwargs)
 
 
 class Requiring(Protocol[T]):
-    """The decorator: takes the terms, or the function alone."""
+    """The decorator: takes terms, or the function alone."""
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Approved[P, R, Pending]: ...  # type: ignore[overload-overlap]
@@ -270,7 +270,7 @@ def _decorator(api: Api, made: Callable[[Guarded], Any], terms: Callable[..., Te
 
 
 def _is_method(function: Callable[..., Any]) -> bool:
-    """Whether it stands in a class's body and takes its object: it is no function of the class yet."""
+    """Tell whether the function stands in a class's body and takes `self`: it is not yet bound to the class."""
     outer = function.__qualname__.rpartition(".")[0]
     parameters = list(inspect.signature(function).parameters)
     return bool(outer) and not outer.endswith("<locals>") and parameters[:1] == ["self"]

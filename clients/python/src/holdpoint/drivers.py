@@ -1,6 +1,6 @@
 """The two drivers: one takes an operation's steps in the calling thread, one in an event loop.
 
-`operation` makes a method of a generator, which is called or awaited by the driver that its object has.
+`operation` turns a generator into a method, which the driver of its object calls or awaits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Threads:
-    """Takes steps in the calling thread; what is kept beside goes on in a thread of its own."""
+    """Takes steps in the calling thread; background operations run in threads of their own."""
 
     def __init__(self, base: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
         self.client = httpx.Client(base_url=base, headers=_headers(token), transport=transport)
         self.beside: set[Stop] = set()
 
     def run(self, op: Op[T], sleep: Callable[[float], object] = time.sleep) -> T:
-        """Take an operation to its end."""
+        """Run an operation to its end."""
         told: Any = None
         while True:
             try:
@@ -43,7 +43,7 @@ class Threads:
             told = self._take(step, sleep)
 
     def close(self) -> None:
-        """Stop what is kept beside, and close its connections."""
+        """Stop the background operations, and close the connections."""
         for stop in list(self.beside):
             stop()
         self.client.close()
@@ -82,14 +82,14 @@ class Threads:
 
 
 class Tasks:
-    """Takes steps in the running event loop; what is kept beside is a task of it."""
+    """Takes steps in the running event loop; background operations are tasks of it."""
 
     def __init__(self, base: str, token: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.client = httpx.AsyncClient(base_url=base, headers=_headers(token), transport=transport)
         self.beside: set[asyncio.Task[None]] = set()  # the loop itself keeps no task alive
 
     async def run(self, op: Op[T]) -> T:
-        """Take an operation to its end."""
+        """Run an operation to its end."""
         told: Any = None
         while True:
             try:
@@ -120,19 +120,19 @@ class Tasks:
 
 
 class Blocking:
-    """What is called, and waits."""
+    """Base of objects whose operations wait."""
 
     _io: Threads
 
 
 class Awaiting:
-    """What is awaited."""
+    """Base of objects whose operations are awaited."""
 
     _io: Tasks
 
 
 class operation(Generic[P, T]):
-    """A method written as a generator of steps: called on what is Blocking, awaited on what is Awaiting."""
+    """A method written as a generator of steps: called on a Blocking object, awaited on an Awaiting one."""
 
     def __init__(self, write: Callable[Concatenate[Any, P], Op[T]]) -> None:
         self.write = write
@@ -147,7 +147,7 @@ class operation(Generic[P, T]):
     def __get__(self, obj: None, owner: object) -> Callable[..., Any]: ...
 
     def __get__(self, obj: Any, owner: Any) -> Any:
-        """The method of this object, or the function that a class has: a coroutine function where it is awaited."""
+        """Return the method of this object, or the class's function: a coroutine function where it is awaited."""
         awaited = issubclass(owner, Awaiting)
         function = self._made.get(awaited) or self._made.setdefault(awaited, self._function(awaited))
         return function if obj is None else MethodType(function, obj)
@@ -162,7 +162,7 @@ class operation(Generic[P, T]):
 
 
 def calling(do: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
-    """Return a function that does it, or a coroutine function where what it comes to is awaited."""
+    """Return a function that does it, or a coroutine function if its result is awaited."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return do(*args, **kwargs)
@@ -174,9 +174,9 @@ def calling(do: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
 
 
 def told_as(function: F, source: Callable[..., Any], signature: inspect.Signature) -> F:
-    """Return the function with the name, the words and the signature that people, editors and models read of it.
+    """Return the function with the name, docstring and signature that people, editors and models read.
 
-    It leads nowhere else: a tool that unwraps functions would come past what this one does first.
+    It has no `__wrapped__`: a tool that unwraps functions would skip the question to people.
     """
     functools.update_wrapper(function, source)
     told: Any = function
@@ -189,12 +189,12 @@ def told_as(function: F, source: Callable[..., Any], signature: inspect.Signatur
 
 
 class _Stopped(Exception):
-    """What is kept beside is not needed any more."""
+    """The background operation was stopped."""
 
 
 def _headers(token: str) -> dict[str, str]:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise NotConfigured("The token has characters that none has; copy it again, without spaces around it.")
+        raise NotConfigured("The token contains invalid characters; copy it again, without spaces around it.")
     return {"Authorization": f"Bearer {token}", "Accept": "application/json", "User-Agent": "holdpoint-python"}
 
 
@@ -210,5 +210,5 @@ def _reply(found: httpx.Response) -> Reply:
 
 
 def _lost(error: httpx.RequestError) -> Lost:
-    """Said by kind, since what a library says of a request may hold more than it should."""
+    """Return the error by its kind, since a library's text about a request may hold more than it should."""
     return Lost(f"{type(error).__name__}: {error}" if isinstance(error, httpx.ConnectError) else type(error).__name__)

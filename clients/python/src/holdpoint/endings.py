@@ -1,4 +1,4 @@
-"""How a gate ended: whose word it was, what they left of what was asked, and what is raised after a no."""
+"""Reads how a gate ended: the decision, the final arguments, and the exception for a refusal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import Answered, Expired, Refused, Rejected, Withdrawn
 
 @dataclass(frozen=True)
 class Said:
-    """What people said to a question: `decision` has whose word it was, `arguments` what they left of it."""
+    """People's answer to a question: `decision` says who decided, `arguments` has the final values."""
 
     gate: int
     run: int
@@ -21,16 +21,16 @@ class Said:
     decision: Decision
     arguments: dict[str, Any]
     edits: list[dict[str, Any]]
-    answer: Any = None  # where they answered in its place
+    answer: Any = None  # given instead of a decision
 
     @property
     def changes(self) -> list[str]:
-        """Return what they changed, in words; empty where nothing was."""
+        """Return their changes in words; empty without changes."""
         return in_words(self.edits)
 
 
 def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Refused | None:
-    """Why nothing of what the gate asks may be done; None where something may. `known`: where it was asked."""
+    """Return the exception for a gate of which nothing may be done, else None. `known`: the gate, run and page."""
     ending, about = gate.outcome, ", ".join(actions)
     if ending is None:
         return None
@@ -41,7 +41,7 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
         return Withdrawn(told, reason=ending.feedback, **known)
     words = [ending.actions[name] for name in actions if name in ending.actions]
     if len(words) == 1 and words[0].verdict == "respond":
-        told = f"{words[0].by} answered in the place of {about}, which is not done."
+        told = f"{words[0].by} answered instead of {about}, which is not done."
         return Answered(told, by=words[0].by, answer=words[0].response, **known)
     if ending.kind != "rejected" and not (words and all(each.verdict == "reject" for each in words)):
         return None
@@ -52,7 +52,7 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
 
 
 def decision_of(gate: Gate, action: str) -> Decision:
-    """Return what people said of one action of a gate."""
+    """Return the decision on one action of a gate."""
     ending = gate.outcome
     word = ending.actions.get(action) if ending else None
     comments = [each.comment for each in gate.agreement.voices if each.counts and each.comment]
@@ -65,6 +65,6 @@ def decision_of(gate: Gate, action: str) -> Decision:
 
 
 def sentence(said: str) -> str:
-    """Return what was said, ended as a sentence."""
+    """Return the text, ended as a sentence."""
     said = said.rstrip()
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."

@@ -1,4 +1,4 @@
-"""What can go wrong, as one small tree. Each message says what to do; none holds the token."""
+"""The exceptions of this package, as one small tree. Each message says what to do; none holds the token."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class HoldpointError(Exception):
-    """Everything that this package raises."""
+    """The base of all exceptions of this package."""
 
 
 class NotDone(HoldpointError):
-    """Raise it where what was allowed provably did not happen. `retry`: nothing was sent, trying again is safe."""
+    """Raise it if an approved action provably did not happen. `retry`: nothing was sent, trying again is safe."""
 
     def __init__(self, reason: str, *, retry: bool = False) -> None:
         super().__init__(reason)
@@ -19,19 +19,19 @@ class NotDone(HoldpointError):
 
 
 class NotConfigured(HoldpointError):
-    """The address or the token is missing, or cannot be one."""
+    """The address or the token is missing or malformed."""
 
 
 class Unreachable(HoldpointError):
-    """No usable answer came for as long as was to be waited. The request may have been done: its key tells it again."""
+    """No usable answer came in time. The request may have been done: sent again with its key, it is not done twice."""
 
 
 class BadAnswer(HoldpointError):
-    """What answers at the address is not a Holdpoint that this package knows."""
+    """The answer is not from a Holdpoint server that this package knows."""
 
 
 class Problem(HoldpointError):
-    """The server refused: its problem document (RFC 9457)."""
+    """The server refused the request: its problem document (RFC 9457)."""
 
     def __init__(self, status: int, document: Mapping[str, Any]) -> None:
         self.status = status
@@ -57,19 +57,19 @@ class NotFound(Problem):
 
 
 class Invalid(Problem):
-    """What was sent does not fit; `errors` names each place by its JSON Pointer."""
+    """The request's content is invalid; `errors` names each place by its JSON Pointer."""
 
 
 class TooMany(Problem):
-    """The server asked for fewer requests, for longer than was to be waited."""
+    """The server asked for fewer requests, for longer than the patience."""
 
 
 class StaleToken(Problem):
-    """Somebody else has the run by now, or moved it: claim it again, and go on from where it stands then."""
+    """Somebody else has claimed or moved the run: claim it again, and go on from its state then."""
 
 
 class NotClaimable(Problem):
-    """The run cannot be claimed now: it waits for people, or somebody has it."""
+    """The run cannot be claimed now: it waits for people, or somebody has claimed it."""
 
 
 class RunEnded(Problem):
@@ -81,7 +81,7 @@ class OutOfTurn(Problem):
 
 
 class NoGrant(Problem):
-    """Nobody has allowed this effect, or the permission was used."""
+    """Nobody has approved this effect, or its grant was used."""
 
 
 class ReportedBefore(Problem):
@@ -89,11 +89,11 @@ class ReportedBefore(Problem):
 
 
 class KeyReused(Problem):
-    """The key was sent before with another request: choose another one for another request."""
+    """The key was sent before with another request: choose a new key for another request."""
 
 
 class Refused(HoldpointError):
-    """What was asked is not to be done. `gate` and `run` are their numbers, `url` is the gate's page."""
+    """The action must not be done. `gate` and `run` are their numbers, `url` is the gate's page."""
 
     def __init__(self, message: str, *, gate: int, run: int, url: str = "", by: str = "", reason: str = "") -> None:
         super().__init__(message)
@@ -105,7 +105,7 @@ class Rejected(Refused):
 
 
 class Expired(Refused):
-    """Nobody decided in time. That is no no: ask again if it still matters."""
+    """Nobody decided in time. This is no rejection: ask again if it still matters."""
 
 
 class Withdrawn(Refused):
@@ -117,7 +117,7 @@ class Stopped(Refused):
 
 
 class Answered(Refused):
-    """A person answered in its place: take `answer` for the result."""
+    """A person answered instead: use `answer` as the result."""
 
     def __init__(self, message: str, *, gate: int, run: int, url: str = "", by: str, answer: Any) -> None:
         super().__init__(message, gate=gate, run=run, url=url, by=by)
@@ -125,7 +125,7 @@ class Answered(Refused):
 
 
 class AlreadyDone(Refused):
-    """It was done before, once; take `result` for the result."""
+    """It was already done, once; use `result`."""
 
     def __init__(self, message: str, *, gate: int, run: int, url: str = "", result: Any) -> None:
         super().__init__(message, gate=gate, run=run, url=url)
@@ -133,7 +133,7 @@ class AlreadyDone(Refused):
 
 
 class StillOpen(HoldpointError):
-    """Nobody has decided yet, for as long as was to be waited: resume by `gate` later. People decide at `url`."""
+    """Nobody has decided before the timeout: resume by `gate` later. People decide at `url`."""
 
     def __init__(self, message: str, *, gate: int, run: int, url: str = "") -> None:
         super().__init__(message)
@@ -145,7 +145,7 @@ class Unknown(StillOpen):
 
 
 class ToTakeBack(HoldpointError):
-    """What was done is to be taken back first, since people sent the run back to before it."""
+    """An effect must be undone first, since people sent the run back to before it."""
 
     def __init__(self, message: str, *, run: int, effect: int, key: str) -> None:
         super().__init__(message)

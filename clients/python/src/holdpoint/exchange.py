@@ -1,6 +1,6 @@
-"""What the logic asks of the world, as plain data: it sends nothing itself and waits for nothing.
+"""The steps that the logic asks a driver to take, as plain data: the logic itself sends nothing and waits for nothing.
 
-An operation is a generator. It yields a step, is sent what came of it, and returns its result. A driver takes the
+An operation is a generator. It yields a step, is sent its result, and returns its own result. A driver takes the
 steps: one in the calling thread, one in an event loop. So every rule is written once, for both, and can be tested
 without a network.
 """
@@ -31,21 +31,21 @@ class Request:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return what is sent with it."""
+        """Return the headers."""
         typed = {"Content-Type": "application/json"} if self.method == "POST" else {}
         return typed | ({"Idempotency-Key": self.key} if self.key else {})
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server answered; the names of headers in lower case."""
+    """The server's answer; header names in lower case."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """Return the body; None where it is no JSON. Integers of any size stay what they are, and so do 1 and 1.0."""
+        """Return the body; None if it is not JSON. Integers of any size keep their value, and 1 and 1.0 differ."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -61,21 +61,21 @@ class Lost:
 
 @dataclass(frozen=True)
 class Send:
-    """Step: send a request. Comes to a Reply or Lost."""
+    """Step: send a request. Results in a Reply or Lost."""
 
     request: Request
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Step: wait so many seconds. Comes to None."""
+    """Step: wait so many seconds. Results in None."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Step: keep an operation going beside. Comes to what stops it."""
+    """Step: run an operation in the background. Results in the function that stops it."""
 
     beside: Generator[Step, Any, None]
 
@@ -86,15 +86,15 @@ Stop = Callable[[], None]
 
 
 def worker() -> str:
-    """Return who this is, for people: host and process."""
+    """Return the name of this process for people: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"[:120]
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How long to wait for what, in seconds."""
+    """Limits on waiting, in seconds."""
 
     patience: float = 60.0  # for an answer, all attempts together
-    poll: float = 25.0  # that one request for an outcome may stand open
-    lease: float = 30.0  # for which nobody else may claim a run, counted from the last sign of life
+    poll: float = 25.0  # of one request that waits for an outcome
+    lease: float = 30.0  # of a claim, counted from the last heartbeat
     clock: Callable[[], float] = time.monotonic

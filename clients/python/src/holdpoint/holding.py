@@ -1,4 +1,4 @@
-"""A claim on a run, and staying with it: heartbeats beside the work, until it is let go of or lost."""
+"""A claim on a run, kept by heartbeats beside the work until it is released or lost."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from .sending import Api
 
 LOG = logging.getLogger("holdpoint")
 OnLost = Callable[[HoldpointError], object]
-BEAT = 30.0  # seconds between heartbeats at most: after 90 without a word people are told that the program is gone
+BEAT = 30.0  # seconds between heartbeats at most: after 90 without one people are told that the program is gone
 
 
 @dataclass
 class Held:
-    """A claim: who has it sends its token with everything. `lost`: why it is not held any more, once that is told."""
+    """A claim, whose token is sent with everything. `lost`: why the claim was lost, once that is known."""
 
     api: Api
     run: int
     token: int
     lease: float
-    halt: bool = False  # a person asks to stop after the step at hand
+    halt: bool = False  # a person asks to stop after the current step
     lost: Problem | None = None
     on_lost: OnLost | None = None
     stops: list[Stop] = field(default_factory=list)
     at_work: int = 0  # requests under way that carry the token
 
     def check(self) -> None:
-        """Raises StaleToken or RunEnded where the claim is known to be lost: what was begun must not go on."""
+        """Raise StaleToken or RunEnded if the claim is known to be lost: work in progress must not go on."""
         if self.lost is not None:
             raise self.lost
 
     def work(self, address: str, body: Mapping[str, Any]) -> Op[Turn]:
-        """Say something of the run. It may end the claim before its answer is here: no heartbeat tells that."""
+        """Send something about the run. It may end the claim before its answer arrives; heartbeats ignore that."""
         self.at_work += 1
         try:
             turn = yield from self.api.post(f"runs/{self.run}/{address}", {"token": self.token, **body}, Turn)
@@ -48,7 +48,7 @@ class Held:
             self.at_work -= 1
 
     def let_go(self) -> None:
-        """Send no more heartbeats."""
+        """Stop the heartbeats."""
         while self.stops:
             self.stops.pop()()
 
@@ -56,7 +56,7 @@ class Held:
 def claim(
     api: Api, run: int, *, name: str = "", lease: float = 0.0, on_lost: OnLost | None = None
 ) -> Op[tuple[Held, Turn]]:
-    """Claim a run and stay with it. Raises NotClaimable, RunEnded."""
+    """Claim a run and keep it by heartbeats. Raises NotClaimable, RunEnded."""
     lease = lease or api.habits.lease
     turn = yield from api.post(f"runs/{run}/claims", {"worker": name or worker(), "lease": lease}, Turn)
     held = Held(api, run, turn.token, lease, on_lost=on_lost)
@@ -66,7 +66,7 @@ def claim(
 
 
 def beating(held: Held) -> Op[None]:
-    """Say again and again that the program is there, until it is told that the run is not its any more."""
+    """Send heartbeats until the server says that the claim is lost."""
     while True:
         yield Pause(min(held.lease / 3, BEAT))
         try:

@@ -1,4 +1,4 @@
-"""What an agent with a plan of its own says of itself: its steps, and what its gates ask."""
+"""The plan of an agent, and the cards of its gates, as the program sends them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Verdict = Literal["approve", "edit", "reject", "respond"]
 
 
 class Sent(BaseModel):
-    """Something that is sent: only what was set is."""
+    """A request body: only members that were set are sent."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     def body(self) -> dict[str, Any]:
-        """Return it as the server takes it."""
+        """Return the JSON for the server."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
@@ -53,7 +53,7 @@ class Step(Sent):
 
 
 class Write(Sent):
-    """What a step wrote, by field: a value, items for the end of a list, or (start, delete, items) in one."""
+    """The writes of a step, by field: a value, items for the end of a list, or (start, delete, items) in one."""
 
     step: str
     set: Mapping[str, Any] = {}
@@ -64,7 +64,7 @@ class Write(Sent):
     notes: Sequence[str] = ()
 
     def body(self) -> dict[str, Any]:
-        """Return it as the server takes it."""
+        """Return the JSON for the server."""
         ops: list[dict[str, Any]] = [{"op": "set", "field": name, "value": each} for name, each in self.set.items()]
         ops += [{"op": "append", "field": name, "items": list(each)} for name, each in self.append.items()]
         for name, (start, delete, items) in self.splice.items():
@@ -90,7 +90,7 @@ class Action(Sent):
 
 
 class Quote(Sent):
-    """Somebody's words in the state, at `pointer`, shown as theirs beside the agent's account."""
+    """A quote from the state, at `pointer`, shown as somebody's own words beside the agent's account."""
 
     label: str
     pointer: str
@@ -98,7 +98,7 @@ class Quote(Sent):
 
 
 class Card(Sent):
-    """What a gate asks."""
+    """The proposal of a gate."""
 
     title: str
     actions: Sequence[Action]

@@ -1,4 +1,4 @@
-"""What is asked of people, as the server takes it."""
+"""Builds the gates that a program posts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ THREAD: ContextVar[str] = ContextVar("holdpoint_thread", default="")
 
 @contextmanager
 def thread(name: str) -> Iterator[None]:
-    """List all that is asked inside the block together, as parts of one conversation.
+    """List everything asked inside the block together, as parts of one conversation.
 
-    It holds for this thread or task, and for those that copy its context, as asyncio.to_thread does.
+    It applies to this thread or task, and to those that copy its context, as asyncio.to_thread does.
     """
     before = THREAD.set(name)
     try:
@@ -35,7 +35,7 @@ def thread(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Posting:
-    """What people are asked about. `key`: that of the request; the same one again is the same gate."""
+    """A gate to post. `key`: the request's idempotency key; the same key again is the same gate."""
 
     body: dict[str, Any]
     key: str = ""
@@ -44,7 +44,7 @@ class Posting:
 
 @dataclass(frozen=True)
 class Ask:
-    """One action of several that people are asked about at once; the members are those of `hp.approve`."""
+    """One of several actions to ask about at once; the members are those of `hp.approve`."""
 
     name: str
     arguments: Mapping[str, Any] | BaseModel | None = None
@@ -57,7 +57,7 @@ class Ask:
     tool: str = ""
 
     def body(self) -> dict[str, Any]:
-        """Return it as the server takes it."""
+        """Return the JSON for the server."""
         schema = self.schema or (type(self.arguments) if isinstance(self.arguments, BaseModel) else None)
         if isinstance(schema, type):
             schema = schema.model_json_schema(mode="serialization", schema_generator=Schemas)
@@ -65,7 +65,7 @@ class Ask:
         found |= {"arguments": plain(self.arguments or {}), "pinned": [_pointer(each) for each in self.pinned]}
         found |= {"undo": self.undo, "idempotent": self.idempotent} | ({"schema": schema} if schema else {})
         if self.respond is not False:
-            edit = ["edit"] if found["arguments"] or schema else []  # what has no arguments cannot be edited
+            edit = ["edit"] if found["arguments"] or schema else []  # an action without arguments cannot be edited
             found["verdicts"] = ["approve", *edit, "reject", "respond"]
             found |= {"response": self.respond} if isinstance(self.respond, Mapping) else {}
         return found
@@ -101,7 +101,7 @@ def asked(
 
     `state` is shown beside them; `quotes` point at people's own words in it. `pinned` names the arguments that are
     shown first. `schema` describes them, as a model or a JSON Schema; the arguments may be a model themselves.
-    `respond`: people may answer in its place (with what this JSON Schema says). `undo` names what takes it back,
+    `respond`: people may answer instead (by this JSON Schema). `undo` names what undoes it,
     `idempotent` says that it may be sent twice under one key. `thread` names the conversation that it is a part of.
     `key`: the same one again asks nothing new but goes on with the first gate. `timeout`: seconds to wait for people;
     None waits for ever.
@@ -137,9 +137,9 @@ def asked_each(
 ) -> Posting:
     """Ask about several actions at one gate, each with a verdict of its own; they are done in this order.
 
-    The other arguments are those of `approve`. What people refused, and what they answered in the place of an action,
-    is in `refused` and `answers` of what the block is given. Raises Rejected where nothing at all may be done, Expired,
-    Withdrawn, Stopped, StillOpen and Unknown.
+    The other arguments are those of `approve`. In the block, `refused` has the rejected actions, and `answers` the
+    answers given instead of an action. Raises Rejected if no action may be done, Expired, Withdrawn, Stopped, StillOpen
+    and Unknown.
     """
     words = {"title": title, "summary": summary, "for_whom": for_whom, "amount": amount, "resource": resource}
     told = [each.body() if isinstance(each, Quote) else dict(each) for each in quotes]
@@ -154,11 +154,11 @@ def asked_each(
 
 
 def post(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool = False) -> Op[Turn]:
-    """Post the gate: nothing in the body tells one process from the next, so that its key is good for all of them."""
+    """Post the gate. The body is the same in every process, so that its key is good for all of them."""
     how = {"deferred": deferred} | ({"ask_only": True} if ask_only else {})
     turn = yield from api.post("gates", {**posting.body, **how}, Turn, key=posting.key)
     if turn.gate is None:
-        raise BadAnswer("The server took the gate and named none.")
+        raise BadAnswer("The server answered without the number of the gate.")
     return turn
 
 

@@ -1,4 +1,4 @@
-"""Working on a run: claim it, do what comes next, say what came of it."""
+"""Working on a run: claim it, do what comes next, report the results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .holding import Held, OnLost, claim
 from .plans import Card, Write
 from .sending import Api
 
-AGAIN = 1.0  # seconds between two attempts to claim a run that somebody has
+AGAIN = 1.0  # seconds between two attempts to claim a run that somebody else has
 
 
 class _Run:
-    """A run. `turn` is what the server said last: what comes next in it; `state` what it is done on."""
+    """A run. `turn` is the server's last answer, with the next piece of work; `state` is the state to do it on."""
 
     def __init__(self, io: Any, api: Api, id: int) -> None:
         self._io, self._api = io, api
@@ -33,16 +33,16 @@ class _Run:
 
     @property
     def lost(self) -> HoldpointError | None:
-        """Why the claim is not held any more, once a heartbeat was told so."""
+        """Return why the claim was lost, once a heartbeat has found out."""
         return self._held.lost if self._held else None
 
     @property
     def halt(self) -> bool:
-        """Tell whether a person asks to stop after the step at hand, to move the run."""
+        """Tell whether a person asks the program to stop after the current step, to move the run."""
         return bool(self._held and self._held.halt)
 
     def check(self) -> None:
-        """Raises StaleToken or RunEnded where the claim is known to be lost."""
+        """Raise StaleToken or RunEnded if the claim is known to be lost."""
         if self._held is not None:
             self._held.check()
 
@@ -50,9 +50,9 @@ class _Run:
     def claim(
         self, *, worker: str = "", lease: float = 0.0, timeout: float = 0.0, on_lost: OnLost | None = None
     ) -> Op[Turn]:
-        """Take the run, and stay with it by heartbeats. `timeout`: seconds to wait while somebody else has it.
+        """Claim the run, and keep it by heartbeats. `timeout`: seconds to wait while somebody else has it.
 
-        `on_lost` is called, in the thread or task of the heartbeats, where the run was taken over. Raises NotClaimable,
+        `on_lost` is called, in the thread or task of the heartbeats, if the run was taken over. Raises NotClaimable,
         RunEnded.
         """
         clock = self._api.habits.clock
@@ -79,7 +79,7 @@ class _Run:
         took: float = 0.0,
         notes: Sequence[str] = (),
     ) -> Op[Turn]:
-        """Save what a step wrote, by field: a value, items for the end of a list, or (start, delete, items) in one."""
+        """Save a step's writes, by field: a value, items for the end of a list, or (start, delete, items) in one."""
         wrote = Write(
             step=step, set=set or {}, append=append or {}, splice=splice or {}, next_step=next_step, took=took,
             notes=notes,
@@ -88,22 +88,22 @@ class _Run:
 
     @operation
     def save_all(self, writes: Sequence[Write]) -> Op[Turn]:
-        """Save what several steps wrote, a checkpoint each, in one call: all of them or none."""
+        """Save several steps' writes, a checkpoint each, in one call: all of them or none."""
         return (yield from self._work("checkpoints/batches", {"checkpoints": [each.body() for each in writes]}))
 
     @operation
     def save_state(self, step: str, state: Mapping[str, Any], *, next_step: str | None = None) -> Op[Turn]:
-        """Save the state as it is to be, every field of it."""
+        """Save the whole new state, every field of it."""
         return (yield from self._work("checkpoints", {"step": step, "state": dict(state), "next_step": next_step}))
 
     @operation
     def ask(self, step: str, card: Card, *, deferred: bool = False) -> Op[Turn]:
-        """Open the plan's gate, and let go of the run until people have decided."""
+        """Open the plan's gate, and release the run until people have decided."""
         return (yield from self._work("gates", {"step": step, "deferred": deferred, **card.body()}))
 
     @operation
     def wait(self, *, timeout: float | None = None) -> Op[Outcome]:
-        """Return how the gate ended at which the run waits. Raises StillOpen after `timeout` seconds."""
+        """Return the outcome of the gate at which the run waits. Raises StillOpen after `timeout` seconds."""
         gate = self.turn.gate if self.turn is not None else None
         if gate is None:
             run = yield from self._api.get(f"runs/{self.id}", RunRead)
@@ -115,19 +115,19 @@ class _Run:
 
     @operation
     def begin(self, step: str) -> Op[Begun]:
-        """Begin an effect: its grant is used, and its key told. Raises NoGrant, OutOfTurn."""
+        """Begin an effect, which uses its grant, and return its key. Raises NoGrant, OutOfTurn."""
         return self._begun((yield from self._work("effects", {"step": step})))
 
     @operation
     def begin_undo(self, effect: int) -> Op[Begun]:
-        """Begin to take an effect back; `state` is then the one that it left."""
+        """Begin to undo an effect; `state` is then the one that it left."""
         return self._begun((yield from self._work("effects", {"undoes": effect})))
 
     @operation
     def done(
         self, effect: Begun, writes: Mapping[str, Any] | None = None, *, next_step: str | None = None, took: float = 0.0
     ) -> Op[Turn]:
-        """Report that the effect happened, and wrote these fields."""
+        """Report that the effect happened, with the fields that it wrote."""
         body = {"status": "done", "writes": dict(writes or {}), "next_step": next_step, "took": took}
         return (yield from self._work(f"effects/{effect.id}/results", body))
 
@@ -139,28 +139,28 @@ class _Run:
 
     @operation
     def unknown(self, effect: Begun, error: str) -> Op[Turn]:
-        """Nobody knows whether the effect happened: people are asked."""
+        """Report that nobody knows whether the effect happened: people are asked."""
         return (yield from self._work(f"effects/{effect.id}/results", {"status": "unknown", "error": error}))
 
     @operation
     def fail(self, step: str, error: str, *, retry: bool = False) -> Op[Turn]:
-        """Report that a step failed: it is due again later where the plan says so, else a person is asked."""
+        """Report that a step failed: it runs again later if the plan says so, else people are asked."""
         return (yield from self._work("failures", {"step": step, "error": error, "retry": retry}))
 
     @operation
     def release(self) -> Op[Turn]:
-        """Let go of the run as it stands."""
+        """Release the run as it is."""
         return (yield from self._work("releases", {}))
 
     @operation
     def end(self, *, failed: str = "") -> Op[Turn]:
-        """End the run: done, or `failed` for this reason."""
+        """End the run: completed, or `failed` for this reason."""
         body = {"status": "failed" if failed else "completed", "reason": failed}
         return (yield from self._work("endings", body))
 
     @operation
     def read(self) -> Op[RunRead]:
-        """Return the run as it stands."""
+        """Return the run as it is now."""
         return (yield from self._api.get(f"runs/{self.id}", RunRead))
 
     @operation

@@ -1,6 +1,6 @@
-"""Sending a request until it is answered: the same request under the same key, so that it is done once.
+"""Sends a request until it is answered: the same request under the same key, so that it is done once.
 
-What may pass by itself is tried again: no answer, 429, and every 5xx. Every other refusal is final.
+Failures that may pass are tried again: no answer, 429, and every 5xx. Every other refusal is final.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .exchange import Habits, Lost, Op, Pause, Reply, Request, Send
 
 LOG = logging.getLogger("holdpoint")
 M = TypeVar("M", bound=BaseModel)
-FIRST, MOST = 0.2, 8.0  # seconds between attempts: the first pause, and what doubling comes to
+FIRST, MOST = 0.2, 8.0  # seconds between attempts: the first pause, and the longest after doubling
 LONGEST_KEY = 200
 # NaN stays NaN, so that it is refused and not sent as null.
 ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class Api:
-    """Asks the server, and reads what it answers."""
+    """Sends requests to the server, and parses the answers."""
 
     def __init__(self, habits: Habits) -> None:
         self.habits = habits
@@ -39,14 +39,14 @@ class Api:
         return _read(answer, told)
 
     def post(self, path: str, body: dict[str, Any], answer: type[M], *, key: str = "", patience: float = 0.0) -> Op[M]:
-        """Do something, once for a key; one of its own where none is given."""
+        """Do something, once for a key; without one a new key is made."""
         if len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
             raise ValueError(f"A key has 1 to {LONGEST_KEY} printable ASCII characters, unlike {key[:LONGEST_KEY]!r}.")
         told = yield from self.sent(Request("POST", path, body=encoded(body), key=key or uuid.uuid4().hex), patience)
         return _read(answer, told)
 
     def sent(self, request: Request, patience: float = 0.0) -> Op[Any]:
-        """Return the JSON that a request is answered with. Raises Problem, Unreachable."""
+        """Send a request and return the JSON of its answer. Raises Problem, Unreachable."""
         patience = patience or self.habits.patience
         until = self.habits.clock() + patience
         pause, silent = FIRST, True
@@ -65,14 +65,14 @@ class Api:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as JSON has it: a Decimal and a date as text, a model as an object. Raises ValueError."""
+    """Return the value as JSON data: a Decimal and a date as text, a model as an object. Raises ValueError."""
     return ANY.dump_python(value, mode="json")
 
 
 def encoded(body: Any) -> bytes:
     """Return the body of a request.
 
-    Raises ValueError for what JSON cannot say: NaN, and objects that nothing describes.
+    Raises ValueError for what JSON cannot hold: NaN, and objects without a schema.
     """
     return json.dumps(plain(body), allow_nan=False).encode()
 
@@ -83,7 +83,7 @@ def _answer(told: Reply) -> Any:
         return found
     if told.status >= 400 and isinstance(found, dict) and "problem" in told.headers.get("content-type", ""):
         raise problem(told.status, found)
-    raise BadAnswer(f"The answer ({told.status}) is none of Holdpoint's. Check the address.")
+    raise BadAnswer(f"The answer ({told.status}) is not from Holdpoint. Check the address.")
 
 
 def _read(answer: type[M], told: Any) -> M:
@@ -92,7 +92,7 @@ def _read(answer: type[M], told: Any) -> M:
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
         raise BadAnswer(
-            f"The server's answer is not what this version knows ({said}). Update one of the two."
+            f"This version of the client cannot read the server's answer ({said}). Update one of the two."
         ) from None
 
 
@@ -101,7 +101,7 @@ def _said(told: Reply | Lost) -> str:
 
 
 def _asked_to_wait(told: Reply | Lost) -> float:
-    """Seconds that the server asks for: Retry-After, in seconds or as a date; 0 where it says nothing."""
+    """Return the seconds to wait by Retry-After, in seconds or as a date; 0 without it."""
     said = told.headers.get("retry-after", "") if isinstance(told, Reply) else ""
     if said.isdigit():
         return float(said)
@@ -114,8 +114,8 @@ def _asked_to_wait(told: Reply | Lost) -> float:
 def _given_up(told: Reply | Lost, patience: float) -> HoldpointError:
     if isinstance(told, Lost):
         return Unreachable(
-            f"No answer within {patience:g} s: {told.reason}. Whether the last request was done is not known here, and "
-            "nothing is lost by that: look at the run, or resume by the gate's number once the server is back."
+            f"No answer within {patience:g} s: {told.reason}. It is unknown whether the last request was done, but "
+            "nothing is lost: look at the run, or resume by the gate's number once the server is back."
         )
     found = told.json()
     if isinstance(found, dict):

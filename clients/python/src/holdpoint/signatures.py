@@ -1,4 +1,4 @@
-"""A function's arguments as a gate asks about them: their JSON Schema, and themselves as JSON and back."""
+"""A function's signature for a gate: the JSON Schema of its arguments, and their conversion to JSON and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Schemas(GenerateJsonSchema):
-    """As pydantic describes what it writes, without patterns that look around: those backtrack."""
+    """Pydantic's schemas for serialized values, without lookaround patterns: those backtrack."""
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """Write a Decimal as text."""
@@ -29,7 +29,7 @@ class Schemas(GenerateJsonSchema):
 
 
 class Signature:
-    """What a function takes and gives. `method`: its first parameter is its object, which is not asked about."""
+    """The arguments and the result of a function. `method`: its first parameter is its object, which no gate shows."""
 
     def __init__(self, function: Callable[..., Any], *, method: bool = False) -> None:
         self.function = function
@@ -44,10 +44,10 @@ class Signature:
             raise TypeError(
                 f"{self.name} takes any number of {', '.join(odd)}; name its arguments, so people see them."
             )
-        # As people and models are told of it: with types, where they were written as text, and without the key.
+        # The signature for people and models: with real types instead of their names, and without the key.
         shown = [each.replace(annotation=hints.get(name, each.annotation)) for name, each in taken.items()]
         self.asked = found.replace(parameters=shown, return_annotation=hints.get("return", inspect.Signature.empty))
-        # By alias, since a model has names of its own.
+        # By alias, since names may clash with a model's own.
         fields: dict[str, Any] = {
             f"a{number}": (hints.get(name, Any), Field(alias=name)) for number, name in enumerate(taken)
         }
@@ -62,12 +62,12 @@ class Signature:
         return found
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the arguments, as JSON has them."""
+        """Return the JSON Schema of the arguments."""
         found: dict[str, Any] = self.model.model_json_schema(mode="serialization", schema_generator=Schemas)
         return found
 
     def response(self) -> dict[str, Any]:
-        """Return the JSON Schema of what it returns."""
+        """Return the JSON Schema of its result."""
         found: dict[str, Any] = self.returns.json_schema(mode="serialization", schema_generator=Schemas)
         return found
 
@@ -79,29 +79,29 @@ class Signature:
         return {name: getattr(model, field) for field, name in self.names.items()}
 
     def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the same as JSON."""
+        """Return the arguments as JSON."""
         found: dict[str, Any] = self.model.model_validate(values).model_dump(mode="json", by_alias=True)
         return found
 
     def names_in(self, said: str) -> None:
-        """Raises ValueError where words that are to be filled in name what is none of the arguments."""
+        """Raise ValueError if a template names something that is not an argument."""
         named = [each for _, each, _, _ in Formatter().parse(said) if each is not None]
         if odd := [each for each in named if re.split(r"[.\[]", each)[0] not in self.names.values()]:
             raise ValueError(f"{said!r} names {{{odd[0]}}}; {self.name} takes {', '.join(self.names.values())}.")
 
     def call(self, arguments: Mapping[str, Any], key: str) -> Any:
-        """Call the function with what people left. Raises NotDone where that does not fit, and what it raises."""
+        """Call the function with the approved arguments. Raises NotDone if they do not fit, and whatever it raises."""
         values = {**self.values(arguments), KEY: key}
         bound = self.signature.bind_partial()
         bound.arguments.update({name: values[name] for name in self.signature.parameters})
         return self.function(*bound.args, **bound.kwargs)
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, as the function has them. Raises NotDone where they do not fit."""
+        """Return the arguments by name, in the function's types. Raises NotDone where they do not fit."""
         model: BaseModel = read(TypeAdapter(self.model), arguments)
         return {name: getattr(model, field) for field, name in self.names.items()}
 
 
 def _awaited(hint: Any) -> Any:
-    """A function without a return annotation gives anything, and so does one that gives nothing."""
+    """Return the type of the result: without a return annotation, or with None, any."""
     return Any if hint is None or hint is type(None) else hint
