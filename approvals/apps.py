@@ -6,7 +6,7 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have a prune spare what people uploaded, and have what they approved verified."""
+        """Register people's uploads, which a prune spares, and the gates' rows, which the audit verifies."""
         from checkpoints.audit import covered_rows
         from checkpoints.retention import stray_artifacts
 

@@ -1,4 +1,4 @@
-"""The administration: policies and teams are written here, as versions and with events; history is read."""
+"""The administration: policies and teams are written here, as versions and with events; history is read-only."""
 
 from checkpoints.admin import ReadOnlyAdmin
 

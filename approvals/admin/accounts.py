@@ -1,4 +1,4 @@
-"""Accounts: who signs in. Whoever is no superuser switches people's accounts off, and makes nobody anybody else."""
+"""Accounts of the people who sign in. Staff who are no superusers can switch them off, and raise nobody's rights."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ else:  # at run time Django's classes take no parameter
     Accounts, ChangeForm = UserAdmin, UserChangeForm
 OFFERED = IN_TEAMS | EVERYWHERE
 
-# What makes somebody more than they are; an address is where a new password is sent.
+# Fields that raise somebody's rights; a new password is sent to the e-mail address.
 RAISING = ("is_staff", "is_superuser", "may", "groups", "email")
-# By what others know somebody: whoever bears a colleague's name is taken for them.
+# Fields by which others recognize somebody: an account with a colleague's name is taken for that colleague.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
-admin.site.unregister(EmailAddress)  # an account has one address, on its own page, whose changes are told of
+admin.site.unregister(EmailAddress)  # an account has one address, edited on its own page, with an event
 
 
 class ByTeam(admin.RelatedFieldListFilter):
-    """By team, as a group is called."""
+    """A filter by team, as a group is called here."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,7 +51,7 @@ class ByTeam(admin.RelatedFieldListFilter):
 
 
 class AccountForm(ChangeForm):
-    """Who somebody is, and what they may do besides what their teams let them."""
+    """The form of an account, with its permissions beside those of its teams."""
 
     may = PermissionBoxes(
         label=gettext_lazy("May also"),
@@ -96,7 +96,7 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return (*fixed, *RAISING, *(WHO if obj else ()), *off)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Let only a superuser change whoever is staff: what they may do, their account's keeper could do."""
+        """Let only a superuser change other staff: whoever controls an account may do what its owner may."""
         above = isinstance(obj, User) and (obj.is_staff or obj.is_superuser) and obj.pk != request.user.pk
         return (is_superuser(request.user) or not above) and bool(super().has_change_permission(request, obj))
 
@@ -108,13 +108,13 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[User]:
-        """Add their teams, read at once."""
+        """Prefetch their teams."""
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
 
     @admin.display(description=gettext_lazy("May also"))
     def may(self, user: User) -> str:
-        """Return what somebody may do besides what their teams let them, in words."""
+        """Return an account's permissions beside those of its teams, in words."""
         return words(held(user.user_permissions), OFFERED)
 
     @admin.display(description="teams")
@@ -122,36 +122,36 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return ", ".join(group.name for group in user.groups.all()) or "none"
 
     def state(self, obj: User) -> dict[str, Any]:
-        """Return all columns, the teams and the permissions of one's own."""
+        """Return all columns but the last login, the teams, and the account's own permissions."""
         fresh = User.objects.get(pk=obj.pk)
         columns = {f.name: getattr(fresh, f.name) for f in User._meta.concrete_fields if f.name != "last_login"}
         teams = set(fresh.groups.values_list("pk", flat=True))
         return columns | {"teams": teams, "may": held(fresh.user_permissions)}
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Name the columns that changed, not what is in them, which is personal."""
+        """Write the event with the names of the columns that changed, not their values, which are personal."""
         fields = sorted(name for name in after if name not in ("teams", "may") and after[name] != before.get(name))
         data = {"fields": fields if before else ["created"], **self.exchanged(before, after)}
         event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Django's own page, after the password: it makes an account whose password one knows."""
+        """Ask for the password, then show Django's page: it makes an account whose password its maker knows."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         return _to_the_password(request) or super().add_view(request, form_url, extra_context)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Django's own page for others' passwords, and the event of one that was changed.
+        """Show Django's page for somebody else's password, and write the event of a change.
 
-        One's own is changed where the old one is asked for: with a new one, every password that is asked for again
-        could be given by whoever sits at a session that somebody else opened.
+        One's own password is changed on the page that asks for the old one: otherwise whoever sits at a session that
+        somebody else opened could set a new one, and confirm everything with it.
         """
         if not (id := unquote(id)).isdecimal():
             raise Http404("No such account")
         if int(id) == request.user.pk:
             return redirect("account_change_password")
         if not is_superuser(request.user):
-            raise PermissionDenied  # whoever sets somebody's password decides in their name
+            raise PermissionDenied  # whoever sets somebody's password can decide in their name
         if to_the_password := _to_the_password(request):
             return to_the_password
         with transaction.atomic():
@@ -164,7 +164,7 @@ class AccountAdmin(AuditedAdmin, Accounts):
 
 
 def _to_the_password(request: HttpRequest) -> HttpResponse | None:
-    """Where the password is asked for again; None where it was given lately. Nothing that was posted is kept."""
+    """Redirect to the password confirmation, without the posted data; None where the password was given lately."""
     user = request.user
     if not isinstance(user, User) or not user.has_usable_password():
         raise PermissionDenied(_("Your account has no password to give again."))

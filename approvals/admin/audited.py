@@ -1,4 +1,4 @@
-"""What the pages of teams and accounts share: permissions that are ticked, a trace in the audit, and no deletion."""
+"""Shared by the pages of teams and accounts: permission boxes, an event for each change, and no deletion."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .permissions import give
 
 
 class AuditedAdmin(Mixed):
-    """Tells of every change in the audit, in the transaction of the change.
+    """Writes an audit event for each change, in the transaction of the change.
 
     `MEMBERSHIP` and "may" are the parts of a state that are sets: of keys, and of permissions' names.
     """
 
     MEMBERSHIP: str
-    PERMISSIONS: str  # the relation to what somebody may
+    PERMISSIONS: str  # the relation to the permissions
     OFFERED: Mapping[str, str | Promise]
 
     def state(self, obj: Any) -> dict[str, Any]:
-        """Return what it is about, as it is now."""
+        """Read the object's audited fields from the database."""
         raise NotImplementedError
 
     def tell(self, request: HttpRequest, obj: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -33,13 +33,13 @@ class AuditedAdmin(Mixed):
         raise NotImplementedError
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Keep how it was, for the event."""
+        """Keep the state before the change, for the event."""
         old = type(obj)._default_manager.select_for_update().filter(pk=obj.pk).first() if change else None
         request.before = self.state(old) if old else {}  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Give the permissions that were ticked, where others stay; tell of what changed once all of it is written."""
+        """Set the permissions that have a box, leave the others, and write the event once everything is saved."""
         if "may" in form.cleaned_data:
             give(getattr(form.instance, self.PERMISSIONS), form.cleaned_data["may"], self.OFFERED)
         super().save_related(request, form, formsets, change)
@@ -57,5 +57,5 @@ class AuditedAdmin(Mixed):
         }  # fmt: skip
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Nobody: runs and events name them. An account is switched off, a team emptied."""
+        """Let nobody delete: runs and events name the rows. An account is switched off, a team emptied."""
         return False

@@ -21,7 +21,7 @@ from .webhooks import OfOwnTeams, teams_of
 
 
 class OfWebhook(admin.SimpleListFilter):
-    """Those of one webhook."""
+    """A filter by webhook."""
 
     title = "webhook"
     parameter_name = "webhook"
@@ -32,14 +32,14 @@ class OfWebhook(admin.SimpleListFilter):
         return [(str(each.pk), f"{each.pk}, {each.host}") for each in known]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Delivery]) -> models.QuerySet[Delivery]:
-        """Return those of the one that was chosen."""
+        """Return the deliveries to the chosen webhook."""
         wanted = number_of(self.value() or "")
         return queryset if wanted is None else queryset.filter(webhook=wanted)
 
 
 @admin.register(Delivery)
 class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
-    """What was sent, and what came of it."""
+    """The delivery log: each message with its result."""
 
     list_display = ("id", "kind", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
     list_filter = (OfWebhook, "status", since("created_at"))
@@ -57,16 +57,16 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("Result"))
     def last(self, delivery: Delivery) -> str:
-        """Return it in words."""
+        """Return the last result in words."""
         return delivery.why or "-"
 
     @admin.display(description=gettext_lazy("The message"))
     def said(self, delivery: Delivery) -> str:
-        """Return its body; it is sent without the spaces."""
+        """Return the message's body, indented; it is sent without the spaces."""
         return json.dumps(json.loads(bytes(delivery.body)), indent=2)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Delivery]:
-        """Return those of one's teams."""
+        """Return the deliveries of one's own teams."""
         found: models.QuerySet[Delivery] = super().get_queryset(request)
         return found.filter(webhook__team__in=teams_of(request))
 
@@ -80,7 +80,7 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         return queryset.filter(**({"gate": gate} if gate else {"message": term})), False
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """Return what there is to know of one."""
+        """Return every field of one delivery."""
         told = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
         return [*told, "created_at", "finished_at", "said"]
 
@@ -98,7 +98,7 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         return redirect("admin:approvals_delivery_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """Add its attempts."""
+        """Add the delivery's attempts."""
         found = self.get_object(request, object_id)
         attempts = found.log.order_by("-number") if found else ()
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "attempts": attempts})

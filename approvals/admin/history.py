@@ -40,7 +40,7 @@ class GateAdmin(ReadOnlyAdmin):
 
 @admin.register(Proposal)
 class ProposalAdmin(ReadOnlyAdmin):
-    """Versions of what was asked."""
+    """Proposals: the versions of what a gate asked."""
 
     list_display = ("id", "gate", "number", "by", "created_at", "page")
     list_filter = (since("created_at"),)
@@ -52,7 +52,7 @@ class ProposalAdmin(ReadOnlyAdmin):
 
 @admin.register(Decision)
 class DecisionAdmin(ReadOnlyAdmin):
-    """What reviewers said; their comments are on the gate's page."""
+    """Reviewers' decisions; their comments are on the gate's page."""
 
     list_display = ("id", "gate", "user", "verdict", "counts", "created_at", "page")
     list_filter = ("verdict", "counts", since("created_at"))
@@ -64,7 +64,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
 @admin.register(Outcome)
 class OutcomeAdmin(ReadOnlyAdmin):
-    """How gates ended."""
+    """Outcomes of gates."""
 
     list_display = ("id", "gate", "kind", "by_name", "created_at", "page", "rights")
     list_filter = ("kind", since("created_at"))

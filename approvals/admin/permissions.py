@@ -1,6 +1,6 @@
-"""What people may be given, in words: the few permissions that Holdpoint asks for, of the many that Django makes.
+"""Describes the few permissions that Holdpoint asks for, of the many that Django makes.
 
-A box stands for one permission or for several that are of use only together. Whatever else somebody holds stays.
+A box stands for one permission or for several that are of use only together. Permissions without a box stay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.contrib.auth.models import Permission
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-# By permission, what it allows in the teams of whoever holds it. docs/operations.md, "People", tells more.
+# Permission -> what it allows in its holder's teams. See also docs/operations.md, "People".
 IN_TEAMS: dict[str, str | Promise] = {
     "checkpoints.view_run": _("read the team's runs, their states and events"),
     "checkpoints.start_run": _("start runs"),
@@ -24,7 +24,7 @@ IN_TEAMS: dict[str, str | Promise] = {
     "checkpoints.view_audit": _("see the team's audit, have the seals verified, and export"),
     "checkpoints.erase_text": _("erase what people wrote from the audit"),
 }
-# For staff: what it allows for every team, in the administration.
+# Permission -> what it allows staff to do for every team, in the administration.
 EVERYWHERE: dict[str, str | Promise] = {
     "checkpoints.view_event": _("see the history and the audit of every team"),
     "approvals.change_policy": _("write policies"),
@@ -43,14 +43,14 @@ TOGETHER = {
 
 
 class PermissionBoxes(forms.MultipleChoiceField):
-    """A box for each of these permissions."""
+    """A checkbox for each permission on offer."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(widget=forms.CheckboxSelectMultiple, required=False, **options)
 
 
 def named(permission: Permission) -> str:
-    """ "app.codename", as code asks for it."""
+    """Return "app.codename", as code asks for it."""
     return f"{permission.content_type.app_label}.{permission.codename}"
 
 
@@ -60,12 +60,12 @@ def held(permissions: Any) -> set[str]:
 
 
 def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
-    """Return the boxes that stand for what is held, whole."""
+    """Return the boxes to tick: those whose permissions are all held."""
     return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
 
 
 def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str | Promise]) -> None:
-    """Give what was ticked and take what was unticked; a box that is as it was changes nothing."""
+    """Grant what was ticked and revoke what was unticked; an unchanged box changes nothing."""
     before, after = set(ticked(held(permissions), offered)), set(wanted)
     permissions.remove(*_rows(before - after))
     permissions.add(*_rows(after - before))
@@ -78,5 +78,5 @@ def _rows(names: Iterable[str]) -> list[Permission]:
 
 
 def words(names: set[str], offered: Mapping[str, str | Promise]) -> str:
-    """Return what is held, of what is offered, as one sentence's end."""
+    """Describe the offered permissions that are held, as the end of a sentence."""
     return "; ".join(str(offered[name]) for name in offered if name in ticked(names, offered)) or "nothing"

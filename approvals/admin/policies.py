@@ -22,11 +22,11 @@ from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 SHORTEST = timedelta(minutes=1)
-PATIENCE = timedelta(minutes=2)  # with a program that has gone silent
+PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
 
 class PolicyForm(VersionedForm[Policy]):
-    """What a version says, each in words that tell what it does."""
+    """The form of a policy version; each field says what it does."""
 
     deadline = Duration(
         least=SHORTEST,
@@ -102,7 +102,7 @@ class PolicyForm(VersionedForm[Policy]):
         }
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what would overwrite a version that was not read, and a quorum that nobody could make."""
+        """Refuse an edit of an outdated version, and a quorum that the reviewers are too few for."""
         said = super().clean()
         team = said.get("team") or (self.instance.team if self.instance.pk else None)
         if team and said.get("quorum") and "groups" in said:
@@ -145,22 +145,22 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
-        """Add the groups that decide, read at once."""
+        """Prefetch the teams that decide."""
         return super().get_queryset(request).prefetch_related("reviewing")
 
     @admin.display(description=gettext_lazy("Decided by"))
     def reviewing(self, policy: Policy) -> str:
-        """Return the groups whose members may decide."""
+        """Return the teams whose members may decide."""
         return ", ".join(group.name for group in policy.reviewers)
 
     @admin.display(description=gettext_lazy("May decide now"))
     def may_decide(self, policy: Policy) -> str:
-        """Say how many people, and whether the quorum can be met by them."""
+        """Say how many people may decide, and whether they are too few for the quorum."""
         people: int = getattr(policy, "people", 0)
         return _("%(people)s, too few") % {"people": people} if people < policy.quorum else str(people)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Add how many people may decide by each of the page's policies."""
+        """Count for each policy of the page the people who may decide."""
         page: Any = super().get_changelist_instance(request)
         policies = list(page.result_list)
         for policy, people in zip(
@@ -177,7 +177,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
 
     @admin.display(description=gettext_lazy("Then"))
     def then(self, policy: Policy) -> str:
-        """Return what happens when it has passed, in the word before the explanation."""
+        """Return what happens once the deadline has passed, in one word."""
         return "-" if policy.deadline is None else str(policy.on_expiry)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
-        """Write what was entered as the next version, and say so in the audit."""
+        """Write what was entered as the next version, with its event."""
         groups = list(form.cleaned_data["groups"])
         versions.write(obj, by=actors.of_user(request.user), groups=groups)
         if tight := enough_reviewers.tight(obj, groups or [obj.team]):

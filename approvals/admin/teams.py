@@ -1,7 +1,7 @@
-"""Teams: who is in which, and what that lets them do.
+"""Teams: their members, and what members may do.
 
-A team is a Django group. Its page shows what its members may do in plain words, and who they are; the rest of
-Django's permissions are for the administration itself, and stay as they are.
+A team is a Django group. Its page shows what its members may do in plain words, and who they are; the rest of Django's
+permissions are for the administration itself, and stay as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:  # at run time Django's classes take no parameter
     AnyInline = admin.TabularInline
 
-# One word in every list, link and message of the administration; no migration, as these are not its Meta's.
+# The administration says "team" in every list, link and message. Set outside of Meta, this makes no migration.
 Group._meta.verbose_name, Group._meta.verbose_name_plural = "team", "teams"
 admin.site.unregister(Group)
 
@@ -53,7 +53,7 @@ class TeamForm(ModelForm[Group]):
 
 
 class MemberInline(AnyInline):
-    """The people of a team."""
+    """A team's members."""
 
     model = User.groups.through
     autocomplete_fields = ("user",)
@@ -77,15 +77,15 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
     actions = None
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Let only a superuser say what members may do, and who is one: others could make themselves a reviewer."""
+        """Let only a superuser make a team: others could make themselves reviewers."""
         return is_superuser(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Let only a superuser change one."""
+        """Let only a superuser change a team."""
         return is_superuser(request.user)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Group]:
-        """Add how many people are in each."""
+        """Count the members of each team."""
         found: models.QuerySet[Group] = super().get_queryset(request)
         return found.annotate(people_count=Count("user")).prefetch_related("permissions__content_type")
 

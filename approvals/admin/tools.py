@@ -30,7 +30,7 @@ EXAMPLE = """{
 
 
 class ToolForm(VersionedForm[Tool]):
-    """What a version says: its schema as JSON, its labels and pins a line each."""
+    """The form of a tool version: its schema as JSON, its labels and pins a line each."""
 
     schema = forms.CharField(
         label=gettext_lazy("Arguments"),
@@ -71,7 +71,7 @@ class ToolForm(VersionedForm[Tool]):
             self.initial["pinned"] = "\n".join(self.instance.pinned)
 
     def clean_schema(self) -> dict[str, Any]:
-        """Return the schema that it says, closed where it does not say that it is open."""
+        """Return the schema, closed to other names unless it says that it is open."""
         try:
             schema = canonical_json.parse(self.cleaned_data["schema"])
         except ValueRefused as refused:
@@ -103,7 +103,7 @@ class ToolForm(VersionedForm[Tool]):
         return list(dict.fromkeys(filter(None, lines)))
 
     def clean(self) -> dict[str, Any]:
-        """Refuse labels and pins of arguments that there are not, and what would overwrite a version not read."""
+        """Refuse labels and pins of unknown arguments, undoing the irreversible, and edits of an outdated version."""
         said = super().clean()
         schema = said.get("schema")
         if isinstance(schema, dict):
@@ -135,9 +135,9 @@ class ToolAdmin(VersionedAdmin[Tool]):
 
     @admin.display(description=gettext_lazy("Pinned"))
     def pins(self, tool: Tool) -> str:
-        """Return the pointers of what is shown first."""
+        """Return the pointers of the arguments that are shown first."""
         return ", ".join(tool.pinned) or "none"
 
     def save_model(self, request: HttpRequest, obj: Tool, form: forms.ModelForm[Tool], change: bool) -> None:
-        """Write what was entered as the next version, and say so in the audit."""
+        """Write what was entered as the next version, with its event."""
         versions.write(obj, by=actors.of_user(request.user))

@@ -1,6 +1,6 @@
-"""Webhooks: made here, and given orders by buttons; what was sent is in the delivery log.
+"""Webhooks: made here, and controlled by buttons; sent messages are in the delivery log.
 
-Whoever manages webhooks in a team sees and orders that team's; to anybody else they are not there.
+Whoever manages webhooks in a team sees and controls that team's; for anybody else they do not exist.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Order = Callable[[Webhook, Actor], str]
 
 
 def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
-    """Return the teams whose webhooks somebody manages here; of a superuser all."""
+    """Return the teams whose webhooks this person manages; all teams for a superuser."""
     user = request.user
     return Group.objects.all() if is_superuser(user) else teams_where(user, PERMISSION)
 
 
 def manages(request: HttpRequest) -> bool:
-    """Tell whether somebody manages webhooks somewhere. Every page of the administration asks it several times."""
+    """Tell whether this person manages any webhooks. Cached: each page of the administration asks several times."""
     known = getattr(request, "manages_webhooks", None)
     if known is None:
         known = is_superuser(request.user) or teams_of(request).exists()
@@ -56,18 +56,18 @@ def manages(request: HttpRequest) -> bool:
 
 
 class OfOwnTeams(Mixed):
-    """Rows of the teams in which somebody manages webhooks. To others they are not there."""
+    """Pages with rows of the teams whose webhooks somebody manages; for others the rows do not exist."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Admit whoever manages webhooks somewhere."""
+        """Admit whoever manages webhooks in any team."""
         return manages(request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show the list to whoever manages webhooks somewhere."""
+        """Show the list to whoever manages webhooks in any team."""
         return manages(request)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """404 for what is not there, or is another team's."""
+        """Answer 404 for a row that does not exist or is another team's."""
         found = self.get_object(request, object_id)
         if found is None:
             raise Http404
@@ -75,7 +75,7 @@ class OfOwnTeams(Mixed):
 
 
 class WebhookForm(ModelForm[Webhook]):
-    """A webhook to be made."""
+    """The form of a new webhook."""
 
     class Meta:
         model = Webhook
@@ -89,7 +89,7 @@ class WebhookForm(ModelForm[Webhook]):
         widgets = {"url": forms.TextInput(attrs={"size": 60, "type": "url", "autocomplete": "off"})}
 
     def clean_url(self) -> str:
-        """Refuse what nothing may be sent to."""
+        """Refuse an address to which nothing may be sent."""
         url = str(self.cleaned_data["url"])
         fault = targets.fault(url)
         if fault:
@@ -97,7 +97,7 @@ class WebhookForm(ModelForm[Webhook]):
         return url
 
     def clean_team(self) -> Group:
-        """Refuse one more than a team may have."""
+        """Refuse one webhook more than a team may have."""
         team: Group = self.cleaned_data["team"]
         if full := Webhook.objects.full(team):
             raise forms.ValidationError(full)
@@ -105,21 +105,21 @@ class WebhookForm(ModelForm[Webhook]):
 
 
 class WebhookStateFilter(ColumnFilter):
-    """Those that are told, or are not."""
+    """A filter by status: enabled or disabled."""
 
     title = "status"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two; removed ones are not listed."""
+        """Return the two choices; removed webhooks are not listed."""
         return [(str(each.value), str(each.label)) for each in (Webhook.Status.ENABLED, Webhook.Status.DISABLED)]
 
 
 @admin.register(Webhook)
 class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
-    """Addresses outside that are told of a team's gates.
+    """External addresses that get messages about a team's gates.
 
-    One is made and removed, and neither changed nor deleted, so that what was sent went where the log says.
+    A webhook is made and removed, never changed or deleted, so that the delivery log stays true.
     """
 
     form = WebhookForm
@@ -138,7 +138,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
     @admin.display(description=gettext_lazy("Agent"))
     def about(self, webhook: Webhook) -> str:
-        """Whose gates it hears of."""
+        """Return the agent whose gates it hears of, "all" for every agent."""
         return webhook.agent or "all"
 
     @admin.display(description=gettext_lazy("Status"))
@@ -159,59 +159,59 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
     @admin.display(description=gettext_lazy("Also signed with the secret before, until"))
     def overlap(self, webhook: Webhook) -> Any:
-        """After a rotation."""
+        """Return until when the former secret signs too; "-" where none does."""
         return webhook.former_until or "-"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Webhook]:
-        """Return those of one's teams, but the removed ones."""
+        """Return the webhooks of one's own teams that are not removed."""
         found: models.QuerySet[Webhook] = super().get_queryset(request)
         return found.filter(team__in=teams_of(request)).exclude(status=Webhook.Status.REMOVED)
 
     def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """Four to fill in; what there is to know of one that is there."""
+        """Return the four fields of a new webhook, or all that is shown of an existing one."""
         if obj is None:
             return ("team", "agent", "url", "purpose")
         told = ("url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at")
         return (*told, "deliveries")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """Return all of one that is there."""
+        """Return all fields of an existing webhook."""
         return () if obj is None else self.get_fields(request, obj)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """One's own teams to choose from."""
+        """Offer only one's own teams."""
         if db_field.name == "team":
             kwargs["queryset"] = teams_of(request).order_by("name")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Admit whoever manages webhooks somewhere; the form says in which teams."""
+        """Admit whoever manages webhooks in any team; the form offers these teams."""
         return manages(request)
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
-        """Make it, with its event."""
+        """Make the webhook, with its event."""
         said = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
         made, request.webhook_secret = Webhook.objects.make(**said, by=actors.of_user(request.user))  # type: ignore[attr-defined]
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
-        """Show one button: what comes next is the secret."""
+        """Show one button only, since the next page shows the secret."""
         alone = {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().add_view(request, form_url, {**(extra_context or {}), **alone})
 
     def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: str | None = None) -> HttpResponse:
-        """Return the secret, this once."""
+        """Show the secret, this once."""
         return self._secret(request, obj, request.webhook_secret)  # type: ignore[attr-defined]
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Take a button's order about a webhook of one's teams."""
+        """Return the addresses that the buttons post to."""
         orders = {"disablings": _disable, "enablings": _enable, "removals": _remove, "tests": _test}
         views = {f"<int:webhook>/{name}": partial(self.order, order) for name, order in orders.items()}
         return {**views, "<int:webhook>/rotations": self.rotate}
 
     def order(self, order: Order, request: HttpRequest, webhook: int) -> HttpResponse:
-        """Carry an order out, and say what came of it."""
+        """Carry out an order, and say what came of it."""
         found = get_object_or_404(self.get_queryset(request), pk=webhook)
         messages.info(request, order(found, actors.of_user(request.user)))
         if order is _remove:
@@ -219,7 +219,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
         return redirect("admin:approvals_webhook_change", found.pk)
 
     def rotate(self, request: HttpRequest, webhook: int) -> HttpResponse:
-        """Give it another secret, and show that."""
+        """Replace the webhook's secret, and show the new one."""
         found = get_object_or_404(self.get_queryset(request), pk=webhook)
         if not (secret := found.rotate(by=actors.of_user(request.user))):
             raise Http404("The webhook was removed.")
