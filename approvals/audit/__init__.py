@@ -1,1 +1,1 @@
-"""The audit as people read it: who may, what is listed, and how it is verified, exported and erased from."""
+"""The audit for people: access, the list of events, verification, export, and erasing of texts."""

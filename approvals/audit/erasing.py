@@ -1,4 +1,4 @@
-"""Erasing what a person wrote. The event stays, and so does the digest in it: the seals go on verifying."""
+"""Erases what a person wrote. The event and its digest stay, so the seals still verify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events in words: who did what. The kind stands beside it, so the words need not repeat it."""
+"""Describes events in words: who did what. Pages show the kind beside the words, so these need not repeat it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from checkpoints.seals.seal import readable
 
 NONE: Mapping[str, str] = {}
 
-# `{name}` is the event's own datum of that name; one that it does not hold reads as nothing.
+# `{name}` is replaced by the event's datum of that name, or by nothing.
 WORDS = {
     "database.restored": _("goes on from a backup, which ended with event {event}"),
     "run.started": _("started the run"),
@@ -99,7 +99,7 @@ VERDICTS = {
     "answer": _("answered {step}"),
     "mixed": _("decided {step} action by action"),
 }
-# The same kinds of an undo, which is an effect itself.
+# Words for the same kinds where the effect is an undo.
 OF_AN_UNDO = {
     "effect.intended": _("is about to undo {step}"),
     "effect.done": _("called the undo of {step}"),
@@ -107,13 +107,13 @@ OF_AN_UNDO = {
     "effect.unknown": _("does not know whether {step} was undone"),
     "effect.abandoned": _("was told to undo {step} again"),
 }
-# What only says that the machinery turned; it is told on the page of all events.
+# Kinds of mere routine, listed only on the page of all events.
 ROUTINE = ("checkpoint.saved", "run.running", "run.queued", "run.waiting")
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event: when, its kind, who, what in our words, and any personal text (untrusted)."""
+    """One event: its time, its kind, its actor, what happened in words, and any personal text (untrusted)."""
 
     at: datetime
     kind: str
@@ -125,7 +125,7 @@ class Happening:
 def tell(
     *, at: datetime, kind: str, who: str, data: Mapping[str, Any], text: str = "", titles: Mapping[str, str] = NONE
 ) -> Happening:
-    """Put one event into words; a kind that has none is told by its name alone. `titles`: of the plan's steps."""
+    """Put one event into words; an unknown kind gets none. `titles`: step -> its title in the plan."""
     words = str(WORDS.get(kind, ""))
     if kind == "gate.opened" and data.get("kind") == "recovery":
         words = gettext("asks how to go on at {step}")
@@ -143,7 +143,7 @@ def tell(
 
 
 def of_row(row: SealedRow, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:
-    """Describe an event as seals cover it, whatever its data are."""
+    """Describe an event as seals cover it; data that cannot be read count as none."""
     found = readable(row.data)
     data = found if isinstance(found, dict) else {}
     at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=row.at or 0)
@@ -151,7 +151,7 @@ def of_row(row: SealedRow, text: str = "", titles: Mapping[str, str] = NONE) -> 
 
 
 class _Blank(dict[str, Any]):
-    """What an event does not say reads as nothing."""
+    """A dict that gives "" for a missing name."""
 
     def __missing__(self, key: str) -> str:
         return ""

@@ -1,4 +1,4 @@
-"""What the sealed events of a gate keep of its rows, so that a forged approval shows, and is not performed.
+"""Keeps digests of a gate's rows in its sealed events, so that a forged approval is found and not performed.
 
 Each event that moves a gate keeps the digests of the gate, its policy and the current proposal, and of the
 decision or the outcome that was written with it. An outcome's digest covers its grants and the decisions that counted.
@@ -176,7 +176,7 @@ def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequen
 
 
 def _whole(outcome: Outcome) -> str:
-    """Return the digest of an outcome with its decisions and grants, read where nobody has them."""
+    """Return the digest of an outcome with its decisions and grants, which are loaded unless prefetched."""
     given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
     return _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
 

@@ -1,4 +1,4 @@
-"""Taking events elsewhere: who took which is in the audit before the first byte leaves."""
+"""Exports events; who exported which is in the audit before the first byte leaves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 @dataclass(frozen=True)
 class AuditExport:
-    """What leaves, line by line, how many events that is, and what the file is called."""
+    """One export: its lines, the number of its events, and the name of its file."""
 
     lines: Iterator[bytes]
     count: int
@@ -34,9 +34,9 @@ class AuditExport:
 def prepare(
     filters: AuditFilters, *, format: str, texts: bool, by: Actor, of: EventQuerySet | None = None
 ) -> AuditExport:
-    """Record in the audit what is exported, and return it. `of` is what may be seen; all there is, unless it is given.
+    """Record an export in the audit, and return it. `of`: the events that may be seen; by default all.
 
-    Only what is settled leaves, so the count is of exactly these events; the event of this export is not among them.
+    Only settled events are exported, so the count is exact; the event of this export is not among them.
     """
     seen = (Event.objects.all() if of is None else of).told()
     upto = commit_order.newest()

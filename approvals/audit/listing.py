@@ -17,7 +17,7 @@ from checkpoints.postgresql.sql import microseconds, run_sql
 from .readers import AuditReader
 
 PAGE = 50
-LOOKED = 2_000  # events that are looked through for words, before the index of words is
+LOOKED = 2_000  # newest events that are searched for words before the index of words is used
 UNINDEXED = ExpressionWrapper(F("at") + Value(timedelta(0)), output_field=DateTimeField())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEALS = """
@@ -97,7 +97,7 @@ def _newest(part: QuerySet[Event], filters: AuditFilters, count: int) -> Iterabl
     found = list(filters.matching(Event.objects.filter(pk__in=looked_at)).order_by("-at", "-id")[:count])
     if len(found) == count or len(looked_at) < LOOKED:
         return found
-    # In an order that no index has, so that only the words can lead to the rows.
+    # No index has this order, so PostgreSQL can only use the index of words.
     by_words = (each.order_by(UNINDEXED.desc(), "-id")[:count] for each in filters.searched(part))
     return [event for each in by_words for event in each]
 
@@ -114,7 +114,7 @@ def texts_of(events: Iterable[Event]) -> dict[int, str]:
 
 
 def seals_of(events: Sequence[Event]) -> dict[int, int]:
-    """Return the seal that covers each of these events, of those that one covers."""
+    """Map each of these events that a seal covers to that seal."""
     if not events:
         return {}
     columns = [[event.pk for event in events], [event.xid for event in events]]

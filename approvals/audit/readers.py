@@ -1,8 +1,8 @@
-"""Who may see the audit, and of which teams.
+"""Access to the audit: the teams whose events a person may see, and those whose events they may export.
 
-Members who may view a team's runs see its events, which its runs' pages tell of anyway. Who holds `view_audit` in a
-team sees them without its runs, and may have the seals verified and take events elsewhere. Staff with the permission
-to view events sees those of every team and of none.
+Members who may view a team's runs see its events, which its runs' pages show anyway. A holder of `view_audit` in a team
+sees them without its runs, and may have the seals verified and export events. Staff with the permission to view events
+see those of every team, and those that belong to no team.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ERASE = "checkpoints.erase_text"
 
 @dataclass(frozen=True)
 class AuditReader:
-    """What one person may see: `teams`, or all where `everything`; and whether they may verify and export."""
+    """One person's access: events of `teams`, or all where `everything`; `audits` are the teams they may export."""
 
     user: User
     everything: bool
@@ -41,7 +41,7 @@ class AuditReader:
         return self.everything or bool(self.audits)
 
     def events(self) -> list[EventQuerySet]:
-        """List the events that they may see, a team at a time: each is then in order along an index of its own."""
+        """List the events that they may see, a query for each team, as each can follow an index."""
         told = Event.objects.told()
         return [told] if self.everything else [told.filter(team_id=team) for team in sorted(self.teams)]
 
@@ -55,7 +55,7 @@ class AuditReader:
 
 
 def reader(user: User) -> AuditReader:
-    """Return what this person may see now."""
+    """Return this person's access to the audit as it is now."""
     if of_all(user):
         return AuditReader(user, True, frozenset(), frozenset())
     audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
@@ -63,7 +63,7 @@ def reader(user: User) -> AuditReader:
 
 
 def of_all(user: User) -> bool:
-    """Tell whether they see the events of every team, and of none."""
+    """Tell whether they see the events of every team, and those of no team."""
     return everywhere(user, "checkpoints.view_event")
 
 

@@ -1,4 +1,4 @@
-"""How far the audit is sealed, and what became of its verifications; for the sheet at the top of its page."""
+"""The status of the seals and their verifications, for the sheet at the top of the audit's page."""
 
 from __future__ import annotations
 

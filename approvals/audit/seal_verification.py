@@ -1,8 +1,8 @@
-"""Verifying the seals in slices, as work of any worker.
+"""Verifies the seals in slices, on any worker.
 
-Whoever asks writes a row; the sweeper rings for it until it ends. A slice takes the row in hand, checks seals for some
-seconds, and puts it down where the next goes on: so nothing is lost with a worker or a message, a slice that comes
-twice does nothing, and no worker is away for long.
+A request writes a row; the sweeper queues slices for it until it ends. A slice claims the row, checks seals for some
+seconds, and stores where the next one goes on: so nothing is lost with a worker or a message, a slice that is delivered
+twice does nothing, and no worker is busy for long.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ log = structlog.get_logger(__name__)
 
 
 def go_on(verification: int, *, within: float = SLICE) -> bool:
-    """Do one slice of a verification; False where it has ended, or another worker has it in hand.
+    """Run one slice of a verification; False where it has ended, or another worker holds it.
 
-    What the database refuses for the moment is tried again by the next slice. Anything else ends it, and is said.
+    After a passing error of the database the next slice tries again. Any other error ends it, and is one of its
+    findings.
     """
     found = Verification.objects.filter(pk=verification).first()
     if found is None or not found.take():
