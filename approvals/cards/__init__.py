@@ -1,1 +1,1 @@
-"""What a gate shows: a card with its actions, quotes, charts and preconditions. Pure."""
+"""Cards, which gates show, with their actions, quotes, charts and preconditions. Pure."""

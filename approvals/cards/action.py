@@ -21,24 +21,24 @@ MOST_PINNED = 100_000  # bytes of one action's pinned values
 
 @dataclass(frozen=True, kw_only=True)
 class SettledAction:
-    """Why an action does not run as it was shown: somebody refused it, or answered in its place.
+    """The refusal of an action, or an answer in its place: the action does not run as it was shown.
 
-    It is part of the proposal, so that whoever agrees to that agrees to this too.
+    It is part of the proposal, so that whoever approves the proposal approves this too.
     """
 
     verdict: str  # reject or respond
     by: str  # a person's name
     reason: str = ""  # of a rejection
-    response: Any = None  # what the agent gets in the place of the effect's result
+    response: Any = None  # what the agent gets instead of the effect's result
 
     def same(self, other: SettledAction | None) -> bool:
-        """Tell whether both settle the same, whoever did it."""
+        """Tell whether both settle the action alike, whoever did it."""
         return other is not None and replace(self, by="") == replace(other, by="")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolVersion:
-    """By which version of a tool that people registered an action is drawn."""
+    """The version of a registered tool by which an action is drawn."""
 
     version: int
     risk: str  # of cards.RISKS, that people gave it
@@ -63,7 +63,7 @@ class Action:
     verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
     response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
     settled: SettledAction | None = None
-    registered: ToolVersion | None = None  # the runtime says so; whoever asks cannot
+    registered: ToolVersion | None = None  # set by the runtime, never by the program that asks
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pinned", tuple(self.pinned))
@@ -87,7 +87,7 @@ class Action:
 
     @property
     def settled_as(self) -> str:
-        """Return the verdict by which it does not run as shown, reject or respond; "" where it does."""
+        """Return the verdict that keeps it from running as shown, reject or respond; "" where it runs."""
         return self.settled.verdict if self.settled else ""
 
     def takes(self, verdict: str) -> bool:
@@ -95,7 +95,7 @@ class Action:
         return verdict in self.verdicts
 
     def in_own_words(self, *, external: bool) -> bool:
-        """Tell whether its titles and pins are a program's own: its code is elsewhere, the tool not registered."""
+        """Tell whether an external program wrote its titles and pins: no registered tool gives them."""
         return external and self.registered is None
 
     def unfilled(self, asked: Action) -> list[str]:
@@ -145,7 +145,7 @@ def completed(
 ) -> Action:
     """Complete `action` with what the plan and the state know better than the agent's card. Raises CardRefused.
 
-    Where the plan hides anything of what it is called with, the plan's schema is the one: a card's would show it.
+    Where the plan hides any argument, its schema replaces the card's, which would show the secret.
     """
     effect = next((s for s in plan.steps if s.name == action.effect), None)
     filled = replace(
@@ -158,7 +158,7 @@ def completed(
         registered=None,
     )
     if not action.pointer:
-        # What a step returned is shown by the runtime itself, with the plan's own words for it.
+        # The runtime writes a recovery card itself and takes the schema from the plan, so it is used as it is.
         schema = action.schema if recovery else unveiled(action.schema, {})
         return _with_verdicts(replace(filled, edits=False, schema=schema), step)
     if not json_pointer.has(state, action.pointer):
@@ -175,7 +175,7 @@ def completed(
 
 
 def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, recovery: bool) -> list[str]:
-    """List what is wrong with the verdicts that the actions take, and with who performs them."""
+    """List the faults of the actions' verdicts, missing values and pins, and of the effects that perform them."""
     faults: list[str] = []
     for action in actions:
         faults += [*_verdict_faults(action, step, plan), *_missing_faults(action, step), *pinned_faults(action)]
@@ -208,14 +208,14 @@ def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
 
 
 def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:
-    """Return the plan's schema of a place; all is secret where it cannot be told apart from what is secret there."""
+    """Return the plan's schema of a place; all of it is secret where the schema does not say which part is."""
     known = schema_at(plan.state_schema, pointer)
     hidden = redact.veil(plan.state_schema).at(pointer).hides and not redact.veil(known).hides
     return {"writeOnly": True} if hidden else known
 
 
 def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) -> dict[str, Any]:
-    """Return the schema of a response: the effect's field or its items'; else, or where it says more, the card's."""
+    """Return the schema of a response: the card's, or the effect field's (its items') where that hides secrets."""
     if effect is None or not effect.responds:
         return dict(action.response)
     place = json_pointer.join("", effect.responds)

@@ -1,12 +1,12 @@
-"""What a decision binds: what was seen, and what may run. Pure.
+"""Binds a decision to what was seen and to what may run. Pure.
 
 *Seen* is the digest of everything the gate shows as asked-for (`body`). *To run* is the digest of an
 `Approved`: the final arguments of each action with its tool, place and target, the gate, run, step and
 plan, for every allowed effect the digests of the fields that it reads and that no step between the gate
 and the effect writes, and the preconditions that count with what was observed. Before an effect runs, the
 runtime reads the same things from the state it is about to use (`recompute`); where the digests differ,
-nothing runs and `differences` says why. What steps write in between is theirs to write and not a person's: where
-somebody changed it by hand, or what it is made of (`loose_names`), the approval does not hold either.
+nothing runs and `differences` says why. Steps in between may write the other fields, people may not: where somebody
+edited such a field by hand, or one that it is made of (`loose_names`), the approval does not hold either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GONE = "gone"  # stands for the digest of a field that is not there
 
 @dataclass(frozen=True, kw_only=True)
 class ProposalTarget:
-    """What a proposal is about, beside what the card says."""
+    """The run, plan, step and checkpoint that a proposal is about."""
 
     run: int
     agent: str
@@ -40,20 +40,20 @@ class ProposalTarget:
 
 
 def body(target: ProposalTarget, card: Card, *, answer: Any = None) -> dict[str, Any]:
-    """Return a proposal as a JSON object: everything that is shown as asked-for."""
+    """Return a proposal as a JSON object: everything that the gate shows as asked-for."""
     return {**card.to_json(), **asdict(target), "answer": answer}
 
 
 def seen(proposal_body: Mapping[str, Any]) -> bytes:
-    """Return the digest that a reviewer's decision carries."""
+    """Return the digest *seen*, which a reviewer's decision carries."""
     return digests.of_value(dict(proposal_body))
 
 
 def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, str]]:
     """Return (action id, effect) for every allowed effect: one grant each.
 
-    What is refused or answered for gets none. An effect that no action names belongs to the first that runs, and to
-    "" where there is none.
+    A refused or answered action gets none. An effect that no action names belongs to the first action that runs, and to
+    "" where none runs.
     """
     running = [action for action in actions if action.settled is None]
     named = [(action.id, action.effect) for action in running if action.effect in allows]
@@ -65,8 +65,8 @@ def pairs(actions: Sequence[Action], allows: Sequence[str]) -> list[tuple[str, s
 def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
     """List the fields that an effect reads and that nothing writes between the gate and the effect.
 
-    The gate itself writes its feedback there. An effect that performs several actions, one after the other, reads
-    what the steps on the way from one to the next write; which action it is the grant says.
+    The gate's own feedback counts as written. So do, for an effect that performs several actions one after the other,
+    the fields that steps from one to the next write, and the field that names the action, which the grant fixes.
     """
     names = [step.name for step in plan.steps]
     if effect not in names:
@@ -80,13 +80,13 @@ def bound_names(plan: PlanSpec, *, gate_step: str, effect: str) -> list[str]:
 
 
 def _round(plan: PlanSpec, effect: str) -> list[StepSpec]:
-    """List the steps that may run between an effect and itself, that one included."""
+    """List the steps on a loop from an effect back to itself, the effect included."""
     after = {name for way in plan.successors(effect) for name in plan.reachable(way)}
     return [step for step in plan.steps if step.name in {*after, effect} and effect in plan.reachable(step.name)]
 
 
 def loose_names(plan: PlanSpec, *, gate_step: str, effect: str) -> set[str]:
-    """Return the fields an effect reads that an approval does not fix, and what steps after the gate make them of.
+    """Return the fields an effect reads that an approval does not fix, and the fields from which later steps make them.
 
     The agent's steps may write them after the approval; a person who was not asked may not.
     """
@@ -159,8 +159,8 @@ class Approved:
             }
             for a in self.actions
         ]  # fmt: skip
-        # Left out where there are none, so that what was approved before there were any still has its digest; what
-        # was approved with some has another digest without them.
+        # Left out where there are none, so that approvals from before there were preconditions keep their digests. An
+        # approval with some gets another digest without them.
         conditions = {"preconditions": [each.to_json() for each in self.preconditions]} if self.preconditions else {}
         names = ("run", "gate", "step", "agent", "version", "plan", "resource", "bound", "answer")
         plain = {name: getattr(self, name) for name in names}
@@ -179,7 +179,7 @@ def observed(
     state: Mapping[str, Any],
     fields: Mapping[str, bytes],
 ) -> Approved:
-    """Return `approved` as the world is now for `effect`: its arguments and bound fields read from `state`.
+    """Return `approved` with the arguments and bound fields of `effect` as they are now in `state`.
 
     `fields` holds the digest of each of the state's fields; `plan` is a hex digest; `action` is the one that is about
     to be performed, where the effect performs several, each by itself.
@@ -258,7 +258,7 @@ def _reread(action: Action, state: Mapping[str, Any]) -> Action:
     if not action.pointer:
         return action
     if not json_pointer.has(state, action.pointer):
-        return replace(action, pointer="", arguments=None)  # not even a null that was approved stands for nothing
+        return replace(action, pointer="", arguments=None)  # differs even from a null that was approved
     return replace(action, arguments=json_pointer.find(state, action.pointer))
 
 

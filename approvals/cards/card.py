@@ -1,7 +1,7 @@
-"""What a gate shows: a card, and on it the actions that are asked about.
+"""The card that a gate shows, with the actions that it asks about.
 
-An agent's gate step returns a card that may be sparse; `completed` fills in what the plan and the saved
-state know better (arguments, schema, undo, what is allowed), so that what is shown is what is saved.
+An agent's gate step returns a card that may be sparse; `completed` fills in what the plan and the saved state know
+better (arguments, schema, undo, what is allowed), so that what is shown is what is saved.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class AnswerChoice(TypedDict, total=False):
 
 
 class Question(TypedDict):
-    """What a gate asks: how to go on after a failure, or which of several things is to be done."""
+    """The question of a gate: how to go on after a failure, or which of several things to do."""
 
     text: str
     choices: list[AnswerChoice]
     effect: NotRequired[str]  # the key of the effect that is asked about
-    rejects: NotRequired[bool]  # none of them may be chosen: the run stops, or is sent back. `completed` says so
+    rejects: NotRequired[bool]  # may be rejected: the run stops or is sent back. Set by `completed`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Card:
     on_reject: str = ""  # the step that a rejection is sent back to unless the reviewer chooses; empty: stop
     on_expire: str = ""
     question: Question | None = None
-    reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an approval no longer held
+    reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an earlier approval did not hold
 
     def __post_init__(self) -> None:
         for name in ("reasons", "actions", "quotes", "charts", "preconditions", "allows", "back_to"):
@@ -128,7 +128,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
 
     `recovery`: it asks about a step that failed. Raises CardRefused where the card cannot be asked about.
     """
-    # A question about a step that failed allows what it names; a gate's own allowances are no part of it.
+    # A recovery card allows only the effects that it names itself, not those of a gate's step.
     allows = tuple(card.allows) or (() if recovery else tuple(step.allows))
     earlier = () if recovery else tuple(_steps_before(plan, step.name))
     asked = [action.completed(each, step=step, plan=plan, state=state, recovery=recovery) for each in card.actions]
@@ -167,7 +167,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
 
 
 def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
-    """Return the card without these texts in its words. Where arguments are from the state, its schema hides them."""
+    """Return the card without these secrets in its words; in arguments from the state the schema hides them."""
     if not secrets:
         return card
 
@@ -185,7 +185,7 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
 
 
 def _loose_arguments(action: Action) -> list[str]:
-    """Name an action's arguments where they are at no place of the state, so that no schema hides what is secret."""
+    """Name the field "arguments" where they are not from the state and no schema hides the secrets in them."""
     return [] if action.pointer or redact.veil(action.schema) else ["arguments"]
 
 
@@ -196,7 +196,7 @@ def _secret_faults(card: Card, veil: redact.Redaction) -> list[str]:
 
 
 def _steps_before(plan: PlanSpec, name: str) -> list[str]:
-    """List the steps to which a rejection may send the run back: no irreversible ones; only a rewind confirms those."""
+    """List the steps to which a rejection may send the run back: no irreversible ones, which only a rewind confirms."""
     names = [s.name for s in plan.steps]
     before = plan.steps[: names.index(name)] if name in names else ()
     return [s.name for s in before if not s.irreversible]
@@ -229,7 +229,7 @@ def _allow_faults(card: Card, step: StepSpec) -> list[str]:
 
 
 def _precondition_faults(card: Card, step: StepSpec, plan: PlanSpec) -> list[str]:
-    """List the faults of preconditions; a recovery card repeats a gate's, so there any gate's observation will do."""
+    """List the faults of preconditions; a recovery card repeats a gate's, so it may use any gate's observations."""
     gates = [step] if step.kind == "gate" else plan.steps
     observable = [name for gate in gates for name in gate.observes]
     return precondition.faults_of(card.preconditions, observable=observable, allows=card.allows)
@@ -245,7 +245,7 @@ def _question_faults(card: Card) -> list[str]:
 
 
 def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
-    """List what is wrong with the schemas of answers; a recovery gate asks all the same, with choices unchecked."""
+    """List what is wrong with the schemas of answers; the choices of a recovery gate are not checked."""
     answering = [each for each in card.actions if each.response and each.takes(action.RESPOND)]
     asked = [(f"the response of action {each.id!r}", each.response) for each in answering]
     choices = card.question["choices"] if card.question and not recovery else []

@@ -13,10 +13,10 @@ KINDS = ("gantt",)
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """What is drawn, and how. The checkpoint that the gate binds holds what is drawn."""
+    """A drawing of data in the saved state. The gate binds the data by its checkpoint."""
 
     title: str
-    pointer: str  # where in the state its data is, in the shape that the kind has
+    pointer: str  # where in the state its data are, in the shape that the kind needs
     kind: str = "gantt"  # approvals.presentation.drawing.gantt
     figures: Sequence[tuple[str, str]] = ()  # (label, text): set side by side with the other charts'
 

@@ -1,10 +1,10 @@
-"""Preconditions: what must still be so in the world at the moment when an approved effect is done. Pure.
+"""Preconditions: facts about the world that must still hold when an approved effect is performed. Pure.
 
 An approval binds what is asked; it cannot bind the world, which moves on while people think and workers wait. So
 an agent's card offers preconditions: each names an *observation*, which the runtime makes when the gate opens and
-makes again right before an effect that the precondition guards. What was observed is part of what is shown, and so
-of what is seen. The agent may insist on a precondition, which nobody can drop. One that it preselects holds unless
-everybody who agrees drops it by name; any other counts once one of those who agree adds it.
+makes again right before an effect that the precondition guards. The observed value is shown, and so part of *seen*. A
+precondition that the agent requires cannot be dropped. One that it preselects holds unless everybody who approves drops
+it by name; any other holds once one of those who approve adds it.
 Values are equal where their canonical bytes are: 0, 0.0 and "0" are three values.
 """
 
@@ -22,7 +22,7 @@ LABEL_LIMIT = 200  # characters
 
 @dataclass(frozen=True, kw_only=True)
 class Precondition:
-    """One thing that must still be so. `label` goes on after "only if": "the balance is still {value}"."""
+    """One fact that must still hold. `label` goes on after "only if": "the balance is still {value}"."""
 
     id: str
     label: str  # the agent's words, plain text
@@ -36,7 +36,7 @@ class Precondition:
         object.__setattr__(self, "effects", tuple(self.effects))
 
     def guards(self, effect: str) -> bool:
-        """Tell whether it is checked before that effect is done."""
+        """Tell whether it is checked before that effect is performed."""
         return not self.effects or effect in self.effects
 
     def around(self) -> tuple[str, str]:
@@ -85,9 +85,9 @@ def counted(offered: Sequence[Precondition], added: Iterable[str]) -> list[str]:
 
 
 def drifts(fixed: Iterable[Precondition], now: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List as rows what is not as it was. `now`: by observation; one that is not there was not looked at.
+    """List as rows the observed values that changed. `now`: observation -> value; those that it lacks are not compared.
 
-    A row's `pointer` begins with the observation's name. No rows: the world is, to the byte, what was approved.
+    A row's `pointer` begins with the observation's name. No rows: every value is, to the byte, the approved one.
     """
     before = {each.observes: each.value for each in fixed if each.observes in now}
     return [

@@ -11,11 +11,11 @@ from checkpoints.values import json_pointer
 
 @dataclass(frozen=True, kw_only=True)
 class Quote:
-    """Whose words they are, and where. The checkpoint that the gate binds holds the words."""
+    """One quote: its author and its place in the state. The gate binds the words by its checkpoint."""
 
     label: str  # who said it, by name: "Ellery, Marit"
     pointer: str  # where in the state the text is
-    role: str = ""  # what they are here and how it came: "customer, by mail"
+    role: str = ""  # the author's role and the channel: "customer, by mail"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with every field."""

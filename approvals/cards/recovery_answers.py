@@ -1,6 +1,6 @@
-"""The answers to a recovery gate: what a person may say after a step failed, or when nobody knows what an effect did.
+"""The answers to a recovery gate, which opens when a step failed, or when an effect's outcome is unknown.
 
-The runner offers and carries them out, the impact says before what each would do, and the timeline what it did.
+The runner offers them and carries them out, the impact previews each, and the timeline says what was answered.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ class RecoveryAnswer(StrEnum):
     REVISE = "revise"
     SKIP = "skip"
     STOP = "stop"
-    ACCEPT = "accept"  # what a validator refused
-    # About an effect that the run has left behind: what became of it, and what its undo came to.
+    ACCEPT = "accept"  # take the output that a validator refused
+    # About an effect that the run left behind: its outcome, or that of its undo.
     WAS_DONE = "was_done"
     WAS_NOT_DONE = "was_not_done"
     LEFT_OPEN = "left_open"
     UNDO_AGAIN = "undo_again"
     UNDONE = "undone"
     KEEP = "keep"
-    GAVE = "gave"  # what an effect gave whose recorded result this version cannot read
+    GAVE = "gave"  # the result of an effect, where this version cannot read the recorded one
     # In a fork, about an effect of the run that it came from.
     TAKE = "take"
     DO_AGAIN = "do_again"
 
 
-# The status that an effect which was left behind has by the answer. An undo that was begun is over by it.
+# Answer -> the status that it gives an effect that was left behind. It also ends an undo that was begun.
 STATUS_BY_ANSWER: dict[str, str] = {
     RecoveryAnswer.WAS_DONE: "done",
     RecoveryAnswer.WAS_NOT_DONE: "failed",

@@ -1,7 +1,7 @@
-"""A decision by action, read and checked against the current proposal. Pure.
+"""Reads a decision by action, and checks it against the current proposal. Pure.
 
-Whoever approves an action agrees to it as the gate asks it, edited by others or not. Where others have refused it, or
-answered in its place, that is said with the same verdict again: to approve it is to have it run after all.
+Approving an action approves it as the gate asks it now, with edits by others. Where others refused it, or answered in
+its place, the same verdict agrees with them; approving it lets it run after all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTS = ("verdict", "arguments", "reason", "response")
 
 @dataclass(frozen=True, kw_only=True)
 class ActionVerdict:
-    """What one person says of one action."""
+    """One person's verdict on one action."""
 
     verdict: str
     arguments: Any = None  # of an edit
@@ -56,7 +56,7 @@ class ActionVerdicts:
         return {name: each.verdict for name, each in self.said.items()}
 
     def settles(self, card: Card, *, by: str) -> Card:
-        """Return the card with what this decision settles; what is repeated stays with whoever said it first."""
+        """Return the card with what this decision settles; a repeated verdict keeps the name of its first author."""
         return replace(card, actions=[_settled(action, self.said[action.id], by) for action in card.actions])
 
 
@@ -83,7 +83,7 @@ def read(said: Mapping[str, Any], card: Card) -> ActionVerdicts:
 
 
 def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
-    """Return what an answer in place of an action's effect writes: an item, where the field that takes it is a list."""
+    """Return the field that an answer in place of an action's effect writes; to a list it is appended."""
     effect = next((step for step in plan.steps if step.name == action.effect), None)
     if action.settled is None or action.settled.verdict != RESPOND or effect is None or not effect.responds:
         return {}
@@ -92,7 +92,7 @@ def written(plan: PlanSpec, action: Action) -> dict[str, Any]:
 
 
 def of_card(card: Card, asked: Card) -> dict[str, str]:
-    """Return action id -> the verdict that a proposal implies, beside the card that the agent asked with."""
+    """Return action id -> the verdict that a proposal implies, compared with the agent's card `asked`."""
     return {action.id: _verdict_of(action, asked.action(action.id)) for action in card.actions}
 
 
@@ -110,7 +110,7 @@ def _settled(action: Action, each: ActionVerdict, by: str) -> Action:
 
 
 def _repeats(action: Action, each: ActionVerdict) -> bool:
-    """Tell whether this repeats the current verdict without words of one's own."""
+    """Tell whether this repeats the current verdict without a reason or response of its own."""
     silent = not each.reason and each.response in (None, "")
     return silent and action.settled_as == each.verdict
 
@@ -152,7 +152,7 @@ def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
 
 
 def wordless(action: Action, each: ActionVerdict, *, all_rejected: bool) -> list[Problem]:
-    """List the words that a verdict lacks: the agent goes on without the effect, so it has to be told why."""
+    """List the fault of a verdict without the reason or response that the agent needs to go on without the effect."""
     if _repeats(action, each):
         return []
     if each.verdict == REJECT and not each.reason.strip() and not all_rejected:
