@@ -1,1 +1,1 @@
-"""What a decision at a gate would do: for its page, for the API, and for the decision itself, which has to mean it."""
+"""Previews decisions at a gate: for its page, for the API, and for the check that a decision does what was shown."""

@@ -1,4 +1,4 @@
-"""Why a decision did not count: it would have done something else than its sender was shown, or has to confirm."""
+"""Refusals of decisions that would do something else than was shown, or repeat an effect without confirmation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConsequencesChanged(DecisionRefused):
         )
         super().__init__(said if last else "")
         self.impact = impact
-        self.last = last  # it was shown as one after which others still have to agree
+        self.last = last  # it was shown as one that does not close the gate
 
     def facts(self) -> dict[str, Any]:
         return {"last": self.last}

@@ -1,4 +1,4 @@
-"""What each choice at an open gate would do: the gate as it is now, put into the facts that an impact is made of."""
+"""Computes what each choice at an open gate would do, from the gate and its run's records as they are now."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .impact_sources import history_of
 
 
 class GateImpacts:
-    """The impacts of one gate; the history is read once, when the first is asked for."""
+    """The impacts of the choices at one gate. The history is read once, on first use."""
 
     def __init__(self, gate: Gate, card: Card, standing: Sequence[Op]) -> None:
         self.gate, self.card, self.standing = gate, card, list(standing)
@@ -54,11 +54,11 @@ class GateImpacts:
         return GateChoices(self.history, self.fact, self.saved)
 
     def approve(self) -> Impact:
-        """Foretell that people agree to the current proposal, with any edit in it."""
+        """Preview approval of the current proposal, with any edit in it."""
         return self.with_patch(self.standing)
 
     def with_patch(self, operations: Sequence[Op], card: Card | None = None) -> Impact:
-        """Foretell agreement to the state after a JSON Patch, and to what `card` settles. Raises ValueRefused."""
+        """Preview approval of the state after a JSON Patch, and of what `card` settles. Raises ValueRefused."""
         card = card or self.card
         state = patch.apply(list(operations), self.gate.saved.state)
         writes = {
@@ -78,7 +78,7 @@ class GateImpacts:
         return self._told(choices.asking_anew(start, touched=touched, before=before, decision=decision))
 
     def answering(self, choice: str) -> Impact | None:
-        """Foretell an answer to the gate's question, a recovery gate's or another's; None where nothing is known."""
+        """Preview an answer to the gate's question; None for an unknown answer."""
         if self.fact.recovery:
             known = self.choices.answering(choice)
             return None if known is None else self._told(known)
@@ -90,20 +90,20 @@ class GateImpacts:
         return self._told(self.choices.approving(grants=given, decision="answered"), self.card.actions)
 
     def stop(self) -> Impact:
-        """Foretell a rejection that ends the run."""
+        """Preview a rejection that ends the run."""
         return self._told(self.choices.stopping())
 
     def expire(self) -> Impact:
-        """Foretell that nobody answers in time, and the policy does not approve by that."""
+        """Preview the passing of a deadline that does not approve."""
         return self._told(self.choices.expiring())
 
     def back(self, step: str) -> Impact:
-        """Foretell a rejection that sends the run back to `step`."""
+        """Preview a rejection that sends the run back to `step`."""
         before = self._before(steps.last_start(self.history.head.path, step))
         return self._told(self.choices.going_back(step, before=before))
 
     def _before(self, start: CheckpointHeader | None) -> SavedState | None:
-        """Load the state from which an execution started; None for none, or one that retention removed."""
+        """Load the state from which an execution started; None where there is none, or retention removed it."""
         if start is None or not start.parent:
             return None
         try:
@@ -113,12 +113,12 @@ class GateImpacts:
         return SavedState(snapshot.state, snapshot.fields)
 
     def _told(self, target: MoveTarget, actions: Sequence[Action] = ()) -> Impact:
-        """Compute the impact, with what it does once more; a recovery gate asks about that itself."""
+        """Compute the impact with the effects that it repeats; a recovery gate asks about those itself."""
         told = impact(self.history, target)
         return told if self.fact.recovery else replace(told, repeats=repeats(self.history, target, told, actions))
 
     def _grants(self, now: SavedState, card: Card) -> list[GrantFact]:
-        """List the grants that an agreement would give, with what each covers."""
+        """List the grants that an approval would give, with the fields that each covers."""
         allowed = binding.pairs(card.actions, card.allows)
         shown = {json_pointer.tokens(action.pointer)[0] for action in card.actions if action.pointer}
         return [

@@ -1,7 +1,6 @@
-"""Where a history comes from: whoever has the agents' code and the ledger of effects registers here.
+"""Registry of the source of recorded histories: the app with the agents' code and the ledger of effects registers.
 
-This app may not import them. Where nobody registered, nothing recorded is known, and an impact names every step as
-one that has to run.
+This app may not import those. Without a source no records are known, and an impact says that every step runs.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _registered: list[tuple[Source, Callable[[Run], str], Beside]] = []
 
 
 def register(source: Source, stamp: Callable[[Run], str], beside: Beside) -> None:
-    """Add whoever can read all that a run's lineage has recorded; see `history_of`, `stamp_of` and `beside`."""
+    """Register functions that read what a run's lineage recorded; see `history_of`, `stamp_of` and `beside`."""
     _registered.append((source, stamp, beside))
 
 
@@ -32,7 +31,7 @@ def history_of(run: Run) -> RecordedHistory:
 
 
 def stamp_of(run: Run) -> str:
-    """Return a text that changes when a run of the lineage begins an effect, or one is settled."""
+    """Return a text that changes when a run of the lineage begins or settles an effect."""
     return "".join(stamp(run) for _, stamp, _ in _registered)
 
 

@@ -1,4 +1,4 @@
-"""The gates of a lineage as an impact needs them: read in one statement, and without what most of them do not tell."""
+"""Reads the gates of a lineage for an impact, in one statement, with proposals only where they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would be done once more, as a person or a program reads it: "An e-mail was already sent at 16:18". Pure."""
+"""Writes sentences about effects that would be repeated: "An e-mail was already sent at 16:18". Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .verbs import phrase
 
 
 def told(repeat: Repeat, *, at: str, here: int, doing: str = "Approving") -> str:
-    """Write two sentences: what was done (see `done`), and what does it again. `doing` is the second's subject."""
+    """Write two sentences: what was done (see `done`), and that it is done again. `doing` is the second's subject."""
     verb = phrase(repeat.titles)[0]
     if not repeat.done:
         said = _("%(doing)s could %(do)s it twice.")

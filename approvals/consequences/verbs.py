@@ -1,4 +1,4 @@
-"""Titles of actions as parts of a sentence: "Send an e-mail" becomes "sends an e-mail" and "an e-mail was sent". Pure.
+"""Fits titles of actions into sentences: "Send an e-mail" becomes "sends an e-mail" and "an e-mail was sent". Pure.
 
 Titles are written by agents, in any language. Only those that begin with a verb of this list are taken apart; any other
 is quoted as it is.
