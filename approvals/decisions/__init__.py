@@ -1,1 +1,1 @@
-"""Decisions: what a reviewer sends, what it would make of the proposal, and how it is taken."""
+"""Decisions: reviewers' submissions, the proposals that they make, and their recording."""

@@ -1,9 +1,8 @@
-"""Recording one reviewer's decision.
+"""Records one reviewer's decision.
 
 Everything is read and checked, then one guarded UPDATE takes the gate's row where it is still open, in time by the
-database's clock, and asks for the proposal that the reviewer saw. That update is the only judge of a race, and its
-lock puts the rest of the deciders in a line until this transaction ends. A refusal rolls everything back
-and is then an event of its own.
+database's clock, and asks for the proposal that the reviewer saw. That update alone decides a race, and its lock keeps
+the other deciders waiting until this transaction ends. A refusal rolls everything back and is then an event of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from .submission import Submission, Verdict, added, back_to, check_key
 
 
 class _RecordedBefore(Exception):
-    """The same key again: roll back and return the decision that it made the first time."""
+    """A key that was used before: roll back, and return the decision that it made the first time."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
@@ -64,7 +63,7 @@ def decide(
 ) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
-    `confirmed` is that they gave their password again, None where they did not or decide by a token; `saved` the gate's
+    `confirmed`: their password confirmation, None where there is none or they decide by a token; `saved`: the gate's
     state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
     transaction of its own. Raises a DecisionRefused: NotAllowed, NotConfirmed, SecondLookNeeded, AlreadyDecided,
     StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
@@ -102,8 +101,8 @@ def _record(
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
     if streak and not submission.second_look:
         raise SecondLookNeeded(streak.count, streak.seconds)
-    # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is looked
-    # at again under it.
+    # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
+    # again under the lock.
     foreseen = submission.shown or reading.acted
     stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
     if not gate.move(proposal=reading.proposal.number):
@@ -126,7 +125,7 @@ def _record(
 
 
 def _return_same(decisions: Iterable[Decision], by: User, submission: Submission, request: bytes) -> None:
-    """Raise _RecordedBefore where this key was used already; Invalid where it was used for something else."""
+    """Raise _RecordedBefore where this key already made this decision; Invalid where it made another."""
     before = next((one for one in decisions if one.user_id == by.pk and one.key == submission.key), None)
     if before is None:
         return
@@ -192,7 +191,7 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
 
 
 def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
-    """Return the verdict by action of a decision on all of them: who agrees also agrees to what others have refused."""
+    """Return action id -> verdict for a decision on all actions at once; an approval keeps what others settled."""
     actions = proposal.card.actions
     if prepared.verdict in (Verdict.REJECT, Verdict.ANSWER):
         return {action.id: str(prepared.verdict) for action in actions}
@@ -200,8 +199,58 @@ def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
     return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
 
 
+def _close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
+    """Record the last of these votes as an event, and close the gate where it makes the quorum or rejects."""
+    gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
+    proposal, by = decision.proposal, actors.of_user(decision.user)
+    optional = {
+        "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
+        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
+        "repeats": sorted(decision.confirmed),
+        "dropped": sorted(set(submission.dropped)),
+        "second_look": decision.second_look,
+    }
+    data = {
+        "kind": decision.verdict,
+        "proposal": proposal.number,
+        "quorum": gate.policy.quorum,
+        **{name: value for name, value in optional.items() if value},
+        **evidence.decided(gate, proposal, decision),
+    }
+    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
+    if decision.verdict == Verdict.REJECT:
+        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
+        return
+    lapsed = _lapsed(gate, votes)
+    if lapsed:
+        events.append(_lapse(gate, proposal, lapsed))
+    agreed = [vote for vote in votes if vote.user_id not in lapsed]
+    if len(agreed) < gate.policy.quorum:
+        event_log.append(events)
+        return
+    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
+
+
+def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
+    """List the people whose votes for the current proposal no longer count, by their authority as it is now.
+
+    Nor does a vote count that does not confirm every repeat that the last one confirms: its sender agreed to less.
+    """
+    why_not = authority.reasons([each.user_id for each in votes], gate)
+    repeats = votes[-1].confirmed
+    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
+
+
+def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
+    """Drop the votes of people who may no longer decide; they can vote again if they may again."""
+    proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
+    users = [f"user:{user}" for user in lapsed]
+    data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
+    return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
+
+
 def _record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
-    """Record the refusal as an event, in a transaction of its own: the attempt's own is rolled back by now."""
+    """Record the refusal as an event, in a transaction of its own, since the attempt's is rolled back by now."""
     known = submission.verdict if submission.verdict in Verdict.values else ""
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}
     with transaction.atomic(durable=True):

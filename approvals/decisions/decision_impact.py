@@ -1,9 +1,9 @@
-"""What one person's decision would do if it were taken now, and whether that is what they were shown.
+"""Computes what one person's decision would do now, and checks that it is no more than they were shown.
 
-A page, or whoever asks over the API, gets a *mark* with what is shown and sends it back with the decision: a few bytes
-of a digest for each thing that it does, so that "no more than was shown" can be told. A decision after which others
-still have to agree does nothing by itself, so it is never too much. One that closes the gate has to do no more than
-was shown, and that it closes the gate has to have been shown.
+A page or an API client gets a *mark* with what is shown, and sends it back with the decision. The mark holds a few
+bytes of a digest for each act, so that "no more than was shown" can be checked. A decision after which others still
+have to agree does nothing by itself, so it always passes. One that closes the gate must do no more than was shown, and
+its closing must have been shown too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LENGTH = 32  # hex digits of a mark for each act: too many for a program to find
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionImpact:
-    """One decision. `others` is how many people agree with what it asks for; `impact` is None where none is known."""
+    """The impact of one decision, None where unknown. `others`: how many other people agree with what it asks for."""
 
     impact: Impact | None
     rejects: bool = False
@@ -45,12 +45,12 @@ class DecisionImpact:
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        """List the effects that were done before and would be done once more, which the reviewer has to confirm."""
+        """List the effects that it would repeat, which the reviewer has to confirm."""
         return self.impact.repeats if self.impact else ()
 
     @property
     def mark(self) -> str:
-        """Return what a decision carries as `shown`, in hex."""
+        """Return the mark of the impact, in hex, which a decision carries as `shown`."""
         return "".join(sorted(map(_marked, self._acts)))
 
     @property
@@ -58,7 +58,7 @@ class DecisionImpact:
         return (self.impact.acts() if self.impact else set()) | {CLOSES if self.closes else WAITS}
 
     def beside(self, others: int) -> DecisionImpact:
-        """Return the same impact where so many others agree."""
+        """Return the same impact with `others` people who agree."""
         return replace(self, others=others)
 
     def check_shown(self, shown: str) -> None:
@@ -71,7 +71,7 @@ class DecisionImpact:
             raise ConsequencesChanged(self.impact, last=beyond == {CLOSES})
 
     def check_confirmed(self, effects: Set[int], *, run: int) -> None:
-        """Raise RepeatNotConfirmed unless `effects` has the number of each effect that is done once more."""
+        """Raise RepeatNotConfirmed unless `effects` has the number of each repeated effect."""
         if lacking := [each for each in self.repeats if each.effect not in effects]:
             raise RepeatNotConfirmed(lacking, run=run)
 

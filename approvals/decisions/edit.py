@@ -1,7 +1,7 @@
-"""An edit: new arguments for some actions, checked as a change of the state. Reads no tables.
+"""Applies an edit: new arguments for some actions, checked as a change of the state. Reads no tables.
 
-Refused before anything is checked: what the gate does not offer to edit. What is left goes to the agent's
-own validator as a whole state, and its normal form is what others see, what is hashed and what runs.
+Edits of what the gate does not offer are refused first. The rest goes to the agent's own validator as a whole state,
+and its normal form is what others see, what is hashed and what runs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class NextProposal:
     card: Card
     patch: list[dict[str, Any]]
     answer: Any = None
-    changed: tuple[str, ...] = ()  # ids of the actions that are asked about in another way than before
+    changed: tuple[str, ...] = ()  # ids of the actions that differ from the current proposal's
     kind: Verdict = Verdict.EDIT
 
 
@@ -109,7 +109,7 @@ def drawn(current: CurrentProposal, state: dict[str, Any]) -> NextProposal:
 
 
 def _kept(action: Action | None, new: Any) -> Any:
-    """Return what was sent, with the secrets that its placeholders stand for. Raises Invalid."""
+    """Return the sent arguments with placeholders replaced by the secrets they stand for. Raises Invalid."""
     if action is None:
         return new
     try:
@@ -145,7 +145,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
 
 
 def _reach(row: Mapping[str, Any], before: Any) -> str:
-    """Return the place that a change alters: the whole list where an item came, went or moved, for the others shift."""
+    """Return the place that a change alters: the whole list where an item was added, removed or moved."""
     outer = row["pointer"].rpartition("/")[0]
     shifts = (
         row["kind"] != "changed"
@@ -165,7 +165,7 @@ def _beyond(action: Action, pointer: str) -> Problem:
 
 
 def normal(plan: Plan, state: dict[str, Any], fault: Callable[[str, str], Problem]) -> dict[str, Any]:
-    """Return the state in the agent's own model's form. Raises Invalid; `fault` makes one, by message and pointer."""
+    """Return the state in the normal form of the agent's model. Raises Invalid, with faults made by `fault`."""
     try:
         valid, faults = validators.validated(plan, state)
     except validators.NoValidator as unknown:
@@ -185,7 +185,7 @@ def located(card: Card, message: str, place: str) -> Problem:
 
 
 def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
-    """Refuse a name that the agent's model ignores, since it would vanish silently. Raises EditRefused."""
+    """Raise EditRefused where the agent's model drops a name that was sent, which would vanish silently."""
     there = json_pointer.has(state, action.pointer)
     places = dropped(sent, json_pointer.find(state, action.pointer)) if there else [""]
     refused = [_beyond(action, place) for place in places]
@@ -194,7 +194,7 @@ def _refuse_dropped(action: Action, sent: Any, state: dict[str, Any]) -> None:
 
 
 def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) -> None:
-    """Refuse an edit of one action that changes another, nested one that takes no edit or was refused."""
+    """Raise EditRefused where an edit changes another, nested action that takes no edit, is refused or would vanish."""
     refused: list[Problem] = []
     for other in card.actions:
         if not other.pointer or other in wanted:
@@ -217,7 +217,7 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
 
 
 def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
-    """List the pointers that are in what was sent and not in its normal form."""
+    """List the pointers in `sent` that its normal form lacks."""
     if isinstance(sent, dict) and isinstance(normal, dict):
         gone = [json_pointer.join(pointer, name) for name in sent if name not in normal]
         kept = [name for name in sent if name in normal]
@@ -230,8 +230,8 @@ def dropped(sent: Any, normal: Any, pointer: str = "") -> list[str]:
 def redrawn(current: CurrentProposal, state: dict[str, Any]) -> Card:
     """Return the card with texts that describe the edited state.
 
-    Only words are taken from a card drawn anew: which actions there are and what they allow stay as they were
-    asked. Where nobody can draw it, the amount goes, since it speaks of what will not run.
+    Only words are taken from a card drawn anew; its actions, and what they allow, stay as they were asked. Where nobody
+    can draw it, the amount is cleared, since it belongs to values that will not run.
     """
     card = current.card
     observed = {each.observes: each.value for each in card.preconditions}

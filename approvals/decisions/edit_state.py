@@ -1,7 +1,7 @@
-"""An edit of the whole saved state, where the gate's policy lets people make one. Reads no tables.
+"""Applies an edit of the whole saved state, where the gate's policy allows one. Reads no tables.
 
-What is asked about stays: an edit may change what an action would be called with, and not take it out. What the gate
-writes itself is not offered either. The agent's own validator judges the rest, as with any edit.
+An edit may change an action's arguments, but not remove them, nor change what the gate itself writes. The agent's own
+validator judges the rest, as with any edit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from checkpoints.values import json_pointer, patch
 from . import edit
 from .edit import CurrentProposal, NextProposal
 
-PART = "state"  # of a problem: its pointer is a place within the whole state
+PART = "state"  # of a problem whose pointer is a place within the whole state
 NOT_OFFERED = gettext_lazy(
     "This gate's policy does not let the state be edited as a whole: change the values of its actions, "
     "or ask for a policy that allows it."
@@ -34,7 +34,7 @@ BOTH = gettext_lazy("Change the values of the actions or the whole state, not bo
 def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextProposal:
     """Propose the state `wanted` instead of the current one.
 
-    A field that is not changed stays byte for byte, one that is takes its normal form, one left out is taken out.
+    An unchanged field stays byte for byte, a changed one takes its normal form, a field left out is removed.
     Raises EditRefused or Invalid with every problem at once, each by its pointer within the state.
     """
     before = current.state
@@ -69,7 +69,7 @@ def rows_beyond(card: Card, before: Mapping[str, Any], after: Mapping[str, Any])
 
 
 def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction) -> list[dict[str, Any]]:
-    """Return the rows between two versions of a proposal without secrets; each names its part in `of`."""
+    """Mask the secrets in the rows between two versions of a proposal; each row names its part in `of`."""
     found = []
     for row in rows:
         part, _, name = str(row.get("of", "")).partition(":")
@@ -85,7 +85,7 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
 
 
 def fault(message: str | Promise, at: str = "") -> Problem:
-    """Return one fault, by its place within the state."""
+    """Return a problem at a place within the state."""
     return problem(message, part=PART, pointer=at, at=at)
 
 
@@ -94,7 +94,7 @@ def _shown(card: Card, place: str) -> bool:
 
 
 def _refuse_kept(current: CurrentProposal, before: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise EditRefused where the edit drops what is asked about, or changes what the gate itself writes."""
+    """Raise EditRefused where the edit removes an action's arguments, or changes what the gate itself writes."""
     pointers = [action.pointer for action in current.card.actions if action.pointer]
     asked = [pointer for pointer in pointers if not json_pointer.has(wanted, pointer)]
     own = [name for name in (current.spec.feedback, DECISION) if name and not _alike(name, before, wanted)]

@@ -1,4 +1,4 @@
-"""Why a decision came too late, and what has changed since its sender looked."""
+"""Explains why a decision came too late, and what has changed since its sender looked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from . import edit_state
 
 
 def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
-    """Tell why a decision on what `seen` digests does not count; None where nothing speaks against it.
+    """Return the refusal of a decision on the proposal with the digest `seen`; None where it is still in time.
 
-    Speaks of the gate as it was read: read it afresh before.
+    Judges the gate as it was read, so read it again first.
     """
     gate, proposal = reading.gate, reading.proposal
     if gate.status == Gate.Status.WITHDRAWN:
@@ -35,7 +35,7 @@ def lost_race(reading: GateReading, seen: bytes) -> DecisionRefused | None:
 
 
 def changes_since(gate: Gate, seen: bytes) -> list[Row]:
-    """List what changed in what is asked since the proposal with the digest `seen`; [] for a foreign digest."""
+    """List what changed in the proposal since the version with the digest `seen`; [] for an unknown digest."""
     looked_at, current = gate.proposals.filter(digest=seen).first(), gate.standing()
     if looked_at is None:
         return []

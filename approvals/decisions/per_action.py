@@ -1,7 +1,7 @@
-"""The proposal that a decision by action asks for instead of the current one. Reads no tables.
+"""Makes the proposal that a decision by action asks for. Reads no tables.
 
-What it approves and edits is in the arguments, what it refuses and answers for is in the actions as settled: all of
-it is in the proposal's body, so that the digest covers it and others agree to the whole.
+Edits are in its arguments, refusals and answers in its actions as `settled`: all of it is in the proposal's body, so
+that the digest covers it and others approve the whole.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNCHANGED = gettext_lazy("Nothing of it is different from what is proposed; appr
 def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> NextProposal:
     """Apply the decision to the current proposal. Raises EditRefused and Invalid with every problem at once.
 
-    An action that is refused loses what others had edited in it: nothing of it is written.
+    A refused action loses others' edits: nothing of it is written.
     """
     card, saved = current.card, current.saved
     _refuse_unchanged(card, by_action)
@@ -55,9 +55,9 @@ def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> Ne
 
 
 def read(submission: Submission, card: Card) -> tuple[Submission, ActionVerdicts | None]:
-    """Read the decision by action, where there is one.
+    """Read the verdicts by action of a submission, None where it has none.
 
-    One that rejects them all becomes the gate's rejection; the reasons go into the comment.
+    One that rejects all actions becomes a rejection of the gate, with the reasons in its comment.
     """
     if submission.verdict != Verdict.MIXED:
         return submission, None
@@ -105,7 +105,7 @@ def _refuse_unchanged(card: Card, by_action: ActionVerdicts) -> None:
 
 
 def _without_refused(card: Card, saved: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """Return the proposed state without what people have edited in the actions that do not run."""
+    """Return the proposed state without people's edits in the actions that do not run."""
     for action in sorted(card.actions, key=lambda each: len(each.pointer)):
         if action.settled is not None and action.pointer and json_pointer.has(saved, action.pointer):
             state = _put(state, action.pointer, json_pointer.find(saved, action.pointer))
@@ -120,7 +120,7 @@ def _put(state: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
 
 
 def _as_left(current: CurrentProposal, before: Card, state: dict[str, Any]) -> Card:
-    """Return the card where nothing is edited anew; what relied on an edit that is refused now is checked."""
+    """Return the card where nothing more is edited; the state is validated again where a refusal took back an edit."""
     asked = current.card
     if all(same(new.arguments, old.arguments) for new, old in zip(asked.actions, before.actions, strict=True)):
         return asked

@@ -1,7 +1,7 @@
 """A decision that passed every check, with the proposal that it would create. Writes nothing.
 
-Recording a decision prepares it before taking the gate's row, and so does the preview of what a decision would do: a
-preview is refused where the decision would be.
+A decision is prepared before its recording takes the gate's row, and for a preview, which is therefore refused where
+the decision would be.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PreparedDecision:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict that it counts as."""
+        """Return the verdict as which it counts."""
         if self.by_action is None:
             return Verdict(self.submission.verdict)
         return per_action.named(self.by_action) if self.next else Verdict.APPROVE
@@ -86,7 +86,7 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
 
 
 def _refuse_unfilled(asked: Card, card: Card) -> None:
-    """Raise Invalid where the proposal agreed to would lack what the agent cannot go on without."""
+    """Raise Invalid where the approved proposal would lack a value that the agent needs to go on."""
     faults = []
     for action, place in card.unfilled(asked):
         there = json_pointer.has(action.arguments, place) and not is_empty(json_pointer.find(action.arguments, place))
@@ -133,5 +133,5 @@ def edited(
 
 
 def _revived(card: Card, changed: Sequence[str]) -> Card:
-    """Clear the refusal of an action that somebody edits: it runs after all."""
+    """Clear the refusal of an action that somebody edits, since it runs after all."""
     return replace(card, actions=[replace(a, settled=None) if a.id in changed else a for a in card.actions])

@@ -28,7 +28,7 @@ Then = Decision.Then
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What a reviewer sent: `verdict` is about all actions at once, `verdicts` about each by itself."""
+    """A reviewer's submission: `verdict` is about all actions at once, `verdicts` about each by itself."""
 
     seen: bytes  # the digest of the proposal that was on the screen
     key: str = ""
@@ -42,8 +42,8 @@ class Submission:
     answer: Mapping[str, Any] | None = None  # {"choice", "value"}
     state: Mapping[str, Any] | None = None  # of an edit of the whole state, where the policy allows it
     preconditions: Sequence[str] = ()  # ids of those that are added to the required ones
-    dropped: Sequence[str] = ()  # ids of preselected ones that are not to hold: without it they do
-    shown: str = ""  # the mark of the consequences that were shown; empty where none were
+    dropped: Sequence[str] = ()  # ids of preselected ones that are not to hold
+    shown: str = ""  # the mark of the impact that was shown; empty where none was
     confirm: Sequence[int] = ()  # numbers of effects that were done before and may be done once more
     second_look: bool = False  # they looked once more, after a streak of fast approvals
 
@@ -52,7 +52,7 @@ class Submission:
             object.__setattr__(self, "verdict", Verdict.MIXED)
 
     def digest(self) -> bytes:
-        """Return the digest of all but the key and what was shown. Raises Invalid for what JSON cannot hold."""
+        """Return the digest of all but the key and the mark. Raises Invalid for what JSON cannot hold."""
         content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
         try:
             return digests.of_value({**content, "confirm": sorted(set(self.confirm)), "seen": self.seen.hex()})
@@ -61,13 +61,13 @@ class Submission:
 
 
 def check_key(submission: Submission) -> None:
-    """Check the key before it is looked up: PostgreSQL's text takes no U+0000. Raises Invalid."""
+    """Check the key before it is looked up, as PostgreSQL's text takes no U+0000. Raises Invalid."""
     if not 0 < len(submission.key) <= 80 or "\0" in submission.key or not submission.key.isprintable():
         raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:
-    """Name the fault by its action where it is in one."""
+    """Return the fault, with its action where it is in one."""
     where = json_pointer.tokens(refused.pointer)
     if where[:1] == ["verdicts"] and len(where) > 2:
         part = "" if where[2] == "arguments" else where[2]
@@ -80,7 +80,7 @@ def _unwritable(refused: ValueRefused) -> Problem:
 
 
 def check_form(submission: Submission, card: Card, policy: Policy) -> None:
-    """Refuse what no gate under this policy could take, before anything else is looked at."""
+    """Refuse what no gate under this policy could take, before anything else is checked. Raises Invalid."""
     faults = []
     if submission.verdict not in Verdict.values:
         faults.append(problem(_("Choose approve, edit, reject or answer."), pointer="/verdict"))

@@ -1,7 +1,7 @@
-"""Files in what people decide: which an edit may bring in, and which a gate hands out.
+"""Checks which files an edit may bring in, and which a gate may hand out.
 
-A reference is a digest, and digests get around. So an edit may name what the gate's state or the current proposal
-names already, and what was uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
+A reference is a digest, and digests get around. So an edit may name files that the gate's state or the current proposal
+names already, and files uploaded at this very gate; anything else would hand out a file to whoever knows its digest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wa
 def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
     """List the pointers of files in a value that are not in `to`, which it replaces, nor uploaded in the lineage.
 
-    Whatever people or programs outside write into a state is asked this. A run that is only about to start is None.
+    Called for everything that people or external programs write into a state. `run` is None before the run starts.
     """
     found = list(artifacts.references(value))
     known = {str(each[MARK]) for _, each in artifacts.references(to)} if found else set()
@@ -58,8 +58,8 @@ def referenced(digest: str, *values: Any) -> Reference | None:
 
 
 def named_in() -> Iterator[Iterable[bytes]]:
-    """Yield what a prune leaves alone because somebody uploaded it and it may still be written into a state."""
-    yield (canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
+    """Yield the digests of uploads that a prune spares, since they may still be written into a state."""
+    yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:

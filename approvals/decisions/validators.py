@@ -1,7 +1,7 @@
-"""What checks an edited state: registered by whoever has the agents' code.
+"""Registry of the functions that validate an edited state and redraw its card.
 
-A JSON Schema alone is not the truth about a state; the agent's own model is. This app may not import it,
-so the agents' app registers functions here when it is ready.
+A JSON Schema alone is not the truth about a state; the agent's own model is. This app may not import it, so the agents'
+app registers functions here when it is ready.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def register(validate: Validate, redraw: Redraw | None = None) -> None:
 
     `validate(plan, state)` gives what `validated` does, or None where it does not know the plan.
     `redraw(plan, step, state, observed)` gives the gate's card for an edited state, so that its words and its amount
-    speak of what will run; None where it cannot. `observed`: by name, what was observed when the gate was opened.
+    describe what will run; None where it cannot. `observed`: name -> value observed when the gate was opened.
     """
     _registered.append((validate, redraw))
 
@@ -63,7 +63,7 @@ def validated(plan: Plan, state: Mapping[str, Any]) -> Validated:
 
 
 def redrawn(plan: Plan, step: str, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Card | None:
-    """Return the gate's card for an edited state, where somebody can draw it; else None."""
+    """Return the gate's card for an edited state; None where no registered function can draw it."""
     for _, redraw in _registered:
         card = redraw(plan, step, dict(state), observed) if redraw else None
         if card is not None:
