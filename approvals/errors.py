@@ -1,4 +1,4 @@
-"""Why something was not done. `said` is the sentence that a person reads, where none is given: it says what to do."""
+"""Errors and refusals. `said` is the sentence that a person reads unless another is given: it says what to do."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class AlreadyDecided(DecisionRefused):
 
 
 class StaleGate(DecisionRefused):
-    """What is asked changed since the person looked."""
+    """A gate whose proposal changed since the person looked."""
 
     said = gettext_lazy("What is asked changed since you looked; read the change, then decide again.")
     code = "stale"
@@ -212,7 +212,7 @@ class CardRefused(ValueError):
 
 @dataclass(frozen=True)
 class ToolFault:
-    """One thing of an action that does not fit the tool which people registered."""
+    """One place of an action that does not fit its registered tool."""
 
     number: int  # of the action in the card, from 0
     pointer: str  # within the action
@@ -224,7 +224,7 @@ class ToolFault:
 
 
 class ToolRefused(CardRefused):  # not translated: programs are told this
-    """What is asked does not fit the tools that people registered; correct the agent, or have the tool registered."""
+    """The gate does not fit the registered tools; correct the agent, or have the tool registered."""
 
     instead = "Ask for what is registered, or have the tool changed in the administration, and try again"
 
@@ -235,13 +235,13 @@ class ToolRefused(CardRefused):  # not translated: programs are told this
 
 
 class NotRegistered(ToolRefused):  # not translated: programs are told this
-    """The policy takes registered tools only, and this is none."""
+    """The policy takes registered tools only, and this tool is not registered."""
 
     instead = "Have it registered in the administration, and try again"
 
 
 class ToolMismatch(ToolRefused):
-    """What is asked under a registered tool does not fit it."""
+    """An action does not fit its registered tool."""
 
 
 class NoSuchPolicy(CardRefused):

@@ -1,4 +1,4 @@
-"""Effects: which are adopted, asked about, left behind, settled and undone."""
+"""Rules for effects: adopting, asking, leaving behind, settling and undoing."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol, TypeVar
 
 from checkpoints.runs.plans import PlanSpec
 
-LANDED = ("done", "kept")  # what a later execution may adopt
+LANDED = ("done", "kept")  # a later execution may adopt these
 IN_DOUBT = ("intended", "unknown")  # nobody knows yet whether it happened
-OPEN = ("done", *IN_DOUBT)  # what is settled where the path does not carry it
+OPEN = ("done", *IN_DOUBT)  # settled where the run's path does not carry the result
 GONE = ("failed", "undone", "abandoned")  # nothing of it is left for a fork to ask about
 
 
 class Status(Protocol):
-    """What becomes of an effect off the path. `again`: a person sent the run back to it."""
+    """The status of an effect. `again`: a person sent the run back to do it again."""
 
     @property
     def status(self) -> str: ...
@@ -25,8 +25,8 @@ class Status(Protocol):
 class EffectRow(Status, Protocol):
     """An effect, as the runner's table or the impact's facts have it.
 
-    `going`: an undo of it was begun, and nobody knows how that ended. `left_open`: it is kept, although nobody knows
-    whether it happened. `taken`: it is another run's.
+    `going`: an undo of it was begun, with unknown outcome. `left_open`: it is kept, although nobody knows whether it
+    happened. `taken`: it is another run's.
     """
 
     @property
@@ -47,47 +47,47 @@ Row = TypeVar("Row", bound=EffectRow)
 
 
 def there(row: EffectRow) -> bool:
-    """Tell whether it is done, and no undo of it is under way."""
+    """Tell whether it is known to be done, and no undo of it was begun."""
     return row.status in LANDED and not (row.left_open or row.going)
 
 
 def adoptable(row: EffectRow) -> bool:
-    """Tell whether an execution may take its result over: it is done and not being undone, nor ordered again."""
+    """Tell whether an execution may take its result over: it is done, not being undone, and not ordered again."""
     return there(row) and not row.again
 
 
 def doubted(row: EffectRow) -> bool:
-    """Tell whether the run, where it comes to it, asks what became of it, or finds that out."""
+    """Tell whether the run has to find out or ask whether it happened, where it comes to it."""
     return not row.again and (row.status in IN_DOUBT or row.left_open)
 
 
 def unclear(row: EffectRow) -> bool:
-    """Tell whether a person may be asked before it is settled."""
+    """Tell whether its settling may first ask a person."""
     return row.status in IN_DOUBT or (row.status == "done" and row.going)
 
 
 def asked_about(row: EffectRow) -> bool:
-    """Tell whether a fork that comes to what another run did asks before it does that itself."""
+    """Tell whether a fork asks before it does again what another run did."""
     return row.status not in GONE and not row.taken
 
 
 def taken_up(row: EffectRow, *, on_path: bool) -> bool:
-    """Tell whether it counts as done where a person moves the run to a path that carries its result."""
+    """Tell whether it counts as done after a person moved the run to a path that carries its result."""
     return row.status in LANDED and not row.left_open and on_path
 
 
 def left_behind(row: Status, *, on_path: bool) -> bool:
-    """Tell whether it is to be settled: the path does not carry its result, or a person ordered it again."""
+    """Tell whether it has to be settled: the path does not carry its result, or a person ordered it again."""
     return row.status in OPEN and (row.again or not on_path)
 
 
 def undoable(row: EffectRow, *, undo: str, shared: Callable[[], bool]) -> bool:
-    """Tell whether the step's `undo` takes it back; never what another run did, or depends on, which `shared` says."""
+    """Tell whether the step's `undo` takes it back; never an effect that another run did, or depends on (`shared`)."""
     return bool(undo) and not (row.irreversible or row.taken or shared())
 
 
 def due(left: Iterable[Row], plan: PlanSpec, *, about_to: str = "") -> list[Row]:
-    """List those left behind that are settled before the effect step `about_to`, or the end, for their own sake.
+    """List the effects left behind that have to be settled before the effect step `about_to`, or before the run's end.
 
     An effect that a step ahead may still adopt waits. An effect of an earlier attempt at the same step never waits, nor
     does an undo that was begun.
@@ -101,6 +101,6 @@ def due(left: Iterable[Row], plan: PlanSpec, *, about_to: str = "") -> list[Row]
 
 
 def made_of(row: Row, left: Sequence[Row], plan: PlanSpec) -> list[Row]:
-    """List the later ones of those left behind that were made of what one of them gave: they are settled with it."""
+    """List the later effects left behind that depend on the result of `row`: they are settled with it."""
     of = plan.dependents(row.step) if any(step.name == row.step for step in plan.steps) else set()
     return [each for each in left if each.id > row.id and each.step in of]

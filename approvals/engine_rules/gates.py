@@ -1,4 +1,4 @@
-"""Gates: which may allow an effect, which permission is left, when an approval holds, where a run goes back to."""
+"""Rules for gates: allowing effects, permissions left, approvals that still hold, and where a run goes back to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def allowing(plan: PlanSpec, effect: str) -> list[str]:
 
 
 def asked_last(plan: PlanSpec, effect: str, path: Iterable[CheckpointHeader]) -> str:
-    """Return the gate that people revise an effect at: of those that can allow it, the one that asked last."""
+    """Return the gate at which people revise an effect: of those that can allow it, the one that asked last."""
     asking = allowing(plan, effect)
     asked = [place.step for place in path if place.kind in CLOSED and place.step in asking]
     return asked[-1] if asked else asking[-1]
@@ -30,22 +30,22 @@ def asked_last(plan: PlanSpec, effect: str, path: Iterable[CheckpointHeader]) ->
 def reopened(plan: PlanSpec, effect: str, decided: str) -> str:
     """Return the gate to which the run goes back from an effect that needs its permission.
 
-    `decided` is the step about which people last decided whether it may run; "" for none.
+    `decided`: the step of the gate at which people last decided about the effect; "" for none.
     """
     asking = allowing(plan, effect)
     return decided if decided in asking else asking[-1]
 
 
 def permission_left(*, given: int, unused: int, executed: int) -> bool:
-    """Tell whether an outcome's grants let an effect run once more: an intent uses one, and so does what is adopted."""
+    """Tell whether an outcome's grants let an effect run once more: intents and adopted results each use one up."""
     return bool(unused) and executed < given
 
 
 def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
     """Tell whether people approved all that was asked, and every effect that they allowed is done and still wanted.
 
-    `allowed` is the effect that used each grant; None where nothing did. After any refusal the gate asks again: the run
-    was sent back, and what it does about that is not known.
+    `allowed`: the effect that used each grant, None where none did. After any refusal the gate asks again, since the
+    run was sent back and may answer the refusal in any way.
     """
     agreed = kind in AGREED and kind != MIXED
     return agreed and all(row is not None and adoptable(row) for row in allowed)
@@ -59,6 +59,6 @@ def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[Checkpoint
 
 
 def edit_goes_back(plan: PlanSpec, since: Iterable[str], touched: Set[str]) -> bool:
-    """Tell whether an edit at a gate that was opened again takes back what was done since: a step of it read that."""
+    """Tell whether an edit at a reopened gate takes back the steps since: one of them read an edited field."""
     known = {step.name: step for step in plan.steps}
     return any(touched & set(known[name].reads) for name in since if name in known)

@@ -1,4 +1,4 @@
-"""Steps: which are reused, which ran as often as they may, and over what a repair does not go back."""
+"""Rules for steps: reuse, loop guards, and the irreversible steps that a repair does not redo."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's outp
 
 
 def runs_anyway(spec: StepSpec, *, forced: bool) -> bool:
-    """Tell whether a plain step runs whatever is recorded: a person sent the run to it, or it looks outside."""
+    """Tell whether a plain step runs despite a recorded output: a person sent the run to it, or it reads the world."""
     return forced or spec.reads_world
 
 
 def fits(plan: PlanSpec, spec: StepSpec, next_step: str) -> bool:
-    """Tell whether a recorded output fits this plan: another version may go elsewhere."""
+    """Tell whether a recorded output fits this plan, in which the step may lead elsewhere."""
     return next_step in plan.successors(spec.name)
 
 
@@ -26,11 +26,11 @@ def last_start(path: Iterable[CheckpointHeader], step: str) -> CheckpointHeader 
 
 
 def at_guard(spec: StepSpec, times: int) -> bool:
-    """Tell whether a person is asked before the step runs on one path for another time."""
+    """Tell whether a person is asked before the step, which ran `times` times on this path, runs again."""
     return bool(spec.loop_guard) and times >= spec.loop_guard
 
 
 def crosses_final(plan: PlanSpec, executed: Sequence[str], judged: StepSpec) -> bool:
-    """Tell whether redoing these executions for `judged` might do once more what cannot be undone."""
+    """Tell whether redoing these executions for `judged` might repeat an irreversible effect."""
     redone = plan.redone(executed, [judged.feedback] if judged.feedback else [])
     return any(plan.step(name).irreversible for name in redone)
