@@ -12,8 +12,8 @@ Text that comes back as it was rendered gives back the very value that was rende
 carry everything (a lone carriage return, U+0000), and a browser rewrites line breaks, so what was posted is compared
 with what a browser would have sent, and only then read.
 
-Whether values hold is not decided here: the agent's own validator is the truth. A schema is as little trusted as a
-value: patterns are never run, references never fetched, and depth, breadth and the number of inputs are bounded.
+Values are not validated here: the agent's own validator decides. A schema is trusted as little as a value: patterns are
+never run, references never fetched, and depth, breadth and the number of inputs are bounded.
 """
 
 from . import names, texts, words

@@ -1,4 +1,4 @@
-"""Building a form's nodes from a schema, a value and what was posted. Pure."""
+"""Builds a form's nodes from a schema, a value and what was posted. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .nodes import FormField, FormNode
 from .places import FormPlace
 from .sent import FieldFaults, SentFields
 
-INPUTS = 300  # drawn at once: what is further on is closed until somebody opens it
+INPUTS = 300  # drawn at once; later containers are closed until somebody opens them
 KINDS: dict[str, Build] = {
     "object": groups.build, "list": lists.build, "tuple": lists.build, "map": maps.build, LEAF: leaves.build,
     CHOICE: choices.build,
@@ -24,7 +24,7 @@ KINDS: dict[str, Build] = {
 
 @dataclass(frozen=True)
 class Form:
-    """A whole form. `value` is what it now says; where something could not be read, the old value is kept."""
+    """A whole form. `value`: what was typed, with the old value where that could not be read."""
 
     root: FormNode
 
@@ -34,7 +34,7 @@ class Form:
 
     @cached_property
     def errors(self) -> dict[str, str]:
-        """Return what could not be read: JSON Pointer -> message."""
+        """Return the faults of texts that could not be read: JSON Pointer -> message."""
         return dict(self.root.faults())
 
     @cached_property
@@ -44,7 +44,7 @@ class Form:
 
     @cached_property
     def fields(self) -> list[FormField]:
-        """List every input that is drawn, in order, and what is edited elsewhere."""
+        """List every input of the form, in order, also inputs that are not drawn."""
         return [node for node in self.nodes if isinstance(node, FormField)]
 
     @cached_property
@@ -68,8 +68,8 @@ def build(
 ) -> Form:
     """Build the form of `value`, with what was `posted` for it.
 
-    `errors` go by JSON Pointer into the value that the form says. With `inputs` 0 nothing is drawn that nobody typed
-    into: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name.
+    `errors`: JSON Pointer into the form's value -> message. With `inputs` 0 only containers are drawn in which somebody
+    typed: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name.
     """
     root = sound(schema)
     builder = Builder(

@@ -1,4 +1,4 @@
-"""What the modules of the kinds of nodes share while one form is built. Pure."""
+"""The context of building one form, shared by the modules of the kinds of nodes. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Build = Callable[["Builder", Shape, Any, FormPlace], FormNode]
 
 @dataclass(kw_only=True)
 class Builder:
-    """What the modules of the kinds share while one form is built."""
+    """The context of building one form, passed to the builder of every kind of node."""
 
     root: Schema
     sent: SentFields
@@ -47,11 +47,11 @@ class Builder:
         return self.plain(what, value, place)
 
     def plain(self, what: Shape, value: Any, place: FormPlace) -> FormNode:
-        """Build the node of one place whose shape is already settled."""
+        """Build the node of one place whose shape is known."""
         kind = what.kind if what.kind in self.kinds else LEAF
         if kind == LEAF and place.shown:
             self.left -= 1
-        if what.kind == "union":  # unions nested deeper than anybody writes them
+        if what.kind == "union":  # a union nested deeper than is supported
             what = replace(RAW, schema=what.schema)
         return self.kinds[kind](self, what, value, place)
 
@@ -61,7 +61,7 @@ class Builder:
         raw = Shape(kind="json", schema=what.schema, nullable=what.nullable)
         if artifacts.is_reference(value):
             return replace(raw, kind="file")
-        if what.kind != "secret" and self.veil(part).secret:  # one of several kinds, or no text: placeholders hide it
+        if what.kind != "secret" and self.veil(part).secret:  # a secret of another kind than text: placeholders hide it
             return replace(raw, schema={**what.schema, "writeOnly": True})
         if place.depth > DEPTH and what.kind in CONTAINERS:
             return raw
@@ -71,7 +71,7 @@ class Builder:
         return raw
 
     def draws(self, place: FormPlace) -> bool:
-        """Tell whether a container is drawn; one in which something was typed is built even where it is not."""
+        """Tell whether a container is drawn. One in which something was typed is built anyway."""
         asked = self.sent.text(place.path, "!open") is not None or bool(self.faults.within(place.pointer))
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
@@ -80,11 +80,11 @@ class Builder:
         return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=said)
 
     def veil(self, part: Schema) -> redact.Redaction:
-        """Return what a part of the schema hides."""
+        """Return the secrets that a part of the schema hides."""
         return redact.veil(part, self.root)
 
     def common(self, what: Shape, value: Any, place: FormPlace, mark: str = "") -> dict[str, Any]:
-        """Return the arguments that every node is given."""
+        """Return the constructor arguments that all kinds of nodes share."""
         return {
             "place": place,
             "name": self.sent.name(place.path, mark),
@@ -95,5 +95,5 @@ class Builder:
         }
 
     def holds_pinned(self, pointer: str) -> bool:
-        """Tell whether a pinned place is at or in this one, or around it."""
+        """Tell whether a pinned place is this one, lies in it, or contains it."""
         return any(json_pointer.overlaps(each, pointer) for each in self.pinned)

@@ -1,7 +1,7 @@
-"""What a button of a form asks for, without JavaScript too: add, remove, restore, move, open, turn a page. Pure.
+"""Applies a form's buttons, which work without JavaScript: add, remove, restore, move, open, turn a page. Pure.
 
-A button posts `change` with the name of a place and what is to be done there: `args.refund/lines/2:remove`. The form
-comes back with everything that was typed, and the marks that give the items' order.
+A button posts `change` with the name of a place and what to do there: `args.refund/lines/2:remove`. The form comes back
+with everything that was typed, and the marks that give the items' order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from . import names
 
 
 def applied(posted: Mapping[str, str], change: str) -> dict[str, str]:
-    """Return the posted form after the change; unchanged where the change makes no sense."""
+    """Return the posted form after the change; unchanged for an unknown or impossible change."""
     name, _, verb = change.rpartition(":")
     prefix, _, path = names.split(name)
     form = dict(posted)
@@ -47,7 +47,7 @@ def _moved(form: dict[str, str], prefix: str, path: str, verb: str) -> dict[str,
 
 
 def _put_back(ids: list[str], item: str) -> list[str]:
-    """Put `item` back after the last of those that came before it originally."""
+    """Insert `item` after the last of the ids that originally came before it."""
     if item in ids:
         return ids
     if not (item.isascii() and item.isdigit()):
@@ -64,12 +64,12 @@ def _added(form: dict[str, str], prefix: str, path: str) -> dict[str, str]:
     ids = names.ids_of(form[mark])
     made = names.fresh(ids)
     form = _without(form, prefix, f"{path}/{made}")
-    page = {f"{prefix}{names.PAGE}{path}": "999999"}  # the last: a new item is looked at next
+    page = {f"{prefix}{names.PAGE}{path}": "999999"}  # the last page, which shows the new item
     return {**form, mark: names.order_of([*ids, made]), **page}
 
 
 def _without(form: dict[str, str], prefix: str, path: str) -> dict[str, str]:
-    """Return the form less what was typed at a place that was removed."""
+    """Return the form without what was typed at a removed place."""
     parts = {name: names.split(name) for name in form}
     return {
         name: text

@@ -1,4 +1,4 @@
-"""The bounds of a value in words, from its schema. Pure: patterns are shown, never run."""
+"""Describes the bounds of a value, from its schema. Pure: patterns are shown, never run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from .shapes import LISTED, Shape, bounds
 
-LONGEST = 120  # characters of a pattern or a bound that are named
+LONGEST = 120  # characters shown of a pattern or a bound
 KINDS = {
     "duration": gettext_lazy("such as PT1H30M"), "uuid": gettext_lazy("a UUID"),
     "email": gettext_lazy("an e-mail address"), "uri": gettext_lazy("an address"),
@@ -30,7 +30,7 @@ SIZES = {
 
 
 def hints(what: Shape, *, size: int | None = None) -> list[str]:
-    """List what the schema asks of a value, each in a few words. With `size`, a text's bounds only if it is near."""
+    """List the schema's constraints on a value, in words. With a text's `size`, only the bounds that it comes near."""
     schema = bounds(what.schema)
     found = [*_numbers(schema), *_sizes(schema, what.kind, size)]
     if size is None and what.kind == "text" and isinstance(what.schema.get("pattern"), str):
@@ -59,7 +59,7 @@ def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:
 
 
 def _counted(count: Any, units: Any) -> str:
-    """Write a number of units, whose plural the number chooses."""
+    """Write a number with its unit, in the plural where needed."""
     number = 1 if count == 1 else 2 if isinstance(count, float) else count
     return str(units % {"number": number, "count": short(count)})
 
@@ -69,7 +69,7 @@ def _is_number(value: Any) -> bool:
 
 
 def short(value: Any) -> str:
-    """Write a value of a schema as text, cut where nobody would read on."""
+    """Write a value of a schema as text, cut after LONGEST characters."""
     try:
         text = str(value)
     except ValueError:  # past Python's limit for decimal digits

@@ -1,6 +1,6 @@
-"""Days and times as a browser's inputs take them, without a shift: a moment is a local time and its offset. Pure.
+"""Converts days and times for a browser's inputs without a shift: a moment is a local time and its offset. Pure.
 
-An input of a browser empties itself for what it cannot say (a zone, microseconds, a week), so such a value is
+A browser's input shows nothing for a value that it cannot hold (with a zone, microseconds, a week), so such a value is
 edited as text. What comes back is compared as a time, since browsers leave out seconds that are zero.
 """
 
@@ -48,7 +48,7 @@ def parts(text: str) -> tuple[str, str] | None:
 
 
 def same_clock(one: str, other: str) -> bool:
-    """Tell whether two texts say one time of day, or one local time."""
+    """Tell whether two texts give the same time of day, or the same local time."""
     if one == other:
         return True
     try:

@@ -1,7 +1,7 @@
-"""The names of inputs: a prefix, then where the value is. Pure.
+"""The names of inputs: a prefix, then the path of the value. Pure.
 
-A path is a JSON Pointer in plain ASCII: whatever HTML or a browser would alter, and whatever cannot be seen or only
-looks like something else, is percent-encoded. Marks stand between the prefix and the path:
+A path is a JSON Pointer in plain ASCII: characters that HTML or a browser would alter, invisible characters and
+look-alikes are percent-encoded. Marks stand between the prefix and the path:
 `args.refund!order/lines`. No action's id holds a `!` or a `/`, and no escaped token begins with `~n`, so none of
 these can be confused.
 """
@@ -56,7 +56,7 @@ def ids_of(order: str) -> list[str]:
 
 
 def drawn(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the marks that say what is drawn and change no value: pages, and what was opened."""
+    """Return the marks that change only what is drawn: pages, and opened containers."""
     return {name: text for name, text in posted.items() if name.startswith((prefix + PAGE, prefix + OPEN))}
 
 

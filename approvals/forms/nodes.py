@@ -1,4 +1,4 @@
-"""What a form is made of. Every node knows what to show and which value it gives."""
+"""The nodes of a form. Every node holds what to show and the value that it gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING: Any = object()  # the value of a place that an object does not have
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOption:
-    """One value to choose. `value` is what the form posts."""
+    """One option of a choice. `value` is what the form posts."""
 
     value: str
     label: str
@@ -23,18 +23,18 @@ class FieldOption:
 
 @dataclass(frozen=True, kw_only=True)
 class FormNode:
-    """What all kinds share. `value` is MISSING where the object that holds it has no such name."""
+    """The base of all kinds of nodes. `value` is MISSING where the containing object has no such name."""
 
     place: FormPlace
     name: str  # of the input
     value: Any
     was: Any = MISSING  # the value as it was rendered
     pinned: bool = False
-    missing: bool = False  # it has to be filled in or changed
+    missing: bool = False  # a reviewer has to fill it in or change it
     error: str = ""
     help: str = ""
     hints: Sequence[str] = ()
-    implied: bool = False  # nobody typed it: it follows from the schema
+    implied: bool = False  # its value follows from the schema; nobody typed it
     kind = ""
 
     @property
@@ -86,14 +86,14 @@ class FormField(FormNode):
     text: str = ""
     rendered: str = ""
     choices: Sequence[FieldOption] = ()
-    suggestions: Sequence[str] = ()  # for a choice of too many values for a list
+    suggestions: Sequence[str] = ()  # where a choice has too many values for a list
     fault: str = ""  # why what was typed cannot be read
     exact: bool = True  # False: the value holds characters that an edit of this field would lose
     nullable: bool = False
     zone_name: str = ""  # the input beside a moment that holds its offset
     zone: str = ""
     zone_rendered: str = ""
-    upload_name: str = ""  # the input that takes another file in the place of the one that is there
+    upload_name: str = ""  # the input that takes another file to replace the present one
     refused: str = ""  # why the file that was sent was not taken
 
     @property
@@ -102,12 +102,12 @@ class FormField(FormNode):
 
     @property
     def fixed(self) -> bool:
-        """Tell whether there is nothing to choose: shown as it is, and not posted."""
+        """Tell whether there is nothing to choose: it is shown, and not posted."""
         return len(self.choices) == 1 and not self.error
 
     @property
     def too_long(self) -> bool:
-        """Tell whether it is only shown: an input would have to carry all of it back."""
+        """Tell whether it is too long for an input, and therefore only shown."""
         return len(self.rendered) > EDITABLE
 
     @property
@@ -134,9 +134,9 @@ class FormField(FormNode):
 
 @dataclass(frozen=True, kw_only=True)
 class RowWindow:
-    """Which part of many rows is drawn. Numbers count from 1."""
+    """The page of rows that is drawn. Numbers count from 1."""
 
-    name: str = ""  # of the mark that says which page it is
+    name: str = ""  # of the mark that posts the page
     page: int = 1
     pages: int = 1
     first: int = 0
@@ -153,7 +153,7 @@ class FormGroup(FormNode):
     """An object with named members."""
 
     members: Sequence[FormNode] = ()
-    rest: Sequence[FormNode] = ()  # read, and not drawn: on another page
+    rest: Sequence[FormNode] = ()  # read but not drawn: on another page
     window: RowWindow = RowWindow()
     carried: Sequence[tuple[str, str]] = ()  # what was typed on other pages
     kind = "group"
@@ -165,7 +165,7 @@ class FormGroup(FormNode):
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedNode(FormNode):
-    """Something that is not drawn until somebody opens it; its value is as it was."""
+    """A container that is not drawn until somebody opens it; its value is unchanged."""
 
     summary: str = ""
     kind = "closed"
@@ -200,11 +200,11 @@ class ItemRow:
 class ItemRows(FormNode):
     """A list, or an object of free keys.
 
-    `order` is what its mark posts, `rendered` what it posted before anybody moved anything.
+    `order` is what its mark posts, `rendered` what it posted before any change of the order.
     """
 
     rows: Sequence[ItemRow] = ()  # that are drawn
-    rest: Sequence[ItemRow] = ()  # that are read, and not drawn
+    rest: Sequence[ItemRow] = ()  # that are read but not drawn
     removed: Sequence[tuple[str, str]] = ()  # (name, summary) of items that were taken out
     order_name: str = ""
     order: str = ""
@@ -214,7 +214,7 @@ class ItemRows(FormNode):
     grows: bool = True
     moves: bool = True
     noun: str = "item"
-    extra: Sequence[tuple[str, str]] = ()  # faults of its own, with their places
+    extra: Sequence[tuple[str, str]] = ()  # its own faults, with their places
     kind = "rows"
 
     @property

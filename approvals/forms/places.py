@@ -1,4 +1,4 @@
-"""The place of a form's node: among the form's names, in the value as it is typed, and in the one as it was."""
+"""The place of a form's node: in the form's names, in the value as typed, and in the value as rendered."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CURRENCY = re.compile("[A-Z]{3}")
 class FormPlace:
     """The place of one node."""
 
-    path: str = ""  # among the names of the form: an item keeps its number wherever it is moved
+    path: str = ""  # in the form's names: an item keeps its number wherever it is moved
     pointer: str = ""  # in the value as it is typed
     was: str | None = ""  # in the value as it was rendered; None for what is new
     label: str = "Value"
     required: bool = True
-    must: bool = True  # it cannot be left out: the whole, an item of a list, the branch that was chosen
+    must: bool = True  # it cannot be left out: the whole, an item of a list, a chosen branch
     depth: int = 0
     shown: bool = True
     unit: str = ""  # the currency beside an amount
     quoted: bool = False  # somebody else wrote the schema's words, so `label` is the real name
-    said: str = ""  # what they call it
+    said: str = ""  # the name that the schema gives it
 
     def into(self, token: str, **changes: Any) -> FormPlace:
         """Return a place further in, at the name or number `token`."""

@@ -1,4 +1,4 @@
-"""What was posted under one prefix, and which places it concerns. Pure."""
+"""Reads what was posted under one prefix, by place. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from . import names
 
-DEEPEST = 64  # levels of a name that is read, far below any input: every place that it lies in is remembered
+DEEPEST = 64  # levels of a name that is read, deeper than any input: every place that contains it is kept
 
 
 def lines(text: str) -> str:
-    """Return the text with every line break as a line feed, as the rest of the world writes it."""
+    """Return the text with every line break as a line feed."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def carried(text: str) -> str:
-    """Return what an input makes of a text: one kind of line break, no U+0000."""
+    """Return a text as an input carries it: one kind of line break, no U+0000."""
     return lines(text).replace("\0", "\ufffd")
 
 
 def ancestors(path: str) -> Iterable[str]:
-    """Yield a path and every place that it lies in."""
+    """Yield a path and every place that contains it."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -38,7 +38,7 @@ class SentFields:
 
     @classmethod
     def of(cls, posted: Mapping[str, str], prefix: str) -> SentFields:
-        """Pick what belongs to this prefix out of a posted form."""
+        """Pick the texts of this prefix from a posted form."""
         mine: dict[str, str] = {}
         places: set[str] = set()
         for name, text in posted.items():
@@ -57,25 +57,25 @@ class SentFields:
         return self.texts.get(self.name(path, mark))
 
     def speaks_of(self, path: str) -> bool:
-        """Tell whether anything was posted at this place, or further in."""
+        """Tell whether anything was posted at this place or within it."""
         return path in self.places
 
 
 class FieldFaults:
-    """Messages by JSON Pointer, and which places they lie in."""
+    """Messages by JSON Pointer, indexed by the places that contain them."""
 
     def __init__(self, messages: Mapping[str, str]) -> None:
         self.messages = dict(messages)
         self.places = {place for pointer in messages for place in ancestors(pointer)}
 
     def within(self, pointer: str) -> list[str]:
-        """List every message at a place and further in."""
+        """List every message at a place or within it."""
         if pointer not in self.places:
             return []
         return [said for place, said in self.messages.items() if names.within(pointer, place)]
 
     def moved(self, instead: Mapping[str, str]) -> FieldFaults:
-        """Return the same faults, some at another place `instead`; "" drops one."""
+        """Return the faults with some moved: `instead` maps place -> new place, or "" to drop one."""
         kept = {place: said for place, said in self.messages.items() if place not in instead}
         for place, said in self.messages.items():
             if instead.get(place):

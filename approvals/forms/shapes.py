@@ -1,4 +1,4 @@
-"""Which kind of node suits one place of a schema, and whether a value fits it. Pure."""
+"""Chooses the kind of node for one place of a schema, and checks whether a value fits it. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTED = 200  # values of an enum that are offered as a list
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What one place of a schema wants."""
+    """The shape of a value that one place of a schema describes."""
 
     kind: str  # a Field's kind, or object, list, tuple, map, union
     schema: Schema  # without references, null taken out
@@ -35,13 +35,13 @@ class Shape:
 
 
 RAW = Shape(kind="json", schema={})
-_KINDS = {  # not translated: a branch is known by it
+_KINDS = {  # not translated: branches are identified by it
     "object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON",
 }  # fmt: skip
 
 
 def shape(part: Schema, root: Schema) -> Shape:
-    """Find how a value at this place is best asked for."""
+    """Find the shape for a form's node at this place of the schema."""
     schema = resolved(part, root)
     nullable = is_nullable(part, root)
     if "const" in schema:
@@ -89,7 +89,7 @@ def fits(what: Shape, value: Any) -> bool:
 
 
 def admits(part: Schema, value: Any, root: Schema) -> bool:
-    """Tell whether a value could be one of this branch of a union: by its type, and for objects by their names."""
+    """Tell whether a value fits this branch of a union: by its type, an object by its names and constants."""
     what = shape(part, root)
     if value is None:
         return what.nullable
@@ -107,7 +107,7 @@ def admits(part: Schema, value: Any, root: Schema) -> bool:
 
 
 def tags(part: Schema, root: Schema) -> set[str]:
-    """Return what a fault's place may name the branch by: its title, its type, or the value that tells it apart."""
+    """Return the names by which a fault's place may mean the branch: its title, its type, or its constant."""
     what = shape(part, root)
     schema = what.schema
     found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
@@ -120,14 +120,14 @@ def tags(part: Schema, root: Schema) -> set[str]:
 
 
 def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
-    """Name each branch, so that the names differ in lower case too."""
+    """Name each branch, uniquely even in lower case."""
     found = [_label(part, root) for part in branches]
     plain = [each.lower() for each in found]
     return [each if plain.count(each.lower()) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
 
 
 def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
-    """Name a branch as it is offered: the value that it means beside what the schema calls it.
+    """Name a branch for its option: the schema's title and the value that it stands for.
 
     `quoted`: somebody else wrote the schema's words, so the value or the kind comes first and the words are quoted.
     """
@@ -181,7 +181,7 @@ def _text_kind(schema: Schema) -> str:
 
 
 def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schema, ...], bool]:
-    """Return (the branches of a union, and of the unions that are its branches; whether one of them is null)."""
+    """Return (the branches of a union, with those of unions nested in it; whether one of them is null)."""
     if isinstance(schema.get("type"), list):
         return tuple({**schema, "type": each} for each in schema["type"] if each != "null"), "null" in schema["type"]
     found: list[Schema] = []

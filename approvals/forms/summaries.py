@@ -1,4 +1,4 @@
-"""A value in a few words, for the head of what is folded away. Pure; the words are the payload's."""
+"""Summarises a value in a few words, for the heading of a folded part. Pure; the words come from the payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One value as the text of an input, and a posted text as a value. Pure; ValueError says what to write instead."""
+"""Converts a value to the text of an input, and back. Pure; ValueError says what to write instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import moments
 from .nodes import MISSING
 
 DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-LONG = 80  # characters from which a text gets several lines
+LONG = 80  # characters beyond which a text gets several lines
 UNSEEN = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")  # categories that a text area shows as nothing
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line feed and tab can be carried
 WORDS = frozenset({"text", "duration", "uuid", "email", "uri", "base64", "secret", "moment"})
@@ -58,7 +58,7 @@ def written(kind: str, value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Write a value as JSON for a text area, with every character visible, so that nobody edits round one."""
+    """Write a value as JSON for a text area, with every character visible, so that none is overlooked in an edit."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
 
@@ -74,7 +74,7 @@ def option(value: Any) -> str:
 
 
 def read(kind: str, text: str) -> Any:
-    """Read the value that a text says, of any kind but an enum. Raises ValueError."""
+    """Read the value of a text, of any kind but an enum. Raises ValueError."""
     return READERS[kind](text.strip()) if kind in READERS else text
 
 

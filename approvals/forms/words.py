@@ -1,8 +1,8 @@
-"""The difference of two long texts, word by word. Pure.
+"""Compares two long texts word by word. Pure.
 
 Words, line breaks and stretches of blanks are compared as wholes, between the texts' common beginning and end. Past
-`WORDS` of them a side the lines are compared first and only lines that differ are taken apart, so that 60,000
-characters cost what their changed lines cost.
+`WORDS` of them a side the lines are compared first and only lines that differ are split into words, so that the cost
+grows with the changed lines and not with 60,000 characters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-WORDS = 600  # a side that are compared with each other at once
+WORDS = 600  # a side that are compared word by word at once
 LINES = 5_000
 EFFORT = 2_000_000  # pairs of words that are compared in all; the rest is compared line by line
 AROUND = 60  # characters of what stayed that are kept on either side of a change
@@ -32,7 +32,7 @@ class Stretch:
 
 
 def stretches(before: str, after: str) -> list[Stretch]:
-    """List what differs, in order, with the text around it; unchanged text far from any change is counted."""
+    """List the differences in order, with the text around them; unchanged text further away is only counted."""
     found = _merged(_compared(_TOKEN.findall(before), _TOKEN.findall(after)))
     return [_shortened(each, first=not at, last=at == len(found) - 1) for at, each in enumerate(found)]
 
@@ -63,7 +63,7 @@ def _by_lines(old: str, new: str) -> Iterator[Stretch]:
     for verb, a, b, c, d in SequenceMatcher(None, before, after).get_opcodes():
         if verb == "equal":
             yield Stretch("same", "".join(before[a:b]))
-        elif b - a == d - c:  # as many lines as there were: each against its own
+        elif b - a == d - c:  # as many lines as before: each is compared with its counterpart
             for one, other in zip(before[a:b], after[c:d], strict=True):
                 left = yield from _within(one, other, left)
         else:
@@ -71,7 +71,7 @@ def _by_lines(old: str, new: str) -> Iterator[Stretch]:
 
 
 def _within(gone: str, put: str, left: int) -> Generator[Stretch, None, int]:
-    """Yield the words that differ, where that costs no more than `left`; return what is left then."""
+    """Yield the words that differ, where that costs no more than `left` comparisons; return how many are left."""
     old, new = _TOKEN.findall(gone), _TOKEN.findall(put)
     cost = len(old) * len(new)
     if max(len(old), len(new)) > WORDS or cost > left:

@@ -1,1 +1,1 @@
-"""The kinds of nodes of a form, a module each: how one is built from a schema, a value and what was posted."""
+"""The kinds of nodes of a form: a module for each, which builds it from a schema, a value and what was posted."""

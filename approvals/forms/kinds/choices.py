@@ -1,7 +1,7 @@
-"""One of several shapes, or none: a union, and whatever may be null and has inputs of its own. Pure.
+"""Builds a choice between shapes: a union, or a nullable container. Pure.
 
-The chosen branch's fields show; a name that two branches share keeps what was typed into it, for its input has the
-same name in both. What only the old branch had is dropped.
+Only the chosen branch's fields show. A name that two branches share keeps what was typed into it, since its input has
+the same name in both. Fields that only the old branch had are dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Branches = Mapping[str, tuple[str, Schema]]  # key -> (label, schema)
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeChoice:
-    """Build the choice, and the node of what is chosen."""
+    """Build the choice, and the node of the chosen branch."""
     branches = _branches(builder, what)
     rendered = _branch_of(builder, branches, what, value)
     options = _options(builder, what, branches, rendered, quoted=place.quoted)
@@ -49,7 +49,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeC
 
 
 def _branches(builder: Builder, what: Shape) -> Branches:
-    """Return what can be chosen; a value that may only be null or itself has one branch."""
+    """Return the branches to choose from; a nullable value that is no union has one."""
     if what.kind != "union":
         return {VALUE: (_("A value"), what.schema)}
     labels = shapes.labels(what.branches, builder.root)
@@ -94,7 +94,7 @@ def _options(builder: Builder, what: Shape, branches: Branches, rendered: str, *
 def _inner(
     builder: Builder, branches: Branches, chosen: str, rendered: str, value: Any, place: FormPlace
 ) -> FormNode | None:
-    """Build the chosen branch's node; the choice itself has its label and says whether it may be left out."""
+    """Build the chosen branch's node, without a label, which the choice itself has."""
     if chosen in (NULL, ""):
         return None
     spot = replace(place, label="", must=place.must or chosen != rendered)
@@ -113,7 +113,7 @@ def _inner(
 
 
 def _shared(what: Shape, value: Any) -> Any:
-    """Return the members of an object that the other branch also names, except those that tell the branches apart."""
+    """Return the members of an object that the new branch also has, except those that tell the branches apart."""
     if not isinstance(value, dict):
         return MISSING
     parts = what.schema["properties"]
@@ -121,9 +121,9 @@ def _shared(what: Shape, value: Any) -> Any:
 
 
 def _relocated(builder: Builder, place: FormPlace, branches: Branches, chosen: str) -> FieldFaults:
-    """Take the branch's own name out of the faults' places.
+    """Remove the branch's name from the faults' places.
 
-    A validator tries every branch and names each in its faults' places: those of branches that were not chosen are
+    A validator tries every branch and names each in its faults' places. Faults of branches that were not chosen are
     dropped, unless the chosen one has none.
     """
     if len(branches) < 2:

@@ -1,4 +1,4 @@
-"""An object with named members. Pure."""
+"""Builds an object with named members. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from . import windows
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switched: bool = False) -> FormGroup:
-    """Build the object's members as nodes; those that hold what is pinned come first.
+    """Build the object's members as nodes; those with pinned places come first.
 
-    `switched`: another branch of a union was chosen, so names that only the old one had are dropped.
+    `switched`: another branch of a union was chosen, so members that only the old one had are dropped.
     """
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     parts = members(what) if "properties" in what.schema else {}
@@ -55,7 +55,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switch
 
 
 def called(part: Schema, name: str, *, quoted: bool) -> dict[str, str]:
-    """Name a member: by the schema, or by its real name where somebody else wrote the schema's words."""
+    """Return a member's label from the schema, or its real name where somebody else wrote the schema's words."""
     if not quoted:
         return {"label": label_of(part, name)}
     title = part.get("title")
@@ -67,7 +67,7 @@ def _lacked(node: FormNode) -> bool:
 
 
 def _told(node: FormNode, error: str) -> FormNode:
-    """Put the error of an absent object beside the fields it needs: filling in any of them begins the object."""
+    """Show the error of an absent object beside its required fields, as filling in any of them creates it."""
     if not _lacked(node):
         return node
     if isinstance(node, FormGroup) and any(map(_lacked, node.children)):
@@ -76,7 +76,7 @@ def _told(node: FormNode, error: str) -> FormNode:
 
 
 def _value(value: Any, inner: list[FormNode], place: FormPlace, *, switched: bool) -> Any:
-    """Return the object as it is now: the very one that was rendered where no member changed."""
+    """Return the object's present value, which is the rendered object itself where no member changed."""
     if isinstance(value, dict) and not switched:
         changed = {_token(each): each.value for each in inner if each.changed and not each.implied}
         return {**value, **changed} if changed else value

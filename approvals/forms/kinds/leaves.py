@@ -1,4 +1,4 @@
-"""One input: a text, a number, a day, a value of a list, raw JSON. Pure."""
+"""Builds one input: a text, a number, a day, a value of a list, raw JSON. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 
 EMPTY = gettext_lazy("This cannot be left empty.")
-ROOMY = 1_000  # characters that a text may have, from which it is written in several lines
+ROOMY = 1_000  # maximum length from which an empty text gets several lines
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:
@@ -61,9 +61,9 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
 
 
 def _given(what: Shape, value: Any, place: FormPlace) -> Any:
-    """Return what an input starts from: the value, or the default of one that cannot be left out.
+    """Return the value that an input starts with, or the schema's default where it cannot be left out.
 
-    A default that was not saved is not drawn as if it were: what is not in the value does not run.
+    Elsewhere a default that was not saved is not drawn, since what is not in the value does not run.
     """
     if not place.must or value is not MISSING or "default" not in what.schema:
         return value
@@ -72,7 +72,7 @@ def _given(what: Shape, value: Any, place: FormPlace) -> Any:
 
 
 def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, str]:
-    """Return (the value that a changed text says, "") or (the old value, why it cannot be read)."""
+    """Return (the value of a changed text, "") or (the old value, why the text cannot be read)."""
     try:
         new = _read(what, text, value)
         new = veil.kept(new, value) if what.kind == "json" else new
@@ -101,7 +101,7 @@ def _untouched(what: Shape, value: Any, place: FormPlace) -> Any:
 
 
 def _read(what: Shape, text: str, value: Any) -> Any:
-    """Read the value that a changed text says. Raises ValueError with what to write instead."""
+    """Read the value of a changed text. Raises ValueError with what to write instead."""
     if what.kind == "secret":
         return text if text else MISSING
     if what.kind in texts.WORDS and what.kind not in texts.READERS:
@@ -115,7 +115,7 @@ def _read(what: Shape, text: str, value: Any) -> Any:
 
 
 def _named(what: Shape, read: Any, value: Any) -> Any:
-    """Return a file's reference, with its name only where there is room for one."""
+    """Return a file's reference, with its name only where the schema or the old value has one."""
     known = what.schema.get("properties")
     room = not isinstance(known, dict) or "name" in known or (isinstance(value, dict) and "name" in value)
     return read if room else {name: each for name, each in read.items() if name != "name"}
@@ -141,7 +141,7 @@ def _enum(what: Shape, text: str) -> Any:
 
 
 def _input(what: Shape, text: str) -> str:
-    """Choose the input; for a text that is still to be written, the one that its longest would need."""
+    """Choose the kind of input; for an empty text by the length that the schema allows."""
     if what.kind not in ("text", "base64"):
         return what.kind
     most = what.schema.get("maxLength")
@@ -165,7 +165,7 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
 
 
 def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
-    """Say what default the schema would put where nothing is."""
+    """List a hint with the schema's default, where the value is missing."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
     said = _("default %(value)s") if place.was is None else _("not there; default %(value)s")

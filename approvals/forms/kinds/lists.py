@@ -1,4 +1,4 @@
-"""A list or a tuple. Pure."""
+"""Builds a list or a tuple. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .rows import EditedItems, ids_of, too_many
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
-    """Build the list with its items in their present order; a tuple's items are neither added to nor moved."""
+    """Build the list with its items in their present order; a tuple's items are neither added nor moved."""
     held: list[Any] = value if isinstance(value, list) else []
     fixed: list[Schema] = what.schema["prefixItems"] if what.kind == "tuple" else []
     old = [str(at) for at in range(len(held))]

@@ -1,4 +1,4 @@
-"""An object of free keys. A key that is there keeps its name; a new entry has an input for its own. Pure."""
+"""Builds an object of free keys. An existing key keeps its name; a new entry has an input for its key. Pure."""
 
 from __future__ import annotations
 

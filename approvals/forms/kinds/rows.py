@@ -1,7 +1,7 @@
-"""What lists and objects of free keys share: items that are added, removed and moved. Pure.
+"""Items of lists and of objects of free keys, which can be added, removed and moved. Pure.
 
-An item is known by its id: its number (or key) in the value as it was rendered, wherever it is moved to; a new one
-is `~new1`. The order's mark holds the current ids, so an item that it does not name was removed.
+An item keeps its id wherever it is moved: its number (or key) in the value as it was rendered, or `~new1` for a new
+one. The order's mark holds the current ids, so an item that it does not name was removed.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class EditedItems:
 
     @cached_property
     def still(self) -> set[str]:
-        """Return the ids that keep their order among each other: whatever is not one of them was moved."""
+        """Return the ids that kept their order among each other; all other ids were moved."""
         at = {each: number for number, each in enumerate(self.old)}
         return {self.old[number] for number in rising([at[each] for each in self.ids if each in at])}
 
     @cached_property
     def values(self) -> list[Any]:
-        """List the current values; MISSING for one that still lacks its own."""
+        """List the current values; MISSING for a new item without one."""
         built = {row.id: row.node.value for row in self.rows}
         return [built[each] if each in built else self.kept[each] for each in self.ids]
 
@@ -83,7 +83,7 @@ class EditedItems:
         return list(self.ids) == list(self.old) and not any(row.node.changed for row in self.rows)
 
     def common(self, what: Shape, value: Any) -> dict[str, Any]:
-        """Return the arguments that both kinds of nodes are given."""
+        """Return the constructor arguments that both kinds of nodes share."""
         rest = [row for row in self.rows if not row.node.place.shown]
         veil = self.builder.veil(what.schema)
         standing = set(self.ids)
@@ -112,7 +112,7 @@ MOST_NEW = 500  # items that may be added to one list at once
 
 
 def ids_of(builder: Builder, place: FormPlace, old: Sequence[str]) -> list[str]:
-    """List the items' current ids: those of the order's mark that are known, or new."""
+    """List the items' current ids: those in the order's mark that are known or new, at most MOST_NEW new ones."""
     order = builder.sent.text(place.path, names.ORDER)
     if order is None:
         return list(old)
@@ -123,7 +123,7 @@ def ids_of(builder: Builder, place: FormPlace, old: Sequence[str]) -> list[str]:
 
 
 def too_many(builder: Builder, place: FormPlace) -> str:
-    """Say what is wrong where more was added than is read; "" otherwise."""
+    """Say what is wrong where more than MOST_NEW items were added; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
     count = sum(names.is_new(each) for each in names.ids_of(order))
     said = _("%(count)s were added; add at most %(most)s at once.")

@@ -1,4 +1,4 @@
-"""Paging of long containers, and the errors that belong to none of their parts. Pure."""
+"""Pages long containers, and finds the errors that belong to none of their parts. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def window(builder: Builder, place: FormPlace, spots: Sequence[FormPlace]) -> Ro
 
 
 def own_error(builder: Builder, place: FormPlace, inner: Sequence[str]) -> str:
-    """Say what is wrong with a container itself: every fault that lies in none of its parts."""
+    """Join the faults of a container itself, which lie in none of its parts."""
     if not builder.faults.within(place.pointer):
         return ""
     mine = [(at, said) for at, said in builder.faults.messages.items() if names.within(place.pointer, at)]
