@@ -1,1 +1,1 @@
-"""Gates: opened, read, listed, remarked on and closed."""
+"""Gates: opening, reading, listing, comments, secrets and closing."""

@@ -1,4 +1,4 @@
-"""How a gate ends: its outcome, its grants, the hold freed and the run woken, in the transaction that ends it."""
+"""Ends a gate: writes its outcome and grants, frees the hold and wakes the run, in one transaction."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Kind = Outcome.Kind
 
 @dataclass(frozen=True, kw_only=True)
 class GateEnd:
-    """How a gate ends."""
+    """The end of a gate: its kind, its author, and the decisions that counted."""
 
     kind: Outcome.Kind
     by: Actor
-    decisions: Sequence[Decision] = ()  # those that counted: the rejection, or all that agreed
+    decisions: Sequence[Decision] = ()  # those that counted: the rejection, or all approvals
     reason: str = ""  # where nobody decided
     added: Sequence[str] = ()  # ids of preconditions that the deadline adds to the required ones
 
 
 def agreed_kind(standing: Proposal) -> Outcome.Kind:
-    """Return the kind of outcome that agreement on this proposal gives."""
+    """Return the kind of outcome that approval of this proposal gives."""
     if standing.content["answer"] is not None:
         return Kind.ANSWERED
     if standing.card.settled:
@@ -58,9 +58,9 @@ def close(
     told: Sequence[event_log.Entry] = (),
     sound: bool = True,
 ) -> Outcome:
-    """End a gate that `move` has locked in this transaction. `told`: events that come before the ending's own.
+    """End a gate that `move` has locked in this transaction. `told`: events to write before the end's own.
 
-    Where its rows are not `sound`, the event holds no digests of them, so that verifying still reports them.
+    Where its rows are not `sound`, the event holds no digests of them, so that a verification still reports them.
     """
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
@@ -73,7 +73,7 @@ def close(
 
 
 def _facts(outcome: Outcome, end: GateEnd, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
-    """Build the data of the event of the end; with verdicts by action where they differ."""
+    """Build the data of the end's event, with verdicts by action where they differ."""
     verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
     rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
     return {"kind": end.kind, **verdicts, **rows}
@@ -83,9 +83,9 @@ _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.St
 
 
 def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
-    """Close an open gate past its deadline; None where it is not one.
+    """Close an open gate past its deadline; None where it is closed or not due.
 
-    A deadline never approves what was done before and would be done once more: nobody is there to confirm that.
+    A deadline never approves repeated effects: nobody is there to confirm them.
     """
     with transaction.atomic():
         reading = read(gate.pk)
@@ -102,7 +102,7 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
 
 
 def pass_deadline(gate: Gate) -> None:
-    """Set an open gate's deadline to a second ago, as a trial of an agent does, with the event that tells of it."""
+    """Set an open gate's deadline to a second ago, with its event; for trials of agents."""
     with transaction.atomic():
         gate.move()
         Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
@@ -111,10 +111,10 @@ def pass_deadline(gate: Gate) -> None:
 
 
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
-    """Tell whether the deadline approves the current proposal, where nobody agrees in time.
+    """Tell whether the deadline approves the current proposal, where too few people approve in time.
 
-    Only where the policy's `on_expiry` says so, in its newest version too; only what the agent proposed first,
-    since what people changed is for people to agree to; never a question, nor what lacks something.
+    Only where the policy's `on_expiry` says so, in its newest version too; only the agent's own first proposal, since
+    people's changes need people's approval; never a question, nor a proposal that lacks a value.
     """
     approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
     if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
@@ -123,7 +123,7 @@ def deadline_approves(gate: Gate, standing: Proposal) -> bool:
 
 
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
-    """Close an open gate that needs no answer any more; None where it is not open."""
+    """Close an open gate that needs no answer any more; None where it is closed."""
     with transaction.atomic():
         reading = read(gate.pk)
         gate, sound = reading.gate, evidence.sound(reading.proposal)
@@ -136,7 +136,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
 def _added(gate: Gate, standing: Proposal) -> list[str]:
     """List the preconditions added where the deadline approved: preselected, or by approvers who may still decide.
 
-    A deadline drops nothing.
+    A deadline drops no precondition.
     """
     offered = standing.card.preconditions
     if not offered:
@@ -190,7 +190,7 @@ def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:
 
 
 def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]) -> binding.Bound:
-    """Return the digests of what the effects will read once the edit is in the state."""
+    """Return the digests of the fields that the effects will read, with the edit in the state."""
     if not effects:
         return {}
     saved = gate.saved

@@ -1,4 +1,4 @@
-"""Opening a gate: what the runner calls when a run has to ask."""
+"""Opens a gate, for the runner, when a run has to ask."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def open_gate(
 ) -> Gate:
     """Stop a run at a gate: the gate, its first proposal, the hold, the event, and the run let go to wait.
 
-    One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is
-    let go only while that gate is open, so that a decision made meanwhile is not slept through: look at
-    `gate.status`. `asked_by`: who answers for the program elsewhere that asks, by id. Raises CardRefused, NoSuchPolicy,
-    ToolRefused, ValueRefused, AskedTooOften and Fenced.
+    One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is let go
+    only while that gate is open, so that a decision made meanwhile is not missed: look at `gate.status`. `asked_by`:
+    the id of the person who answers for the external program that asks. Raises CardRefused, NoSuchPolicy, ToolRefused,
+    ValueRefused, AskedTooOften and Fenced.
     """
     with transaction.atomic():
         before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
@@ -95,7 +95,7 @@ def body_of(card: Card, *, run: Run, step: StepSpec, checkpoint: str) -> dict[st
 def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
     """Find the withdrawn gate that this one replaces: the run's last one of this step, or of one renamed since.
 
-    None where people decided that one, or nobody did in time: this is another question then.
+    None where that one was decided or expired, since this is another question then.
     """
     asked = Gate.objects.filter(run=gate.run_id, kind=gate.kind, pk__lt=gate.pk).select_related("policy__team", "run")
     known = [step.name for step in plan.steps if step.name != gate.step]

@@ -1,7 +1,7 @@
-"""Where a preflight's facts come from: the store, and for those about code whoever registered here.
+"""Collects a preflight's facts: from the store, and about the agents' code from sources registered here.
 
-This app may not import the agents' code. Where nobody registered, as in a process that has none of it, the code is
-not looked at, and the preflight says so instead of being green.
+This app may not import the agents' code. Without a source, as in a process that has none of it, the code is not
+checked, and the preflight says so instead of being green.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _registered: list[Source] = []
 
 
 def register(source: Source) -> None:
-    """Add whoever has the agents' code.
+    """Register a source of facts about the agents' code.
 
-    `source(run, plan, snapshot, steps)` says what is known of the code for a state of that plan; `snapshot` is None
-    where the saved state does not verify, `steps` are the names at which the run may have to go on. The first who
-    knows counts.
+    `source(run, plan, snapshot, steps)` returns what is known of the code for a state of that plan; `snapshot` is None
+    where the saved state does not verify, `steps` are the names at which the run may have to go on. The first source
+    that knows the code counts.
     """
     _registered.append(source)
 
 
 def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
-    """Return the preflight of a gate, from the state that it shows: after any decision the run can go on from there.
+    """Return the preflight of a gate, from the state that it shows, from which the run may go on after a decision.
 
     A caller that has loaded that state passes `snapshot` and saves a query. Needs the gate's run with its plan.
     """

@@ -1,8 +1,8 @@
 """Queues of gates: those that wait for somebody's decision, those they may see, those that were decided.
 
-A queue may hold a handful out of a hundred thousand open gates, or half of them. Either way it is read along an
-index, a few rows of each policy or team that the reader has, which are then put in order: what it costs follows what
-is shown and not what there is. One policy belongs to one team, and so do the gates that were opened under it.
+A queue may hold a handful out of a hundred thousand open gates, or half of them. Either way it is read along an index,
+a few rows of each policy or team that the reader has, which are then put in order: the cost grows with the rows shown,
+not with the gates that exist. One policy belongs to one team, and so do the gates opened under it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for
 
 MINE, ALL, DECIDED = "mine", "all", "decided"
-MINE_DECIDED = "mine_decided"  # those that could have been the reader's to decide
+MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decided
 
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
-NAMED = 300  # gates whose agents can be picked from
+NAMED = 300  # gates whose agents are offered in the filter
 
 _OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
@@ -45,7 +45,7 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 _URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
 
-# The first rows of each of some owners, along the index of their gates in that order.
+# The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
 SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
   SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{} = s.id AND {}{}
@@ -64,10 +64,10 @@ class QueueFilters:
 
     risk: str = ""
     agent: str = ""
-    words: str = ""  # that begin so in what a row shows, or a number of the gate or of its run
+    words: str = ""  # beginnings of words that a row shows, or the number of the gate or of its run
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
-    due: datetime | None = None  # by then at the latest; None: no bound
+    due: datetime | None = None  # the latest deadline; None: no bound
 
     def condition(self, order: str) -> tuple[str, list[Any]]:
         """Return the filter as SQL on a gate `g`, with its parameters."""
@@ -98,7 +98,7 @@ class QueueFilters:
         return "".join(f" AND {part}" for part in parts), values
 
 
-# No deadline comes last, as an index has it.
+# Gates without a deadline come last, as in the index.
 _AFTER = {
     _URGENT: (
         "(coalesce(g.deadline, 'infinity'), g.opened_at, g.id) >"
@@ -126,7 +126,7 @@ class ReaderReach:
         )
 
     def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
-        """List the ids of the first `most` gates of a queue: the most urgent first, or the latest of closed ones."""
+        """List the ids of the first `most` gates of a queue: the most urgent first, or the latest closed ones."""
         sql, values = self._select(queue, most, wanted or QueueFilters())
         with connection.cursor() as cursor:
             cursor.execute(sql, values)

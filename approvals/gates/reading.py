@@ -1,4 +1,4 @@
-"""A gate with its current proposal, its policy and its run, in few statements: before a decision, and for its page."""
+"""Reads a gate with its proposal, policy and run in few statements: before a decision, and for its page."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from checkpoints.postgresql import batch_query
 
 @dataclass(frozen=True, kw_only=True)
 class GateReading:
-    """A gate as one statement saw it."""
+    """A gate as one statement read it."""
 
     gate: Gate  # with its run, plan, policy, team and reviewers
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
-    approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, as second_look has them
+    approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
-    """Read a gate, and whether this person used this key here already. One statement."""
+    """Read a gate, and whether this person already used this key here. One statement."""
     reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
     same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
     hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
@@ -72,7 +72,7 @@ _DRAFT = """
 SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
 FROM approvals_draft WHERE gate_id = %s AND user_id = %s
 """
-# As LookingQuerySet.people has them.
+# The same people as LookingQuerySet.people.
 _LOOKING = """
 SELECT json_build_object('id', id, 'username', username, 'first_name', first_name, 'last_name', last_name)
 FROM auth_user WHERE id IN (
@@ -84,7 +84,7 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
-# No more than it takes for the quorum if one started the run and one asks.
+# Two more than the quorum: one of them may have started the run, and one may be the one who asks.
 _MEMBERS = """
 SELECT DISTINCT may.user_id
 FROM approvals_gate gate JOIN approvals_reviewingteam asked ON asked.policy_id = gate.policy_id
@@ -101,13 +101,13 @@ class ShownGate:
 
     gate: Gate  # with its run, plan, policy, team, outcome and reviewers
     standing: Proposal
-    sees_run: bool  # a reviewer from elsewhere sees the gate and what it shows, nothing else
+    sees_run: bool  # False for a reviewer of another team, who sees only the gate
     decides: bool | None  # whether the policy asks them; None for an account that is switched off
     draft: Draft | None  # the reader's own
-    looking: list[User]  # who else looks at it now, by name
+    looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
-    approvals: list[tuple[datetime, bool]]  # the reader's own last, as second_look has them
-    deciders: frozenset[int]  # of an open gate: who may decide now, by id, or two more of them than must agree
+    approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
+    deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -145,7 +145,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
 
 @lru_cache(1024)
 def _beside(reader: Person) -> batch_query.BatchStatement:
-    """Build the statement for what a page of a gate needs beside the gate, for all who have the same reach."""
+    """Build the statement that reads what a gate's page needs beside the gate, the same for all of the same reach."""
     seen = Gate.objects.visible_to(reader)
     return batch_query.columns(
         seen=seen.filter(pk=_GATE).values("pk"),

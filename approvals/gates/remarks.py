@@ -1,4 +1,4 @@
-"""What people say at a gate, open or closed: an event with its words beside it, which may be erased."""
+"""Records comments on a gate, open or closed: an event, with the words beside it, which may be erased."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_EACH = 200  # of one person at one gate
 
 
 def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
-    """Say something at a gate; False where this person's form with this `key` was taken before.
+    """Comment on a gate; False where this person's form with this `key` was recorded before.
 
-    Whoever may see the gate may speak; it decides nothing. Raises Invalid for no words, or too many.
+    Whoever may see the gate may comment; a comment decides nothing. Raises Invalid for no words, or too many.
     """
     words = text.replace("\r\n", "\n").strip()
     if not words:

@@ -1,6 +1,6 @@
-"""Showing one secret to one person: the event first, with the place and never the value, then the value.
+"""Reveals one secret to one person, after an event with its place and never its value.
 
-Nobody may by default, not even who decides: it takes a permission of its own in the run's team.
+Nobody may by default, not even a reviewer: it takes a permission of its own in the run's team.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def may(user: User, team_id: int) -> bool:
 
 
 def at_gate(gate: Gate, proposal: Proposal) -> dict[str, Any]:
-    """Return the state that a version of a gate asks for. Raises NotVerified, NoSuchCheckpoint."""
+    """Return the state that a proposal of a gate asks for. Raises NotVerified, NoSuchCheckpoint."""
     state: dict[str, Any] = patch.apply(proposal.state_patch, gate.saved.state)
     return state
 
@@ -60,7 +60,7 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
 
 
 def of_state(run: Run, *, by: User) -> None:
-    """Record that somebody is handed the state at the run's head with all of its secrets. Raises NotAllowed."""
+    """Record that somebody is given the state at the run's head with all of its secrets. Raises NotAllowed."""
     if not may(by, run.team_id):
         raise NotAllowed
     data = {"pointer": "", "seq": run.seq}
