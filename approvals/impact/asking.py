@@ -1,7 +1,7 @@
-"""A gate on the walk: an earlier answer still holds, it asks, or it may ask.
+"""Predicts a gate on the walk: an earlier answer still holds, it asks, or it may ask.
 
-A gate asks whether there is anything to ask by looking at what it reads. One that asked, or had nothing to ask, on
-this very input does the same again; of any other nothing is known, unless its plan says that it always asks.
+A gate decides by what it reads whether there is anything to ask. One that asked, or had nothing to ask, on this very
+input does the same again; any other is unknown, unless its plan says that it always asks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of the gate; return the step where the walk goes on, or None."""
+    """Add the gate's row; return the step where the walk goes on, or None."""
     reading = walk.state.reading(spec)
     if reading.digest is None:
         return _of_unknown(walk, spec, reading, forced=forced)
@@ -39,7 +39,7 @@ def gate(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _passes(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str:
-    """Pass the gate: it has nothing to ask, as it had nothing before where that is recorded."""
+    """Pass the gate, which has nothing to ask; it stands where the same is recorded."""
     at = walk.occurrence(reading)
     found = [] if forced or walk.unbranched else matching(walk.records.every(spec), reading, walk.counts)
     twins = [each for each in found if at is None or each.occurrence == at]
@@ -50,14 +50,14 @@ def _passes(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> 
 
 
 def _draws(walk: Walk, spec: StepSpec) -> bool | None:
-    """Tell whether the gate's own method has something to ask of what is known here; None where nobody can say."""
+    """Tell whether the gate's own method asks something about the known fields; None where nobody can call it."""
     known = {name: each.value for name in spec.reads if isinstance(each := walk.state.fields.get(name), KnownValue)}
     return walk.records.history.draws(spec.name, known)
 
 
 def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact], *, surely: bool) -> str | None:
     """Reuse the newest closed gate that showed the same: where its approval still holds, nobody is asked."""
-    perhaps = unsure = False  # whether one that is newer, or as new, may show the same
+    perhaps = unsure = False  # whether one that is as new, or newer, may show the same
     known = [] if walk.unbranched else asked
     closed = [each for each in known if each.execution and each.kind in (*gates.AGREED, REJECTED)]
     for each in closed:
@@ -76,7 +76,7 @@ def _again(walk: Walk, spec: StepSpec, reading: StepInput, asked: list[GateFact]
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool) -> str | None:
-    """Judge a gate whose input is not known: it certainly asks where nothing recorded could replace asking."""
+    """Judge a gate with unknown input: it certainly asks where no recorded answer or pass could replace asking."""
     asked = [] if forced or walk.unbranched else walk.records.asked(spec.name)
     earlier = [
         each
@@ -102,7 +102,7 @@ def _may(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
 
 
 def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
-    """Tell whether it would show what that gate showed; None where that cannot be known."""
+    """Tell whether the gate would show the same as the earlier one; None where that cannot be known."""
     if not gate.current:
         return False
     if gate.code_hash != bytes.fromhex(spec.code_hash) or spec.observes or (shown := gate.fields()) is None:
@@ -114,7 +114,7 @@ def _same(walk: Walk, spec: StepSpec, gate: GateFact) -> bool | None:
 
 
 def _holds(walk: Walk, gate: GateFact) -> bool | None:
-    """Tell whether people agreed and all that they allowed is done and wanted; None where that may change before."""
+    """Tell whether people approved, and all that they allowed is done and wanted; None where that may change first."""
     own = {row.id: row for row in walk.records.own}
     used = {grant.used_by for grant in gate.grants if grant.used_by}
     if not gates.stands(gate.kind, map(own.get, used)):
@@ -128,7 +128,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
 
 def _standing(walk: Walk, spec: StepSpec, reading: StepInput, gate: GateFact) -> str | None:
     saved = next((each.id for each in walk.records.history.executions if each.id == gate.execution), None)
-    if saved is None:  # what is being decided now
+    if saved is None:  # the decision that is previewed
         return _may(walk, spec, frozenset({spec.name}))
     try:
         walk.state.write(walk.records.history.writes(saved))

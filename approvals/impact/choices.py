@@ -1,7 +1,7 @@
-"""A person's decision at a gate, as the target from which the run would go on.
+"""Turns each decision at a gate into the target from which the run would go on.
 
-The run waits at the gate, so its head is the gate's checkpoint. What the agent is told of the decision, and in whose
-name, is not known before it is made.
+The run waits at the gate, so its head is the gate's checkpoint. The person's words and name, which the agent is told,
+are not known before the decision.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class SavedState:
 
 @dataclass(frozen=True)
 class GateChoices:
-    """What people may choose at a gate, each as the target from which the run would go on.
+    """The choices at a gate, each as the target from which the run would go on.
 
-    `now` is the state that the gate shows, or with an edit that is chosen.
+    `now` is the state that the gate shows, with the chosen edit if there is one.
     """
 
     history: RecordedHistory
@@ -61,9 +61,9 @@ class GateChoices:
     def approving(
         self, *, grants: Sequence[GrantFact] = (), refused: Sequence[Action] = (), decision: str = "approved"
     ) -> MoveTarget:
-        """Return the target where people agree, to all of it or to what they do not refuse.
+        """Return the target of an approval, of all actions or of those that are not refused.
 
-        A gate that was opened again for the sake of an effect goes on with that effect: what was done since stands.
+        A gate that was reopened for an effect goes on with that effect: what was done since stands.
         """
         made = self._landed(self.history.reopened or self.history.plan.next_after(self.gate.step))
         novel, unknown = by_action(self.history.plan, self._spec, decision, refused)
@@ -74,7 +74,7 @@ class GateChoices:
     def reached(self, touched: Set[str]) -> CheckpointHeader | None:
         """Find where a reopened gate last closed, if an edit of the fields `touched` sends the run back to there.
 
-        None where it goes on: nothing that was executed since reads what is edited.
+        None where the run goes on: nothing that was executed since reads those fields.
         """
         if not self.history.reopened:
             return None
@@ -86,7 +86,7 @@ class GateChoices:
     ) -> MoveTarget:
         """Return the target of an edit that sends the run back to `start`, see `reached`; the gate asks from `before`.
 
-        That is the state from which it asked then, to which the edit is made.
+        `before` is the state from which it asked then; the edit is applied to it.
         """
         writes = {name: self.now.state.get(name, DROP) for name in touched}
         back = self._back(start, before.with_writes(writes))
@@ -95,11 +95,11 @@ class GateChoices:
         return replace(back, next_step=self.gate.step, decision=decision, by_hand=by_hand)
 
     def stopping(self, *, decision: str = "rejected") -> MoveTarget:
-        """Return the target where the run ends there: rejected, cancelled, or because nobody answered."""
+        """Return the target where the run ends at the gate: rejected, cancelled, or expired."""
         return replace(self._at_head(self.now), next_step="", decision=decision)
 
     def expiring(self) -> MoveTarget:
-        """Return the target where nobody answers: a recovery gate ends the run, or leaves what was left behind."""
+        """Return the target of an expiry; a recovery gate ends the run, or leaves effects left behind as they are."""
         if self.gate.recovery:
             stopped = self.answering(RecoveryAnswer.STOP) or self.stopping()
             return replace(stopped, decision="expired", leave=bool(self.gate.about))
@@ -127,7 +127,7 @@ class GateChoices:
         )
 
     def answering(self, choice: str) -> MoveTarget | None:
-        """Return the target of an answer to a recovery gate's question; None for one of which nothing is known."""
+        """Return the target of an answer to a recovery gate; None for an unknown answer."""
         spec, head = self._spec, self.history.head
         here = replace(self._at_head(self.now), gates=[*head.gates, self.gate.id], decision="answered")
         if choice in STATUS_BY_ANSWER:
@@ -157,7 +157,7 @@ class GateChoices:
         return None
 
     def _as_done(self, here: MoveTarget, choice: str) -> MoveTarget | None:
-        """Return the target where the step counts as executed, as a person says or another run did; None: unknown."""
+        """Return the target where the step counts as executed, as a person says or by another run; None if unknown."""
         spec = self._spec
         path = [*self.history.head.path, self._execution("step")]
         settled = dict.fromkeys(self._doubtful(), "done") if choice == RecoveryAnswer.HAPPENED else {}
@@ -165,7 +165,7 @@ class GateChoices:
         if choice == RecoveryAnswer.TAKE:
             taken = self._foreign(path[-1])
             if taken is None:
-                return replace(here, next_step=spec.name)  # it was undone meanwhile: there is nothing to take
+                return replace(here, next_step=spec.name)  # it was undone meanwhile, so there is no result to take
             try:
                 writes, goto = taken.returned()
                 saved = self.now.with_writes(writes)
@@ -174,7 +174,7 @@ class GateChoices:
             next_step = after if goto is None else goto
             return replace(here, path=path, state=saved.state, fields=saved.fields, next_step=next_step)
         if choice == RecoveryAnswer.ACCEPT and (spec.jumps or spec.ends):
-            after = spec.name  # where a refused output goes is not known here: as if it were tried again
+            after = spec.name  # the refused output's next step is not known here: treated like a retry
             path = path[:-1]
         unknown = {name: frozenset({spec.name}) for name in spec.writes}
         return replace(here, path=path, next_step=after, unknown={**here.unknown, **unknown}, settled=settled)
@@ -186,7 +186,7 @@ class GateChoices:
         )
 
     def _landed(self, next_step: str) -> MoveTarget:
-        """Return the target where the gate's outcome is saved on the path."""
+        """Return the target with the gate's outcome saved on the path."""
         head = self.history.head
         return replace(
             self._at_head(self.now),
@@ -197,7 +197,7 @@ class GateChoices:
         )
 
     def _back(self, start: CheckpointHeader, before: SavedState) -> MoveTarget:
-        """Return the target where a decision at the head sends the run back to where `start` started from."""
+        """Return the target where a decision at the head sends the run back to the start of the execution `start`."""
         head = self.history.head
         path = list(head.path[: head.path.index(start)])
         on_path = [each for each in self.history.gates if each.id in head.gates and each.run == start.run_id]
@@ -223,21 +223,21 @@ class GateChoices:
         )  # fmt: skip
 
     def _doubtful(self) -> list[int]:
-        """List the run's effect at the head, where nobody knows what became of it; else []."""
+        """List the run's effect at the head if its outcome is unknown; else []."""
         key = (self.history.head.run, self.gate.step, self._reads, self._times(self._reads))
         same = [row for row in self.history.effects if (row.run, row.step, row.input_digest, row.occurrence) == key]
         newest = max(same, key=lambda row: row.generation, default=None)
         return [newest.id] if newest is not None and newest.status in effects.IN_DOUBT else []
 
     def _foreign(self, here: CheckpointHeader) -> EffectFact | None:
-        """Find the effect of another run that it did in the place of this execution."""
+        """Find the effect that another run performed for the same execution."""
         others = [row for row in self.history.effects if row.run != here.run_id and effects.asked_about(row)]
         key = (self.gate.step, self._reads, here.occurrence)
         same = [row for row in others if (row.step, row.input_digest, row.occurrence) == key]
         return same[-1] if same and effects.there(same[-1]) else None
 
     def _covered(self) -> Fields:
-        """Return what a permission covers that is given for exactly what the effect would do on this state."""
+        """Return the fields that a permission covers which is given for the effect on this very state."""
         return {name: self.now.fields.get(name, ABSENT) for name in self._spec.reads}
 
     def _times(self, digest: bytes) -> int:
@@ -254,7 +254,7 @@ class GateChoices:
 
     @property
     def _told(self) -> dict[str, Steps]:
-        """Name the field that tells the agent of the decision, where its state has a place for it."""
+        """Return the field that tells the agent of the decision as unknown, where its state has that field."""
         schema = self.history.plan.state_schema.get("properties")
         return {DECISION: frozenset({self.gate.step})} if schema is None or DECISION in schema else {}
 

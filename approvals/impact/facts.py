@@ -1,6 +1,6 @@
-"""What an impact is worked out from: a plan, what was recorded, and where the run would go on.
+"""The facts from which an impact is computed: a plan, the records, and where the run would go on.
 
-Whoever has the tables fills these in. Lists are oldest first. What is expensive to read is a function, called only
+The caller fills them in from its tables. Lists are oldest first. What is expensive to read is a function, called only
 where it is needed; digests are raw bytes.
 """
 
@@ -27,14 +27,14 @@ Fields = Mapping[str, bytes]  # field -> digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFact:
-    """An effect's row, in any run of the lineage. Only those of agents' effects, not the undos'.
+    """An agent's effect, in any run of the lineage. The rows of undos are left out.
 
-    `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step).
-    `again`: a person sent the run back to it, so that it is undone and not adopted. `going`: an undo of it was begun,
-    and nobody knows how that ended. `undo` is empty where nothing takes it back. `taken`: its result was taken over
-    from another run, whose effect it is. `shared`: another run stands on it. `left_open`: it is kept, although nobody
-    knows whether it happened. `landings`: the executions that carry its result; where there are none, it is on a path
-    that has an execution of its step, input and occurrence.
+    `returned()` is what adopting it would save: (writes, where it went on; None for the plan's next step). `again`: a
+    person sent the run back to it, so that it is undone and not adopted. `going`: an undo of it was begun, with unknown
+    outcome. `undo` is empty where nothing takes it back. `taken`: its result was taken over from another run, whose
+    effect it is. `shared`: another run relies on it. `left_open`: it is kept, although nobody knows whether it
+    happened. `landings`: the executions that carry its result; without any, each path with an execution of its step,
+    input and occurrence carries it.
     """
 
     id: int
@@ -63,25 +63,24 @@ class EffectFact:
 class GrantFact:
     """One right that an outcome gave.
 
-    `fields()` are the state fields that the approval covers for this effect, by their digests when it was given: those
-    that its actions point into and those that it binds; an empty digest for one that was not there. None where that
-    is not known.
+    `fields()`: the state fields that the approval covers for this effect, with their digests when it was given: those
+    that its actions point into and those that it binds; an empty digest for a missing field. None where unknown.
     """
 
     effect: str
     action: str = ""
-    used_by: int = 0  # the id of the effect's row that consumed it; 0: nothing has
+    used_by: int = 0  # the id of the effect's row that consumed it; 0: none
     fields: Callable[[], Fields | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFact:
-    """A gate that asked, in any run of the lineage. One that had nothing to ask is an Execution alone.
+    """A gate that asked, in any run of the lineage. One that had nothing to ask is only an execution.
 
-    `kind` is its outcome's, or "open"; `seq` is the number of the checkpoint at which it stood, and `execution` the
-    id of the one that saved its outcome. `current`: the agent, the version and the plan that it shows are those that
-    it would show now. `fields()` are the digests that the fields into which its actions point had when it asked, as a
-    GrantFact's, and `reads()` those of what its step read; None where that is not known.
+    `kind` is its outcome's, or "open"; `seq` is the number of its checkpoint, and `execution` the id of the checkpoint
+    that saved its outcome. `current`: the agent, the version and the plan that it shows are those that it would show
+    now. `fields()`: the digests, when it asked, of the fields into which its actions point, as a GrantFact's;
+    `reads()`: those of the fields that its step read. None where unknown.
     """
 
     id: int
@@ -93,19 +92,19 @@ class GateFact:
     kind: str = OPEN
     grants: Sequence[GrantFact] = ()
     execution: UUID | None = None
-    recovery: bool = False  # it asked how to go on after a fault
+    recovery: bool = False  # it asked how to go on after a failure
     current: bool = True
     fields: Callable[[], Fields | None] = lambda: None
     reads: Callable[[], Fields | None] = lambda: None
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
-    about: int = 0  # the effect that was left behind and that it asks about; 0: none
-    refused: Sequence[Action] = ()  # that do not run although it lets the run go on: they are settled
+    about: int = 0  # the id of the effect left behind that it asks about; 0: none
+    refused: Sequence[Action] = ()  # settled actions, which do not run although the run goes on
     actions: frozenset[str] = frozenset()  # the ids of its actions
 
 
 class ByHand(NamedTuple):
-    """Somebody changed these fields of the state by hand, after the first `at` executions of a path."""
+    """Fields of the state that somebody changed by hand, after the first `at` executions of a path."""
 
     at: int
     fields: frozenset[str]
@@ -113,11 +112,11 @@ class ByHand(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveTarget:
-    """Where the run would go on, and with what.
+    """The point from which the run would go on, and its state.
 
-    `path` are the executions from the root to there, a fork's origin included; `gates` are the ids of the gates whose
-    outcome is on that path. `novel` are fields whose new value no record can have; `unknown` are fields whose new
-    value is not known yet, with the steps on whom it depends. Both go before what `state` and `fields` say.
+    `path`: the executions from the root to there, a fork's origin included; `gates`: the ids of the gates whose outcome
+    is on that path. `novel`: fields whose new value no record can have; `unknown`: fields whose new value is not known
+    yet, with the steps on which it depends. Both override `state` and `fields`.
     """
 
     run: int  # the run that goes on; 0: a fork that is not made yet
@@ -127,28 +126,28 @@ class MoveTarget:
     fields: Fields = field(default_factory=dict)
     gates: Sequence[int] = ()
     by_hand: Sequence[ByHand] = ()  # on that path, and what is ordered now
-    sent: int = 0  # how much of the path lies before the point to which a person last moved the run, or changed it
+    sent: int = 0  # executions before the point to which a person last moved the run, or at which they changed it
     fork: bool = False  # the run was forked from another, or would be
-    branched: bool | None = None  # it has checkpoints beside the path, else nothing is looked up; None: unknown
-    own: frozenset[str] = frozenset()  # effects that a person said this fork does itself
-    forced: bool = False  # `next_step` runs whatever is recorded
-    again: bool = False  # a person sends it back to `next_step`: an effect that was done there is done again
-    takes_up: bool = False  # a person moves the run: what its path holds stands, even if it was left or ordered again
-    leave: bool = False  # where the run ends here, what it left behind stays as it is
+    branched: bool | None = None  # it has checkpoints off the path, without which no record is looked up; None: unknown
+    own: frozenset[str] = frozenset()  # effect steps that this fork performs itself, as a person answered
+    forced: bool = False  # `next_step` runs despite its records
+    again: bool = False  # a person sends it back to `next_step`, so that an effect done there is done again
+    takes_up: bool = False  # a person moves the run: effects on its path stand, even if left behind or ordered again
+    leave: bool = False  # effects left behind stay as they are when the run ends here
     novel: frozenset[str] = frozenset()
     unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, as JSON values
     settled: Mapping[int, str] = field(default_factory=dict)  # effect id -> the status that the decision gives it
-    awaited: frozenset[int] = frozenset()  # effects on which the run waits to hear: not left behind
+    awaited: frozenset[int] = frozenset()  # effects whose outcome the run waits for: not left behind
     deciding: int = 0  # the gate that is decided
     decision: str = ""  # the kind of its outcome
-    grants: Sequence[GrantFact] = ()  # what that decision gives
-    refused: Sequence[Action] = ()  # and what it refuses, or answers in its place
+    grants: Sequence[GrantFact] = ()  # the rights that the decision gives
+    refused: Sequence[Action] = ()  # the actions that it refuses or answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHistory:
-    """A lineage as it is recorded. `plan` is the one that the run would go on with.
+    """The records of a lineage. `plan` is the one that the run would go on with.
 
     `head` is where the run stands, without its state. `head.sent` counts to the newest rewind, edit, fork or upcast.
     """
@@ -158,10 +157,11 @@ class RecordedHistory:
     executions: Sequence[CheckpointHeader] = ()  # of all runs and branches, by time: where two match, the last counts
     effects: Sequence[EffectFact] = ()
     gates: Sequence[GateFact] = ()
-    places: Sequence[CheckpointHeader] = ()  # all that was saved on the path to the head, of every kind
-    ending: bool = False  # the run ends as soon as what it left behind is settled
-    reopened: str = ""  # the effect for whose sake the gate at the head was opened again
-    # Whether a gate has something to ask of a state, which its method says; None where nobody can call that.
+    places: Sequence[CheckpointHeader] = ()  # every checkpoint on the path to the head, of any kind
+    ending: bool = False  # the run ends as soon as the effects it left behind are settled
+    reopened: str = ""  # the effect for which the gate at the head was reopened
+    # Whether a gate's method asks something about a state; None where the method cannot be called.
     draws: Callable[[str, Mapping[str, Any]], bool | None] = lambda step, state: None
-    # What a reuse of an execution would save. Raises a CheckpointError where it cannot be, so that the step runs.
+    # The writes that reusing an execution would save. Raises a CheckpointError where it cannot be reused and the step
+    # runs.
     writes: Callable[[UUID], Writes] = lambda execution: {}

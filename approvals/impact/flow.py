@@ -1,7 +1,7 @@
-"""Where a run may go by its plan, without anybody's decision.
+"""Finds where a run may go by its plan, without anybody's decision.
 
-A step whose output is not known may go any of the ways that its plan gives it. What is certain in spite of that is
-found where every one of those ways leads to the same step, and nothing on them could stop.
+A step whose output is not known may go any of the ways that its plan gives it. Its continuation is certain all the same
+where every one of those ways leads to the same step, and nothing on them could stop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Merge:
 
 
 class Flow:
-    """A plan's ways from step to step. Names that it does not have lead nowhere."""
+    """A plan's ways from step to step. Unknown names lead nowhere."""
 
     def __init__(self, plan: PlanSpec) -> None:
         self.plan = plan
@@ -33,9 +33,10 @@ class Flow:
 
     @cached_property
     def ways(self) -> dict[str, frozenset[str]]:
-        """Return step -> where it may go, "" for the end.
+        """Return step -> the steps where it may go, "" for the end.
 
-        A judged step also goes back to whatever made what it reads, and an effect without a permission to a gate.
+        A step with validators may also go back to the steps that made what it reads, and an effect without a permission
+        to a gate.
         """
         return {
             name: frozenset(self.plan.successors(name) | self.suspects(name) | self.asks_at(name))
@@ -43,7 +44,7 @@ class Flow:
         }
 
     def suspects(self, name: str) -> set[str]:
-        """Return the steps to which a refused output of `name` may be taken back, itself left out."""
+        """Return the steps to which a refused output of `name` may send the run back, without `name` itself."""
         step = self.steps[name]
         found: set[str] = set()
         reading = {name}
@@ -54,7 +55,7 @@ class Flow:
         return found - {name}
 
     def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
-        """Return the steps that may run from `starts` on, these included; a step in `avoiding` is not gone through."""
+        """Return the steps that may run from `starts` on, these included, on ways that avoid `avoiding`."""
         barred = set(avoiding)
         found: set[str] = set()
         left = [name for name in starts if name in self.steps]
@@ -74,7 +75,7 @@ class Flow:
     def merge(self, starts: frozenset[str]) -> Merge | None:
         """Find the first step to which every way from `starts` leads; None without one, or where a way may stop.
 
-        It takes for granted that no loop goes on for ever. What asks a person, or may need a permission, may stop.
+        It assumes that every loop ends. A step that asks a person, or may need a permission, may stop.
         """
         found = [
             Merge(name, frozenset(self.reach(starts, avoiding=[name])))

@@ -1,8 +1,8 @@
-"""What becomes of the effects that a choice leaves behind, named to the end of the run.
+"""Predicts what becomes of the effects that a choice leaves behind, up to the end of the run.
 
-One that nothing ahead can adopt is undone, at the latest before the run ends. One that a step ahead may still adopt
-may be undone. One that nothing takes back stays as it is. What a person may yet say at a later gate is not foreseen,
-but for what they may edit there without sending the run back.
+One that nothing ahead can adopt is undone, at the latest before the run ends. One that a step ahead may still adopt may
+be undone. One that nothing takes back stays as it is. Decisions at later gates are not foreseen, except for edits that
+do not send the run back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def left(walk: Walk) -> list[ImpactRow]:
 
 
 def questions(walk: Walk) -> list[ImpactRow]:
-    """List a row for each step with an unknown outcome that people may be asked about before the run ends."""
+    """List a row for each effect step of unknown outcome that people may be asked about before the run ends."""
     if walk.asks or walk.target.leave:
         return []
     steps = walk.in_order(row.step for row in walk.unsettled() if effects.unclear(row))
@@ -65,7 +65,7 @@ def _row(walk: Walk, row: EffectFact, ahead: PredictedState | None) -> ImpactRow
 
 
 def _ahead(walk: Walk) -> PredictedState | None:
-    """Return the state after the walk, with what may still be written unknown; None where the run ends with it."""
+    """Return the state after the walk, with fields that may still be written unknown; None if the run ends there."""
     if walk.ahead is None:
         return None
     after = PredictedState(dict(walk.state.fields), walk.state.config)

@@ -1,8 +1,8 @@
-"""An effect on the walk: what was done with this very input is adopted, anything else is performed.
+"""Predicts an effect on the walk: one that was done with this very input is adopted, any other is performed.
 
 Performing needs a permission where the effect is guarded: an unused grant of the last gate that could give one, for
-exactly this. Without it the run goes back to that gate. Adopting needs none. A fork does not take over what another
-run has done without asking.
+exactly this. Without it the run goes back to that gate. Adopting needs none. A fork asks before it takes over an effect
+of another run.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 class Permit(NamedTuple):
-    """Whether the effect may be performed; None where that cannot be known. `gate` is the one that would ask."""
+    """A permission. `given`: whether the effect may be performed, None if unknown; `gate`: the one that would ask."""
 
     given: bool | None
     gate: str = ""
 
 
 def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of the effect; return the step where the walk goes on, or None."""
+    """Add the effect's row; return the step where the walk goes on, or None."""
     refused = _refused(walk, spec)
     if isinstance(refused, Action):
         return _pass_by(walk, spec, refused)
@@ -66,7 +66,7 @@ def effect(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _refused(walk: Walk, spec: StepSpec) -> Action | bool | None:
-    """Find the refused action that it would perform here; False for none, None where that cannot be known."""
+    """Find the refused action that the effect would perform here; False for none, None where unknown."""
     if not spec.guarded:
         return False
     last = _last_gate(walk, spec, gates.allowing(walk.flow.plan, spec.name))
@@ -80,7 +80,7 @@ def _refused(walk: Walk, spec: StepSpec) -> Action | bool | None:
 
 
 def _acting(walk: Walk, spec: StepSpec) -> str | None:
-    """Return the id of the action that it would perform, of several; None where that is not known."""
+    """Return the id of the action that the effect would perform, of several; None where unknown."""
     found = walk.state.fields.get(spec.action)
     if found is None:
         return ""
@@ -88,7 +88,7 @@ def _acting(walk: Walk, spec: StepSpec) -> str | None:
 
 
 def _pass_by(walk: Walk, spec: StepSpec, refused: Action) -> str | None:
-    """Skip the effect: what it did before is off the path, and what it would have given is not there."""
+    """Skip the effect: an earlier one is then off the path, and only an answer in its place is written."""
     writes = written(walk.flow.plan, refused)
     try:
         walk.state.write(writes)
@@ -99,7 +99,7 @@ def _pass_by(walk: Walk, spec: StepSpec, refused: Action) -> str | None:
 
 
 def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput) -> str | None:
-    """Judge an effect whose input is not known, by whether anything that was done could be what it does."""
+    """Judge an effect with unknown input: it may be adopted where an earlier one could have the same input."""
     held = walk.held()
     done = [
         row
@@ -117,7 +117,7 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput) -> str | None:
 
 
 def _adopt(walk: Walk, spec: StepSpec, reading: StepInput, row: EffectFact) -> str | None:
-    """Adopt what was done with this very input: its result is taken, and nothing is sent."""
+    """Adopt an effect with this very input: its result is taken, and nothing is performed."""
     if row.id in walk.shaky:
         on = walk.shaky[row.id]
         walk.name(spec, MAY, "reads", on, effect=row)
@@ -137,7 +137,7 @@ def _adopt(walk: Walk, spec: StepSpec, reading: StepInput, row: EffectFact) -> s
 
 
 def _perhaps(walk: Walk, spec: StepSpec, reading: StepInput, on: Steps, *, certain: bool) -> str | None:
-    """Go on after an effect that is adopted or performed; `certain`: nobody is asked about what was done."""
+    """Go on after an effect that is either adopted or performed; `certain`: nobody is asked about the earlier one."""
     permitted = permit(walk, spec).given and not walk.doubtful(spec)
     walk.settle(spec, on)
     if not (permitted and certain):
@@ -167,7 +167,7 @@ def _perform(walk: Walk, spec: StepSpec, reading: StepInput, why: str) -> str | 
 
 
 def _take_over(walk: Walk, spec: StepSpec, row: EffectFact) -> str | None:
-    """Ask about what another run has done: whoever answers says whether it is done once more."""
+    """Ask about another run's effect: the answer says whether it is done once more."""
     here = frozenset({spec.name})
     walk.name(spec, MAY, "takeover", here, effect=row, asks=True)
     walk.state.blur(spec.writes, here)
@@ -176,7 +176,7 @@ def _take_over(walk: Walk, spec: StepSpec, row: EffectFact) -> str | None:
 
 
 def _anywhere(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
-    """Name all that may follow where the effect may be performed, or a person asked."""
+    """Name all steps that may follow where the effect may be performed, or a person asked."""
     walk.state.blur(spec.writes, on)
     walk.settle(spec, on)
     return walk.over(walk.flow.ways[spec.name], on)
@@ -202,7 +202,7 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
         return Permit(False, would_ask)
     if _changed_by_hand(walk, spec, last):
         return Permit(False, would_ask)
-    # Which of several actions those executions were is not known here.
+    # It is not known here which of several actions those executions performed.
     covers = [_covers(walk, grant) for grant in unused]
     return Permit(True if all(covers) and not (spec.action and executed) else None, would_ask)
 
@@ -210,14 +210,14 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
 def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
     """Find the newest gate on the path that could allow it, or that asked about it."""
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
-    # An answer that lets nothing run gives or refuses no permission.
+    # A recovery answer that lets nothing run neither gives nor refuses permission.
     given = [gate for gate in on_path if gate.grants or not gate.recovery]
     found = [gate for gate in given if (_asked_about(walk, spec, gate) if gate.recovery else gate.step in asking)]
     return max(found, key=lambda gate: gate.id, default=None)
 
 
 def _asked_about(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Tell whether a question was about this effect, and of several actions about the one that it would perform."""
+    """Tell whether a recovery gate asked about this effect, and of several actions about the one it would perform."""
     return gate.step == spec.name and (not spec.action or _acting(walk, spec) in gate.actions)
 
 
@@ -234,14 +234,14 @@ def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
 
 
 def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Tell whether somebody changed a field that later steps write, and on which the effect depends."""
+    """Tell whether somebody changed a loose field of the effect by hand since that gate closed."""
     loose = binding.loose_names(walk.flow.plan, gate_step=gate.step, effect=spec.name)
     since = next((at for at, each in enumerate(walk.target.path) if each.id == gate.execution), -1)
     return any(each.fields & loose for each in walk.target.by_hand if each.at > since)
 
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:
-    """Tell whether what was approved is certainly what it would do."""
+    """Tell whether every field that the approval covers certainly has the approved digest."""
     fields = grant.fields()
     return fields is not None and all(walk.state.digest(name) == was for name, was in fields.items())
 

@@ -1,4 +1,4 @@
-"""From facts to an impact."""
+"""Computes the impact from the facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
 
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
     spec = walk.flow.steps.get(name)
-    if spec is None:  # the plan has lost the step: nothing can be said
+    if spec is None:  # the plan no longer has the step: nothing can be predicted
         walk.over(walk.flow.steps, frozenset())
         return None
     if _guarded(walk, spec):
@@ -43,7 +43,7 @@ def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
 
 
 def _guarded(walk: Walk, spec: StepSpec) -> bool:
-    """Tell whether the step may have run as often on this path as its guard allows."""
+    """Tell whether the step may have reached its loop guard on this path."""
     if not spec.loop_guard:
         return False
     times = sum(entry.step == spec.name for entry in walk.path)

@@ -1,4 +1,4 @@
-"""What was recorded, asked the way the engine asks it: what can be reused, adopted, or stands."""
+"""Looks up records the way the engine does: what can be reused or adopted, and what stands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from checkpoints.store.header import CheckpointHeader
 from .facts import OPEN, EffectFact, GateFact, MoveTarget, RecordedHistory
 from .values import StepInput
 
-NOW = UUID(int=0)  # the execution that the decision itself will be
+NOW = UUID(int=0)  # the id of the execution that the decision itself will save
 
 Key = tuple[str, bytes | None, int]  # step, input digest, occurrence
 
 
 class Records:
-    """A history, with the statuses that the decision itself gives."""
+    """A history, with the statuses that the previewed decision gives."""
 
     def __init__(self, history: RecordedHistory, target: MoveTarget) -> None:
         self.history, self.target = history, target
@@ -39,13 +39,13 @@ class Records:
     def _take(self, rows: list[EffectFact]) -> None:
         self.effects = rows
         self.own = [row for row in rows if row.run == self.target.run and self.target.run]
-        # This run's effects: by the executions that carry their results, and by their own in its latest generation.
+        # This run's effects: by the executions that carry their results, and by their own key in the latest generation.
         self.landed = {landing: row for row in self.own for landing in row.landings}
         ordered = sorted(self.own, key=lambda row: row.generation)
         self.newest: dict[Key, EffectFact] = {(row.step, row.input_digest, row.occurrence): row for row in ordered}
 
     def order_again(self, row: EffectFact) -> None:
-        """Note that a person sends the run back to this effect: it is done once more, and not adopted."""
+        """Mark an effect to which a person sends the run back: it is done once more, and not adopted."""
         self._take([replace(each, again=True) if each.id == row.id else each for each in self.effects])
 
     def _as_decided(self, row: EffectFact) -> EffectFact:
@@ -55,7 +55,7 @@ class Records:
         return replace(row, status=status, going=False, left_open=status == "kept" and row.status in effects.IN_DOUBT)
 
     def _taken_up(self, row: EffectFact) -> EffectFact:
-        """Return the effect as after a person moves the run: done where the path carries it, and no undo is ordered."""
+        """Return the effect as after a person moves the run: done where the path carries it, and not ordered again."""
         if not self.target.takes_up or row.run != self.target.run:
             return row
         stands = effects.taken_up(row, on_path=self.carries(row))
@@ -76,29 +76,29 @@ class Records:
         return replace(gate, kind=self.target.decision, grants=given, refused=refused, execution=NOW, code_hash=code)
 
     def why(self, step: StepSpec) -> str:
-        """Return why a step runs of which nothing is reused: it never ran in this lineage, or with another input."""
+        """Return why a step runs and is not reused: "new" if it never ran in this lineage, else "input"."""
         return "input" if self._executions[step.name] else "new"
 
     def took(self, step: str) -> timedelta | None:
-        """Return how long the step took when it was last executed; None where it never was."""
+        """Return how long the step's last execution took; None where there is none."""
         ran = [each.took_us for each in self._executions[step] if each.kind == "step"]
         return timedelta(microseconds=ran[-1]) if ran else None
 
     def twins(self, step: StepSpec) -> list[CheckpointHeader]:
-        """List the executions of this very code of a step that may be reused, oldest first."""
+        """List the executions of a step with this very code that may be reused, oldest first."""
         return [each for each in self.every(step) if each.kind in EXECUTED]
 
     def every(self, step: StepSpec) -> list[CheckpointHeader]:
-        """List the executions of this very code of a step, whatever came of them."""
+        """List all executions of a step with this very code."""
         code = bytes.fromhex(step.code_hash)
         return [each for each in self._executions[step.name] if each.code_hash == code]
 
     def passes(self, step: StepSpec) -> list[CheckpointHeader]:
-        """List the executions of this very code of a gate that had nothing to ask."""
+        """List the executions of a gate with this very code that had nothing to ask."""
         return [each for each in self.every(step) if each.kind == "gate" and each.id not in self.ended_at]
 
     def asked(self, step: str) -> list[GateFact]:
-        """List the times at which this run asked at a gate, newest first; not those that are open."""
+        """List this run's closed gates of a step, newest first, without recovery gates."""
         found = [gate for gate in self.gates if gate.step == step and not gate.recovery]
         return [gate for gate in reversed(found) if gate.kind != OPEN]
 
@@ -107,7 +107,7 @@ class Records:
         return [row for row in self.newest.values() if row.step == step]
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """List what other runs of the lineage have done at this step, or may have, about which a fork asks."""
+        """List the effects of other runs at this step, certain or doubtful, about which a fork asks."""
         if not self.target.fork:
             return []
         others = [row for row in self.effects if row.run != self.target.run and row.step == step]
@@ -115,7 +115,7 @@ class Records:
 
 
 def may_match(record: CheckpointHeader | EffectFact | GateFact, reading: StepInput) -> bool:
-    """Tell whether the input of a record may be this reading."""
+    """Tell whether a record's input may be this one."""
     if reading.novel:
         return False
     if reading.digest is not None:
@@ -126,6 +126,6 @@ def may_match(record: CheckpointHeader | EffectFact | GateFact, reading: StepInp
 def matching(
     records: Iterable[CheckpointHeader], reading: StepInput, counts: Counter[tuple[str, bytes | None]]
 ) -> list[CheckpointHeader]:
-    """List the executions that one on this reading may be, given how often each input was met on the path."""
+    """List the records that may match this input, given how often each input occurred on the path."""
     found = [each for each in records if each.occurrence >= counts[each.step, each.input_digest]]
     return [each for each in found if may_match(each, reading)]

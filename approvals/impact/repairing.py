@@ -1,6 +1,6 @@
-"""What a repair may take back: a step whose output is refused goes back to whatever made what it reads.
+"""Predicts what a repair may take back: after a refused output the run goes back to the steps that made its input.
 
-What stood there may run again then, and an effect in between is left behind once more, to be adopted or undone.
+Steps that stood may run again then, and effects in between are left behind, to be adopted or undone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .walk import Walk, undoable
 
 
 def finished(walk: Walk) -> list[ImpactRow]:
-    """Return the rows of a finished walk, with what a repair may take back named as uncertain."""
+    """Return the rows of a finished walk, with those marked as uncertain that a repair may take back."""
     rows = list(walk.rows)
     for stretch, on in walk.losses:
         for entry in walk.path[stretch]:
@@ -23,7 +23,7 @@ def finished(walk: Walk) -> list[ImpactRow]:
 
 
 def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
-    """Mark a kept row as uncertain, where the run may go back to before it."""
+    """Mark a row that stands as uncertain, since the run may go back to before it."""
     if row.verdict is not ImpactVerdict.STANDS:
         return row
     lost = ImpactVerdict.MAY
@@ -35,7 +35,7 @@ def _shaken(walk: Walk, row: ImpactRow, on: Steps) -> ImpactRow:
 
 
 def _taken_back(walk: Walk, rows: list[ImpactRow]) -> list[ImpactRow]:
-    """List the effects that run, or may, and that a repair after them may leave behind again."""
+    """List rows for the effects that run, or may, and that a repair after them may undo."""
     named = {
         row.step: row for row in rows if row.verdict in (ImpactVerdict.WILL, ImpactVerdict.MAY) and row.kind == "effect"
     }

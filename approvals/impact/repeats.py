@@ -1,9 +1,9 @@
-"""What was done before, stands, and would be done once more: each has to be confirmed by whoever lets it happen.
+"""Finds earlier effects that a choice would repeat; whoever decides so has to confirm each of them. Pure.
 
-The impact says what becomes of the effects beside the path of this run. This looks through the whole lineage: what
-cannot be undone is kept when the run goes elsewhere, and a fork performs what its origin has performed. An effect that
-the choice takes back, or takes over, is none of these. Nor is what the path holds, unless exactly that would be done
-again: in a loop every turn may do another thing by the same step. Pure.
+The impact covers the effects off the path of this run. This looks through the whole lineage: an effect that cannot be
+undone is kept when the run goes elsewhere, and a fork performs again what its origin performed. An effect that the
+choice undoes or takes over is no repeat. Nor is one on the path, unless the very same would be done again: in a loop
+every turn may do another thing by the same step.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from checkpoints.values.canonical_json import canonical
 from .facts import EffectFact, MoveTarget, RecordedHistory
 from .result import Impact, ImpactVerdict, Repeat
 
-ABANDONED = "abandoned"  # nobody knows whether it happened, and a person had it done again
+ABANDONED = "abandoned"  # of unknown outcome, and a person had it done again
 
 
 def repeats(
     history: RecordedHistory, target: MoveTarget, told: Impact, actions: Sequence[Action]
 ) -> tuple[Repeat, ...]:
-    """List by step, oldest first, what `told` would do once more. `actions` are the card's, as they would run."""
+    """List by step, oldest first, the effects that `told` would repeat. `actions` are the card's, as they would run."""
     coming: dict[str, bool] = {}
     for row in told.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect"):
         if row.why != "takeover" and not row.asks_alone:
@@ -45,13 +45,13 @@ def repeats(
 
 
 def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
-    """Return the titles for what was done: the step's and the action's, unless a program wrote that one itself."""
+    """Return the titles of an effect: the step's, and the action's unless an external program wrote it."""
     said = action.title if action and not action.in_own_words(external=plan.external) else ""
     return tuple(filter(None, [plan.title_of(step), said]))
 
 
 def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
-    """Yield a step's effects that were or may have been done; what another run took over is its origin's alone."""
+    """Yield a step's effects that were or may have been done; one taken over counts only for its origin."""
     mine = [each for each in effects if each.step == step and not each.taken]
     newest: dict[tuple[int, bytes, int], int] = {}
     for each in mine:
@@ -64,9 +64,9 @@ def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
 
 
 def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
-    """List the ids of the actions that would do it once more; "" where it is none of the card's."""
+    """List the ids of the actions that would repeat the effect; "" where no action of the card does."""
     spec = next((each for each in history.plan.steps if each.name == fact.step), None)
-    several = bool(spec and spec.action)  # one step for whatever the agent calls: another call is another thing
+    several = bool(spec and spec.action)  # one step performs many actions: other arguments are no repeat
     if not (on_path or several):
         return [acting[0].id if acting else ""]
     if not acting or (was := fact.arguments()) is None:

@@ -1,4 +1,4 @@
-"""What an impact says: one row for each step that is named, in the order in which they come."""
+"""The impact: one row for each step that it names, in the order in which they come."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from checkpoints.values import digests
 
 
 class ImpactVerdict(StrEnum):
-    """What becomes of a step, or of an effect that was done before."""
+    """The predicted fate of a step, or of an effect that was done before."""
 
     WILL = "will"  # runs; at a gate: asks
     MAY = "may"  # runs or not
-    SKIPPED = "skipped"  # an effect is passed by: people refuse it, or answer in its place
-    STANDS = "stands"  # what is recorded is taken; at a gate: nobody is asked
+    SKIPPED = "skipped"  # an effect is skipped: people refuse it, or answer in its place
+    STANDS = "stands"  # the recorded result is used; at a gate: nobody is asked
     UNDONE = "undone"  # an effect is taken back
-    MAY_UNDONE = "may_undone"  # it is, unless a step adopts it
-    CANNOT = "cannot"  # it stays as it is, and nothing takes it back
+    MAY_UNDONE = "may_undone"  # undone, unless a step adopts it
+    CANNOT = "cannot"  # it stays as it is, since nothing takes it back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +46,15 @@ class ImpactRow:
     why: str = ""
     asks: bool = False  # a person is asked here
     effect: int = 0  # the id of the effect that stands, or is left behind
-    irreversible: bool = False  # once it has run, or since it has
-    again: bool = False  # a person sends the run back to it: it is done once more
+    irreversible: bool = False  # it cannot be undone
+    again: bool = False  # it is done once more, as a person sends the run back to it
     kept: bool = False  # it is on the path before the target
-    took: timedelta | None = None  # when it ran last
-    origin: int = 0  # the run whose effect it is, where another one has done it
+    took: timedelta | None = None  # of its last run
+    origin: int = 0  # the other run that performed the effect; 0: this run
 
     @property
     def asks_alone(self) -> bool:
-        """Tell whether the step does not run here, whatever is answered."""
+        """Tell whether the step only asks here, and does not run whatever is answered."""
         return self.asks and (self.kind == "gate" or self.why == "unsettled")
 
     def to_json(self, title: str) -> dict[str, Any]:
@@ -63,24 +63,24 @@ class ImpactRow:
         return {**self.bound(), "took": seconds, "title": title}
 
     def bound(self) -> dict[str, Any]:
-        """Return what a digest of it covers: neither times nor words."""
+        """Return the parts that a digest covers: neither times nor words."""
         names = ("step", "kind", "why", "asks", "effect", "irreversible", "again", "kept")
         return {"verdict": str(self.verdict), "on": list(self.on), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """One effect that was done before, or may have been, and would be done once more."""
+    """One effect that was done before, or may have been, and would be repeated."""
 
-    effect: int  # the number of the earlier one
+    effect: int  # the id of the earlier effect
     step: str
     action: str = ""  # the id of the action that would do it again; empty where no action of the card does
     titles: tuple[str, ...] = ()  # the step's and that action's, for people: data, never markup
-    run: int = 0  # that did it
-    checkpoint: int = 0  # that holds its result; 0 where none does
+    run: int = 0  # the run that did it
+    checkpoint: int = 0  # the number of the checkpoint with its result; 0: none
     at: datetime | None = None
-    done: bool = True  # False where nobody knows whether it was
-    certain: bool = True  # whether the choice certainly does it again
+    done: bool = True  # False: nobody knows whether it was
+    certain: bool = True  # False: the choice may repeat it
     irreversible: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -92,24 +92,24 @@ class Repeat:
 
 @dataclass(frozen=True, kw_only=True)
 class Impact:
-    """What a choice would do. `asks`: the step that certainly asks a person, at which the rows end."""
+    """The impact of a choice. `asks`: the step that certainly asks a person, at which the rows end."""
 
     rows: tuple[ImpactRow, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
-    repeats: tuple[Repeat, ...] = ()  # what was done before, stands, and is done once more; see `repeats`
-    titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # what people call each step of the plan
+    repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
+    titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
 
     def title_of(self, step: str) -> str:
-        """Return what people call a step."""
+        """Return the title of a step."""
         return self.titles.get(step) or in_words(step)
 
     def called(self, rows: Iterable[ImpactRow]) -> tuple[str, ...]:
-        """Return what people call the steps of these rows, each once, in order."""
+        """Return the titles of these rows' steps, each once, in order."""
         return tuple(map(self.title_of, names(rows)))
 
     def having(self, *verdicts: ImpactVerdict, kind: str = "") -> tuple[ImpactRow, ...]:
-        """List the rows with one of these verdicts, those of the path before the target left out."""
+        """List the rows after the target with one of these verdicts."""
         return tuple(row for row in self.ahead if row.verdict in verdicts and kind in ("", row.kind))
 
     @cached_property
@@ -129,7 +129,7 @@ class Impact:
 
     @property
     def may(self) -> tuple[ImpactRow, ...]:
-        """List the steps that may run; where a person may only be asked, that is in `asking`."""
+        """List the steps that may run; one that may only ask is in `asking`."""
         return tuple(row for row in self.rows if row.verdict is ImpactVerdict.MAY and not row.asks_alone)
 
     @property
@@ -161,7 +161,7 @@ class Impact:
 
     @property
     def final(self) -> tuple[ImpactRow, ...]:
-        """List the effects that run, or may, and cannot be undone once they have."""
+        """List the effects that run, or may, and cannot be undone."""
         runs = self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
         return tuple(row for row in runs if row.irreversible)
 
@@ -171,17 +171,17 @@ class Impact:
         return tuple(row for row in self.cannot if row.again)
 
     def digest(self) -> str:
-        """Return a hex digest; impacts that say the same of the same steps and effects share it, whatever the times."""
+        """Return a hex digest, which covers the steps, effects and reasons, but no times."""
         said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
         return digests.of_value(said).hex()
 
     def does_as(self, other: Impact) -> bool:
-        """Tell whether the same becomes of the same steps and effects, for whatever reasons."""
+        """Tell whether both impacts do the same, for whatever reasons."""
         plain = [[replace(row, why="").bound() for row in each.rows] for each in (self, other)]
         return (self.asks, self.ends, plain[0]) == (other.asks, other.ends, plain[1])
 
     def acts(self) -> set[str]:
-        """Return what it does to the world, or may: the effects that are performed, undone, and repeated."""
+        """Return what it does to the world, or may do: the effects that it performs, undoes and repeats."""
         runs = {
             f"run:{row.step}"
             for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")

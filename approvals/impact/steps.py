@@ -1,4 +1,4 @@
-"""A plain step on the walk: it stands, runs, or may run."""
+"""Predicts a plain step on the walk: it stands, runs, or may run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
 
 def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
-    """Name what becomes of the step; return the step where the walk goes on, or None."""
+    """Add the step's row; return the step where the walk goes on, or None."""
     reading = walk.state.reading(spec)
     if rules.runs_anyway(spec, forced=forced):
         return _runs(walk, spec, reading, "forced" if forced else "world")
@@ -31,7 +31,7 @@ def step(walk: Walk, spec: StepSpec, *, forced: bool) -> str | None:
 
 
 def _twin(walk: Walk, spec: StepSpec, reading: StepInput, twin: CheckpointHeader) -> str | None:
-    """Reuse the output of an execution with this very input, where that can be."""
+    """Reuse the output of an execution with this very input, where it can be applied."""
     try:
         writes = walk.records.history.writes(twin.id)
     except CheckpointError:

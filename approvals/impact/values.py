@@ -1,8 +1,8 @@
-"""A state of which not everything is known.
+"""A predicted state, of which not everything is known.
 
-A field is known (its value and its digest), *novel* (not known, but unlike anything that was recorded, as a
-reviewer's words with the time in them) or unknown, because it depends on what some steps will give. One that nobody
-wrote is not there at all.
+A field is known (its value and its digest), *novel* (not known, but unlike anything that was recorded, as a reviewer's
+words with the time in them) or unknown, because it depends on the output of some steps. One that nobody wrote is
+missing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ NOTHING: Steps = frozenset()
 
 
 class KnownValue(NamedTuple):
-    """A field whose value is what it will be."""
+    """A field of known value."""
 
     value: Any
     digest: bytes
 
 
 class NovelValue(NamedTuple):
-    """A field that holds what no record can hold."""
+    """A field whose value differs from every recorded one."""
 
 
 class UnknownValue(NamedTuple):
-    """A field that depends on what these steps give."""
+    """A field whose value depends on the output of these steps."""
 
     on: Steps
 
@@ -44,7 +44,7 @@ NOVEL = NovelValue()
 
 @dataclass(frozen=True)
 class StepInput:
-    """What a step would read. `digest` is that of its whole input, where all of it is known."""
+    """The input that a step would read. `digest` is that of the whole input, None where not all of it is known."""
 
     step: str
     known: Fields
@@ -54,7 +54,7 @@ class StepInput:
     digest: bytes | None
 
     def matches(self, read: Fields) -> bool:
-        """Tell whether an input with these digests by field may be this one."""
+        """Tell whether a recorded input with these digests by field may be this one."""
         if self.novel or any(name in read for name in self.absent):
             return False
         return all(read.get(name) == digest for name, digest in self.known.items())
@@ -62,14 +62,14 @@ class StepInput:
 
 @dataclass
 class PredictedState:
-    """The fields by name, and the configuration, which does not change on the way."""
+    """The predicted fields by name, and the configuration, which does not change during the walk."""
 
     fields: dict[str, Field]
     config: Mapping[str, Any]
 
     @classmethod
     def at(cls, target: MoveTarget) -> PredictedState:
-        """Build the state from the target's saved one, with what is not known yet put over it."""
+        """Build the state from the target's saved one, overridden by its novel and unknown fields."""
         made: dict[str, Field] = {
             name: KnownValue(target.state.get(name), digest) for name, digest in target.fields.items()
         }
@@ -78,7 +78,7 @@ class PredictedState:
         return cls(made, target.config)
 
     def digest(self, name: str) -> bytes | None:
-        """Return the digest of a known field, empty where there is no such field; None where it is not known."""
+        """Return the digest of a known field, an empty one for a missing field, None for any other."""
         found = self.fields.get(name)
         if found is None:
             return ABSENT
@@ -101,7 +101,7 @@ class PredictedState:
         )
 
     def write(self, writes: Mapping[str, Write]) -> None:
-        """Apply recorded writes. Raises ValueRefused, with nothing changed, where one does not fit what is there."""
+        """Apply recorded writes. Raises ValueRefused, with nothing changed, where one does not fit its field."""
         made = {name: self._after(name, write) for name, write in writes.items()}
         for name, found in made.items():
             if found is None:
@@ -110,7 +110,7 @@ class PredictedState:
                 self.fields[name] = found
 
     def blur(self, names: Iterable[str], on: Steps) -> None:
-        """Say that these fields depend on what `on` give."""
+        """Mark these fields as unknown, dependent on the output of the steps `on`."""
         for name in names:
             found = self.fields.get(name)
             self.fields[name] = UnknownValue(on | found.on if isinstance(found, UnknownValue) else on)

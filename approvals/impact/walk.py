@@ -1,8 +1,7 @@
-"""The walk: from where the run would go on, step by step, for as long as it is known where it goes.
+"""Walks from where the run would go on, step by step, as long as the next step is known.
 
-A step whose outcome is not known leaves what it writes unknown, and where it goes. Where every way from it leads to
-one step and none may stop on the way, the walk goes on there; else all that may follow is named as such, and the walk
-is over.
+After a step of unknown output its fields and its next step are unknown. Where every way from it leads to one step and
+none may stop on the way, the walk goes on there; else all steps that may follow get a row, and the walk is over.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from .records import NOW, Records
 from .result import ImpactRow, ImpactVerdict
 from .values import NOTHING, PredictedState, StepInput, Steps
 
-DECISION = "decision"  # the field in which an agent is told what was decided
+DECISION = "decision"  # the field that tells an agent of the decision
 
 
 class WalkedExecution(NamedTuple):
-    """One execution on the path: before the target or on the walk. `digest` is None where its input is not known."""
+    """One execution on the path, before the target or on the walk. `digest` is None where its input is not known."""
 
     step: str
     digest: bytes | None
     occurrence: int
-    row: int  # its place among the rows; -1 where it has none
+    row: int  # its index in the rows; -1: none
 
 
 class AdoptionChance(NamedTuple):
-    """A place at which an effect that was left behind may be adopted."""
+    """An input with which an effect left behind may be adopted, depending on the steps `on`."""
 
     reading: StepInput
     on: Steps
@@ -45,7 +44,7 @@ class AdoptionChance(NamedTuple):
 
 @dataclass
 class Walk:
-    """Where the walk is, and what it has named.
+    """The state of the walk, with the rows so far.
 
     `ahead` is None while it goes on and where the run certainly ends; else the steps that may come next.
     """
@@ -57,7 +56,7 @@ class Walk:
     rows: list[ImpactRow] = field(default_factory=list)
     path: list[WalkedExecution] = field(default_factory=list)
     counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
-    blurred: set[str] = field(default_factory=set)  # steps of which an execution on the path has an unknown input
+    blurred: set[str] = field(default_factory=set)  # steps with an execution of unknown input on the path
     adopted: set[int] = field(default_factory=set)
     shaky: dict[int, Steps] = field(default_factory=dict)  # effects that may be undone before they could be adopted
     chances: list[AdoptionChance] = field(default_factory=list)
@@ -69,14 +68,14 @@ class Walk:
 
     @classmethod
     def begin(cls, records: Records, target: MoveTarget) -> Walk:
-        """Begin a walk at the target, with the path before it named."""
+        """Begin a walk at the target, with rows for the path before it."""
         made = cls(records=records, flow=Flow(records.history.plan), target=target, state=PredictedState.at(target))
         for each in target.path:
             made._came_by(each)
         return made
 
     def _came_by(self, each: CheckpointHeader) -> None:
-        """Add an execution before the target; what the decision itself saves is named if it is more than the gate."""
+        """Add an execution before the target; the one that the decision saves gets a row unless it is the gate's."""
         spec = self.flow.steps.get(each.step)
         kind = "step" if spec is None else spec.kind
         key = (each.step, each.input_digest, each.occurrence)
@@ -97,7 +96,7 @@ class Walk:
 
     @property
     def branched(self) -> bool:
-        """Tell whether something was certainly executed beside the path, without which nothing is looked up."""
+        """Tell whether something was certainly executed off the path, without which no record is looked up."""
         if self.target.fork or not self.target.run:
             return True
         if self.target.branched is not None:
@@ -107,11 +106,11 @@ class Walk:
 
     @property
     def unbranched(self) -> bool:
-        """Tell whether certainly nothing is beside the path, so that nothing is looked up. A repair makes a branch."""
+        """Tell whether certainly nothing is off the path, so that no record is looked up. A repair makes a branch."""
         return self.target.branched is False and not self.branched and not self.judged
 
     def occurrence(self, reading: StepInput) -> int | None:
-        """Count how often the step was executed with this input before; None where either is not known."""
+        """Count how often the step was executed with this input before; None where unknown."""
         if reading.digest is None or reading.step in self.blurred:
             return None
         return self.counts[reading.step, reading.digest]
@@ -121,7 +120,7 @@ class Walk:
         return {(each.step, each.digest, each.occurrence) for each in self.path if each.digest is not None}
 
     def unsettled(self) -> list[EffectFact]:
-        """List the effects that are left behind, as far as is known, oldest first."""
+        """List the effects that are known to be left behind, oldest first."""
         walked = {(each.step, each.digest, each.occurrence) for each in self.path[len(self.target.path) :]}
         return [row for row in self.records.own if self._left(row, walked)]
 
@@ -132,7 +131,7 @@ class Walk:
         return effects.left_behind(row, on_path=landed or self.records.carries(row))
 
     def foreign(self, step: str) -> list[EffectFact]:
-        """List what other runs did at a step, or may have; an answer about one execution does not cover the next."""
+        """List other runs' effects at a step; a person's answer about one execution does not cover the next."""
         landed = step in self.blurred or any(entry.step == step for entry in self.path[len(self.target.path) :])
         return [] if step in self.target.own and not landed else self.records.foreign(step)
 
@@ -151,19 +150,19 @@ class Walk:
         self.rows.append(row)
 
     def _perhaps(self, spec: StepSpec, why: str, on: Steps, *, asks: bool = False) -> None:
-        """Name a step that may come, unless it is named already."""
+        """Add a row for a step that may come, unless it has one already."""
         if not any(
             row.step == spec.name and row.verdict is ImpactVerdict.MAY and row.asks >= asks for row in self.rows
         ):
             self.name(spec, ImpactVerdict.MAY, why, on, asks=asks)
 
     def in_order(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """Return names in the order of the plan."""
+        """Return these steps in the order of the plan."""
         wanted = set(steps)
         return tuple(name for name in self.flow.steps if name in wanted)
 
     def landed(self, spec: StepSpec, reading: StepInput) -> None:
-        """Add the step that was named last to the path, whether it ran or was reused."""
+        """Add the step of the last row to the path, whether it ran or was reused."""
         at = self.counts[spec.name, reading.digest] if reading.digest is not None else 0
         self.path.append(WalkedExecution(spec.name, reading.digest, at, len(self.rows) - 1))
         if reading.digest is None:
@@ -172,7 +171,7 @@ class Walk:
             self.counts[spec.name, reading.digest] += 1
 
     def gave(self, spec: StepSpec, on: Steps) -> str | None:
-        """Go on after a step whose output is not known: to the next step; None where that is not known either."""
+        """Go on after a step of unknown output; return the next step, None where that is unknown too."""
         back = self._back_to(spec)
         self._wrote([spec], on)
         starts = frozenset(self.flow.plan.successors(spec.name) | back)
@@ -190,7 +189,7 @@ class Walk:
         return met.step
 
     def over(self, starts: Iterable[str], on: Steps) -> str | None:
-        """End the walk, since nothing is certain from here: name all that may come, up to the gates that would ask."""
+        """End the walk where nothing more is certain, with rows for all that may come up to gates that surely ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
         sure = [name for name in self.flow.steps if self._surely_asks(self.flow.steps[name])]
         through = self.flow.reach(self.ahead, avoiding=sure)
@@ -211,17 +210,17 @@ class Walk:
         return None
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
-        """List what is settled before an effect is performed, without what depends on it."""
+        """List the effects left behind that are settled before this effect is performed, without their dependents."""
         return effects.due(self.unsettled(), self.flow.plan, about_to=about_to.name)
 
     def settle(self, about_to: StepSpec, on: Steps) -> None:
-        """Mark what may be undone when an effect is performed: what was made of what it replaces."""
+        """Mark effects that may be undone before `about_to` is performed: the dependents of those settled then."""
         for row in self.due(about_to):
             for each in effects.made_of(row, self.unsettled(), self.flow.plan):
                 self.shaky[each.id] = self.shaky.get(each.id, NOTHING) | on
 
     def doubtful(self, about_to: StepSpec) -> Steps:
-        """Return the steps whose effects have unknown outcomes that are looked up, or asked about, before this one."""
+        """Return the steps with effects of unknown outcome that are looked up, or asked about, before this one."""
         due = self.due(about_to)
         return frozenset(row.step for row in due if effects.unclear(row))
 
@@ -231,7 +230,7 @@ class Walk:
             self.state.blur([*spec.writes, *words], on)
 
     def _back_to(self, spec: StepSpec) -> set[str]:
-        """Return the steps to which a refused output of this one may be taken back, where they are on the path."""
+        """Return the steps on the path to which a repair of this step may go back, and mark what it may take back."""
         wanted = self.flow.suspects(spec.name)
         self.judged |= {spec.name} if wanted else set()
         places = {
@@ -244,7 +243,7 @@ class Walk:
         return set(places)
 
     def _final_since(self, at: int, judged: StepSpec) -> bool:
-        """Tell whether going back to this place of the path would certainly cross what cannot be undone."""
+        """Tell whether going back to this place of the path would certainly cross an irreversible step."""
         if any(stretch.stop > at for stretch, _ in self.losses):
             return False
         return crosses_final(self.flow.plan, [each.step for each in self.path[at:]], judged)
@@ -255,7 +254,7 @@ class Walk:
         return bool(self.foreign(spec.name)) or bool(self.doubtful(spec)) or self._in_doubt(spec)
 
     def _in_doubt(self, spec: StepSpec) -> bool:
-        """Tell whether the run may come to an effect of this step whose outcome nobody knows."""
+        """Tell whether the step has an effect of unknown outcome, which the run may come to."""
         return any(effects.doubted(row) for row in self.records.generations(spec.name))
 
     def _may_adopt(self, names: Iterable[str], on: Steps) -> None:
@@ -270,7 +269,7 @@ class Walk:
 
 
 def undoable(row: EffectFact) -> bool:
-    """Tell whether the effect can be undone: not what another run relies on."""
+    """Tell whether the effect can be undone; never one that another run relies on."""
     return effects.undoable(row, undo=row.undo, shared=lambda: row.shared)
 
 

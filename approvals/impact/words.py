@@ -1,4 +1,4 @@
-"""What the agent reads of a person's words, as far as it is known before they are said: pure, over a plan."""
+"""Predicts the fields that a person's words will change, before they are written. Pure, over a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .values import Steps
 def by_action(
     plan: PlanSpec, spec: StepSpec, decision: str, refused: Sequence[Action]
 ) -> tuple[frozenset[str], dict[str, Steps]]:
-    """Return `words_in` for what the agent is told by action: of refusals always, of edits where items name it."""
+    """Return `words_in` for a decision by action: always for refusals, for edits where items name their action."""
     field = spec.feedback
     told = words_in(plan, field, said_at=spec.name)
     if refused:
@@ -30,7 +30,7 @@ def by_action(
 def words_in(plan: PlanSpec, field: str, *, said_at: str) -> tuple[frozenset[str], dict[str, Steps]]:
     """Return (novel fields, unknown fields) where a person's words go into the list `field`; "" for nowhere.
 
-    Items that keep no time may come twice, so that nothing is known of them; `said_at` is the step that it depends on.
+    Items without a time may repeat, so the field is unknown, dependent on the step `said_at`; with one it is novel.
     """
     if not field:
         return frozenset(), {}
@@ -51,7 +51,7 @@ def names_actions(plan: PlanSpec, field: str) -> bool | None:
 
 
 def keeps_time(plan: PlanSpec, field: str) -> bool:
-    """Tell whether the items of a list of feedback hold when each was said, so that no two are the same."""
+    """Tell whether the items of a list of feedback hold their time, so that no two are equal."""
     if "properties" not in plan.state_schema:
         return True
     items = _items(plan, field)
@@ -61,5 +61,5 @@ def keeps_time(plan: PlanSpec, field: str) -> bool:
 
 
 def _items(plan: PlanSpec, field: str) -> Schema:
-    """Return the schema of a list's items."""
+    """Return the schema of the list's items."""
     return resolved(schema_at(plan.state_schema, json_pointer.join("", field, "0")), plan.state_schema)
