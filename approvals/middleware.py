@@ -1,4 +1,4 @@
-"""What Django's middleware passes on, as a type."""
+"""The type of Django's middleware functions, and the addresses of probes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
-Respond = Callable[[HttpRequest], HttpResponseBase]  # what answers a request
-# Asked for by probes and scrapes: what answers there waits for no database that hangs, whatever cookie is sent.
+Respond = Callable[[HttpRequest], HttpResponseBase]  # a view, or the next middleware
+# Addresses for probes and scrapes: they answer without the database, which may hang, whatever cookie is sent.
 PROBED = frozenset({"/healthz", "/readyz", "/metrics"})

@@ -1,1 +1,1 @@
-"""Live pages: the socket, who may hear what, and what a reconnecting page has missed."""
+"""Live pages: the socket, access to facts, and the facts that a reconnecting page has missed."""

@@ -1,7 +1,7 @@
-"""What open pages may hear: whose their sessions are, those people's teams, and what of the watched they may see.
+"""Access of open pages: the people of their sessions, their teams, and the watched subjects that they may see.
 
-Asked at a socket's start, at whatever it says and at every heartbeat, for many sockets at once: a thousand of them
-ask seventy times a second, and one by one that would be most of a processor's time.
+Checked at a socket's start, at each of its messages and at every heartbeat, for many sockets at once: a thousand of
+them ask seventy times a second, and one by one that would be most of a processor's time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Access:
     user: User
     teams: frozenset[int]  # whose runs they may see
     groups: frozenset[str]  # "team.3", "reviewers.4"
-    watched: frozenset[str] = frozenset()  # of what was asked about, what they may see: "run.7", "gate.42"
+    watched: frozenset[str] = frozenset()  # the watched subjects that they may see: "run.7", "gate.42"
 
 
 class WatchedPage(NamedTuple):
@@ -43,10 +43,10 @@ class WatchedPage(NamedTuple):
 
 
 def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
-    """Return what each of these pages may hear now; None where the session ended or its account is off.
+    """Return each page's access now; None where the session ended or its account is off.
 
-    Whoever has not signed in asks too, by a cookie that may say anything, and nothing of it may fail here: what is
-    raised is raised to all who asked in the same batch. PostgreSQL takes no NUL in a text.
+    Pages that are not signed in ask too, with a cookie of any content, which must not raise: an error reaches all who
+    asked in the same batch. PostgreSQL takes no NUL in a text.
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
     teams = teams_of({user.pk for user in people.values()}, SEE, DECIDE)
@@ -56,12 +56,12 @@ def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
 
 
 def access_of(session_key: str | None) -> Access | None:
-    """Return what the pages of one session may hear."""
+    """Return the access of one session's pages."""
     return accesses([WatchedPage(session_key)])[0]
 
 
 def access_as(user: User) -> Access:
-    """Return what the person behind a token may hear, before the token's scope is applied."""
+    """Return the access of a token's owner, before the token's scope is applied."""
     return _heard(user, teams_of({user.pk}, SEE, DECIDE))
 
 
@@ -88,7 +88,7 @@ def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Acces
 
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
-    """Find who is signed in by each of these sessions; the rule of django.contrib.auth.get_user for many at once."""
+    """Find the person signed in by each of these sessions, as django.contrib.auth.get_user does, for many at once."""
     by_stored, store = {stored(key): key for key in keys}, SessionStore()
     found = Session.objects.filter(session_key__in=by_stored, expire_date__gt=timezone.now())
     said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}

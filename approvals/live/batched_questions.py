@@ -1,7 +1,7 @@
-"""Questions of many open pages, answered together.
+"""Answers questions of many open pages together.
 
-While one batch is being answered the next one gathers: a lone question waits for nothing, and a thousand pages that
-come back at once after a web process died cost a few statements instead of some thousand.
+While one batch is answered the next one gathers: a lone question waits for nothing, and a thousand pages that come back
+at once after a web process died cost a few statements instead of some thousand.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from channels.db import database_sync_to_async
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
-MOST = 200  # questions in a batch: the first of a storm are answered before the last are read
+MOST = 200  # questions in a batch, so that the first of many are answered before the last are read
 
 
 class Batched(Generic[Asked, Answer]):
     """`await batched(question)`; `answer` gives, on a thread with a database, the answers to a list of them in order.
 
-    What `answer` raises is raised to all whose questions were in the batch.
+    An error in `answer` is raised to all whose questions were in the batch.
     """
 
     def __init__(self, answer: Callable[[list[Asked]], list[Answer]]) -> None:
@@ -67,5 +67,5 @@ class Batched(Generic[Asked, Answer]):
                     future.set_exception(error)
             return
         for (_, future), answer in zip(batch, answers, strict=True):
-            if not future.done():  # else the page is gone
+            if not future.done():  # otherwise the page is gone
                 future.set_result(answer)

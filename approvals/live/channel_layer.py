@@ -1,9 +1,9 @@
 """Channels' layer inside one process, for some thousand open pages.
 
-The in-memory one that comes with Channels looks through all channels for overdue messages whenever one page receives,
-which for a thousand pages is a million looks a fact. It copies a message for each page, and silently drops what does
-not fit or was not taken in time, so that a page that stalled would stay deaf. Here nothing is overdue, a message is
-shared by all who get it, and a page that fell behind is told so.
+The in-memory layer of Channels searches all channels for expired messages whenever one page receives, which for a
+thousand pages is a million checks a fact. It copies a message for each page, and silently drops messages that do not
+fit or expired, so that a page that stalled would miss facts unnoticed. Here no message expires, all receivers share it,
+and a page that fell behind is told so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 
 class PageLayer(BaseChannelLayer):
-    """Nobody changes a message: it is the same object for all."""
+    """The channel layer. All receivers share one message object, which nobody may change."""
 
     extensions = ["groups"]
 
@@ -32,8 +32,7 @@ class PageLayer(BaseChannelLayer):
         return f"{prefix}.page!{secrets.token_urlsafe(12)}"
 
     async def send(self, channel: str, message: Message) -> None:
-        """Leave a message; where there is no room, "overrun" replaces it and all that were left before it."""
-        self.require_valid_channel_name(channel)
+        """Queue a message; where the queue is full, "overrun" replaces it and all that are queued."""
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
@@ -55,24 +54,23 @@ class PageLayer(BaseChannelLayer):
             self.groups.pop(group, None)
 
     async def group_send(self, group: str, message: Message) -> None:
-        """Leave a message with each channel of a group."""
-        self.require_valid_group_name(group)
+        """Queue a message for each channel of a group."""
         for channel in self.groups.get(group, ()):
             self._put(channel, message)
 
     def overrun(self) -> None:
-        """Leave "overrun" with each channel of any group."""
+        """Queue "overrun" for each channel of any group."""
         for channel in {channel for members in self.groups.values() for channel in members}:
             self._put(channel, {"type": "overrun"})
 
     def drain(self, channel: str) -> None:
-        """Drop what was left for a channel that has heard enough to look for itself."""
+        """Drop the queued messages of a channel whose reader then looks for news itself."""
         queue = self._left.get(channel)
         while queue is not None and not queue.empty():
             queue.get_nowait()
 
     def forget(self, channel: str) -> None:
-        """Drop what was left for a channel that is gone and has left its groups."""
+        """Drop the queue of a channel that is closed and has left its groups."""
         self._left.pop(channel, None)
 
     def _queue(self, channel: str) -> asyncio.Queue[Message]:

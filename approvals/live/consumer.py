@@ -1,13 +1,13 @@
 """The live socket: facts, never content.
 
-One tailer per web process reads events and hands each to the groups of people who may know of it; who that is
-is decided here, once per event (`audience`). A browser that receives a fact fetches the part of its page that
-the fact is about through the ordinary address, where permission is checked again.
+One tailer per web process reads events and passes each on to the groups of people who may know of it, which `audience`
+decides once per event. A browser that receives a fact fetches the part of its page that the fact is about through the
+ordinary address, where permission is checked again.
 
 server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "heartbeat", "cursor"};
-          {"kind": "reset", "cursor"} where too much happened to say it singly
-          {"kind": "gate.looking", "subject": "looking:42"} where somebody came to a gate's page or left it
-          {"kind": "run.spoke", "subject": "spoken:7"} where a running step says more (agents.steps.progress)
+          {"kind": "reset", "cursor"} where too much happened for single facts
+          {"kind": "gate.looking", "subject": "looking:42"} where somebody opened a gate's page or left it
+          {"kind": "run.spoke", "subject": "spoken:7"} where a running step reports progress (agents.steps.progress)
 client -> {"ping": true}, which a heartbeat answers at once
           {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
 """
@@ -40,7 +40,7 @@ from .frame_rate import FrameRate
 from .replay import missed, titles_of
 
 REVOKED = 4401
-UNCHECKED = 1011  # RFC 6455: the server met what it cannot go on from
+UNCHECKED = 1011  # RFC 6455: an error of the server
 TOO_MANY = 1008  # RFC 6455: a message that the server's policy does not take
 TOO_LARGE = 1009  # RFC 6455: a message that is too big to be read
 LARGEST = 32 * 1024  # characters of a frame, many times what a page sends
@@ -51,22 +51,22 @@ look_back = Batched(missed)
 
 
 class Message(TypedDict):
-    """What the tailer puts into a group."""
+    """A message of the tailer to a group."""
 
     type: str
     facts: list[Fact]
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
-    """One open page."""
+    """The socket of one open page."""
 
     heartbeat = 15.0  # seconds; access is checked again at each
-    ended = False  # closed from here; what is on its way yet comes after the end
+    ended = False  # closed by the server; messages under way may still arrive
     groups_joined: Set[str] = frozenset()
     beat: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the page, and leave nothing of it behind even where a message fails: no disconnect comes then."""
+        """Serve the page, and clean up even where a message fails, as no disconnect comes then."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -80,7 +80,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.watching: set[str] = set()
         self.pace = FrameRate()
         self.told: deque[str] = deque(maxlen=1000)
-        self.looking = self.noted = 0  # the gate in sight, and the one that the others know of; 0: none
+        self.looking = self.noted = 0  # the gate in sight, and the one last recorded as such; 0: none
         self.cursor = self.drawn_at = self.asked_cursor()
         access = await self.check()
         if access is None:
@@ -96,14 +96,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.look(None)
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
-        """Close the socket, once, and hear nothing more: the browser may go late or never."""
+        """Close the socket once and leave all groups, as the browser may disconnect late or never."""
         if not self.ended:
             self.ended = True
             await self.join(set())
             await super().close(code=code, reason=reason)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Handle facts directly. Before others, Channels drops stale database connections in a thread."""
+        """Handle facts directly; for other messages Channels first closes old database connections in a thread."""
         if self.ended and message["type"] != "websocket.disconnect":
             return
         if message["type"] == "facts":
@@ -112,10 +112,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await super().dispatch(message)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
-        """Take a frame of JSON; any other says nothing, and costs its sender nothing but the frame.
+        """Take a frame of JSON; any other frame is ignored, but counts towards the rate.
 
-        Whoever sends far more than a page does is closed: each frame that asks for something new costs a look at
-        their access, and each of the others the reading of it.
+        A socket that sends far more than a page does is closed: each frame with something new costs a check of access,
+        each other one its parsing.
         """
         if not self.pace.allows():
             await self.close(code=TOO_MANY)
@@ -140,23 +140,23 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         looking = seen if type(seen) is int and 0 < seen < 2**63 else 0
         said = set(asked[:WATCHED]), looking
         if said == (self.watching, self.looking) and self.drawn_at is None:
-            return  # nothing new is asked, and access is looked at by every heartbeat
+            return  # nothing new is asked, and every heartbeat checks access
         new = said[0] - self.watching
         self.watching, self.looking = said
         heard = self.groups_joined
         access = await self.check()
-        # What a page shows is watched a moment after the page was drawn; what only watchers hear may lie between.
+        # A page starts to watch a moment after it was drawn, so replay what only watchers heard in between.
         since, self.drawn_at = self.drawn_at or self.cursor, None
         if access is not None and since is not None and self.groups_joined - heard:
             await self.replay(access, since)
-        # What a step reported between the drawing and now was not sent here, and it may report nothing more for long.
+        # A step's report since the drawing was not sent to this page, and the next one may take long.
         runs = access.watched if access is not None else frozenset()
         for kind, _, run in (subject.partition(":") for subject in new):
             if kind == ephemeral.SPOKEN and f"run.{run}" in runs:
                 await self.spoke({"number": run})
 
     async def facts(self, message: Message) -> None:
-        """Send facts from the tailer; one that came through two groups is sent once."""
+        """Send the tailer's facts; one that arrives through two groups is sent once."""
         for fact in message["facts"]:
             if fact["cursor"] not in self.told:
                 self.told.append(fact["cursor"])
@@ -164,19 +164,19 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 await self.send_json(fact)
 
     async def overrun(self, message: dict[str, Any]) -> None:
-        """Start over from what is newest now: more was sent than this page took."""
+        """Have the page start over from the newest event, since it fell behind."""
         await self.reset()
 
     async def looked(self, message: dict[str, Any]) -> None:
-        """Tell the page that somebody came to a gate that it shows, or left it."""
+        """Tell the page that somebody opened a gate that it shows, or left it."""
         await self.send_json({"kind": "gate.looking", "subject": f"looking:{message['number']}"})
 
     async def spoke(self, message: dict[str, Any]) -> None:
-        """Tell the page that the step under way in a run that it shows reports more than before."""
+        """Tell the page that the current step of a run that it shows reports progress."""
         await self.send_json({"kind": "run.spoke", "subject": f"spoken:{message['number']}"})
 
     async def check(self) -> Access | None:
-        """Read what this person may hear now, and listen to that; None where the session has ended."""
+        """Read this person's access now, and join its groups; None where the session has ended."""
         session = self.scope.get("session")
         subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
         access = await check_access(WatchedPage(session.session_key if session is not None else None, subjects))
@@ -189,9 +189,9 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return access
 
     async def look(self, access: Access | None) -> None:
-        """Tell those who look at a gate whether this person has it in sight, if they may see it."""
+        """Record whether this person has a gate in sight, if they may see it, and tell others who have."""
         gate = self.looking if access is not None and f"gate.{self.looking}" in access.watched else 0
-        before, self.noted = self.noted, gate  # at once: who goes meanwhile must be taken back too
+        before, self.noted = self.noted, gate  # before the await: a disconnect meanwhile has to undo it too
         if access is not None and gate:
             await database_sync_to_async(presence.look)(self.channel_name, gate, by=access.user)
         elif before:
@@ -205,7 +205,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.groups_joined = set(wanted)
 
     async def keep_beating(self) -> None:
-        """Check access and say so, until the end. A check that fails closes the socket: the page comes again."""
+        """Check access and send heartbeats, until the end. A failed check closes the socket: the page reconnects."""
         try:
             while True:
                 await asyncio.sleep(self.heartbeat)
@@ -213,7 +213,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                     return
                 await self.send_json({"kind": "heartbeat", "cursor": str(self.cursor or "")})
         except OSError:
-            return  # the browser is gone, and its disconnect is on the way
+            return  # the browser is gone, and its disconnect follows
         except Exception:
             log.exception("socket.unchecked")
             await self.close(code=UNCHECKED)
@@ -227,7 +227,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return None
 
     async def replay(self, access: Access, cursor: Cursor) -> None:
-        """Say what happened since the page was rendered. Groups are joined by now, so nothing falls between."""
+        """Send the facts since the page was rendered. Its groups are joined by now, so none is missed."""
         found = await look_back((access, cursor))
         if found is None:
             await self.reset()
@@ -235,16 +235,16 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.facts({"type": "facts", "facts": found})
 
     async def reset(self) -> None:
-        """Say that the page is to be drawn anew."""
+        """Tell the page to reload everything."""
         self.cursor = await database_sync_to_async(newest)()
         await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
 
 
 async def deliver(events: list[Event]) -> None:
-    """Hand events to their audiences: one message per group, so that a burst does not overrun a channel.
+    """Send events to their audiences: one message per group, so that a burst does not overrun a channel.
 
-    Raises the database's errors before anything is told: the same may be handed on again. Any other fault is raised
-    once all pages were told to start over, since which of them lack something is not known then.
+    Raises the database's errors before anything is sent, so that the caller may retry. Any other error is raised once
+    all pages were told to start over, since it is not known which of them missed something.
     """
     layer = cast(PageLayer, get_channel_layer())
     try:
@@ -265,7 +265,7 @@ async def deliver(events: list[Event]) -> None:
 
 @contextlib.asynccontextmanager
 async def reading_along() -> AsyncIterator[None]:
-    """Run the one tailer of this process, and what tells of the rest, as long as the server runs."""
+    """Run this process's tailer and its listener for `ephemeral` messages, as long as the server runs."""
     tasks = [asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())]
     try:
         yield

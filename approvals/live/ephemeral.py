@@ -1,7 +1,7 @@
-"""What pages are told that is no event: a number through Redis, which says where to look again and nothing else.
+"""Messages to pages that are no events: a number through Redis that says only what to read again.
 
-Of each kind the rows are in PostgreSQL, and a page reads them whenever it is drawn; so a Redis that is down makes them
-late and loses nothing, and whoever can publish learns and changes nothing.
+The rows of each kind are in PostgreSQL, and a page reads them whenever it is drawn. So an outage of Redis delays them
+and loses nothing, and whoever can publish learns and changes nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from checkpoints.events import wakeup
 
 PAUSE = 1.0  # seconds before a lost connection is tried again
 DIGITS = 19  # of the largest number
-# By kind: the group of pages that hear of it, but for the number, and the name of their method
-# (approvals.live.consumer).
+# Kind -> (the group of pages that hear of it, without the number; the method of approvals.live.consumer).
 LOOKING, SPOKEN = "looking", "spoken"
 KINDS = {LOOKING: ("gate", "looked"), SPOKEN: ("run", "spoke")}
 log = structlog.get_logger()
@@ -31,12 +30,12 @@ def channel(kind: str) -> str:
 
 
 def whisper(kind: str, number: int) -> None:
-    """Tell the pages of every web process. Never raises."""
+    """Send a number to the pages of every web process. Never raises."""
     wakeup.publish(channel(kind), str(number))
 
 
 async def tell() -> None:
-    """Tell the pages of this process, until cancelled, through every loss of the connection."""
+    """Pass messages on to the pages of this process, until cancelled; reconnects after each loss of the connection."""
     while True:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
         try:
@@ -53,12 +52,12 @@ async def tell() -> None:
 
 
 async def hand_on(message: dict[str, object]) -> None:
-    """Hand one message of Redis to the pages that it is for; anything else says nothing."""
+    """Pass one message of Redis on to its pages; ignore anything else."""
     said, where, layer = message.get("data"), message.get("channel"), get_channel_layer()
     if message.get("type") != "message" or not isinstance(said, bytes) or not isinstance(where, bytes) or layer is None:
         return
     kind = where.decode(errors="replace").rpartition(".")[2]
-    if kind not in KINDS or not said.isdigit() or len(said) > DIGITS:  # it must not end the listening
+    if kind not in KINDS or not said.isdigit() or len(said) > DIGITS:  # a bad message must not end the listening
         return
     group, method = KINDS[kind]
     await layer.group_send(f"{group}.{int(said)}", {"type": method, "number": int(said)})

@@ -1,4 +1,4 @@
-"""An event as the fact that open pages hear, and who hears it. Pure."""
+"""Turns an event into the fact that open pages hear, and finds its audience. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
-# Kinds that only a page that shows the subject hears of: there are so many, or they change no list.
+# Kinds of which only pages that show the subject hear: too many for all, or without effect on lists.
 QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
 
 
 class Fact(TypedDict):
-    """What happened, to what. Never content."""
+    """A fact: the kind and the subject of an event, never content."""
 
     cursor: str
     kind: str
@@ -25,7 +25,7 @@ class Fact(TypedDict):
 
 
 def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
-    """Return an event as a fact. `titles`, by subject: events hold none, since titles name people."""
+    """Return an event as a fact. `titles`: subject -> title, which events do not hold, since titles name people."""
     return {
         "cursor": str(Cursor.of(event)),
         "kind": event.kind,

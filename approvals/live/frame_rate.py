@@ -1,4 +1,4 @@
-"""How many frames one socket may send: a page asks when what it shows changes, which is a few times a minute."""
+"""Limits the frames that one socket may send. A page sends one when what it shows changes, a few times a minute."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, field
 
 AT_ONCE = 120  # frames
-A_SECOND = 4.0  # more of them that come to be allowed
+A_SECOND = 4.0  # frames added to the bucket
 
 
 @dataclass
 class FrameRate:
-    """A bucket of frames that fills again as time goes by."""
+    """A token bucket of frames."""
 
     left: float = AT_ONCE
     since: float = field(default_factory=time.monotonic)

@@ -1,7 +1,7 @@
-"""The frame of a page, read before the page is: where its live feed starts, how far the reader reaches, what waits.
+"""Reads the frame of a page before the page: where its live feed starts, the reader's reach, and the gates that wait.
 
-All of it in one statement, as of one moment. A view reads what it shows after that: a feed that began later would lie
-after facts that the page does not show, and nobody would ever tell it of them.
+All of it in one statement, as of one moment. A view reads its own data after that: a feed that began later would miss
+facts that the page does not show yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """`queue` are the ids of the gates that wait for the reader, the most urgent first, as far as they are counted."""
+    """The frame of a page. `queue`: the ids of the gates that wait for the reader, most urgent first, MOST + 1 at most."""
 
     cursor: Cursor
     reach: ReaderReach
@@ -59,7 +59,7 @@ def _starts_a_feed(request: HttpRequest) -> bool:
 
 
 def of(request: HttpRequest) -> PageFrame | None:
-    """Return the frame of whoever asks, read once for a request; None for somebody who has not signed in."""
+    """Return the reader's frame, read once a request; None for somebody who has not signed in."""
     user = getattr(request, "user", AnonymousUser())
     if not isinstance(user, User):
         return None
@@ -70,7 +70,7 @@ def of(request: HttpRequest) -> PageFrame | None:
 
 
 def reach_of(request: HttpRequest) -> ReaderReach:
-    """Return the reach of whoever asks."""
+    """Return the reader's reach."""
     found = of(request)
     return found.reach if found else ReaderReach(user=0, teams={}, policies=())
 
@@ -96,7 +96,7 @@ _READER = batch_query.ParameterPlace(1)
 
 @lru_cache(1024)
 def _statement(user: Person) -> batch_query.BatchStatement:
-    """Build the statement for what every page asks, for all who have the same reach."""
+    """Build the statement that reads the frame; cached for readers of the same reach."""
     newest = settled().reverse()
     teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")
     return batch_query.columns(

@@ -1,4 +1,4 @@
-"""Who has a gate in sight, told to the others who have: a courtesy whose loss costs nothing, so it is no event."""
+"""Records who has a gate in sight, and tells others who have. A courtesy whose loss costs nothing, so no event."""
 
 from __future__ import annotations
 

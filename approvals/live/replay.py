@@ -1,4 +1,4 @@
-"""What open pages missed: the facts since they were drawn, or since they were last connected."""
+"""Finds the facts that open pages missed since they were drawn or last connected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .facts import Fact, audience, fact_of
 
 REPLAYED = 500
 RESTORED = "database.restored"
-Missed = tuple[Access, Cursor]  # who asks, and since when
+Missed = tuple[Access, Cursor]  # a page's access, and the cursor since when it asks
 
 
 def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
@@ -26,10 +26,10 @@ def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
 
 
 def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
-    """List for each the facts after their cursor that they may hear; None where too much happened to say it singly.
+    """List for each page the facts after its cursor that it may hear; None where they are too many.
 
-    Other teams' gates count towards that limit too: what lies behind them was not looked at. None too where the
-    database was restored meanwhile, or is not as far as the cursor: what a page shows may never have happened then.
+    Other teams' gates count towards that limit too, since no event after it is read. None too where the database was
+    restored meanwhile, or is not as far as the cursor: what the page shows may never have happened then.
     """
     oldest = min(since for _, since in asked)
     teams = frozenset[int]().union(*(access.teams for access, _ in asked))
@@ -51,7 +51,7 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
 
 
 def _apart(asked: list[Missed], events: list[Event]) -> list[list[Fact] | None]:
-    """Answer None to those who missed too much by what was read; ask for the rest again, in halves if that is all."""
+    """Answer None to pages that missed too many of `events`; ask again for the others, in halves where that is all."""
     answers: dict[int, list[Fact] | None] = {n: None for n, each in enumerate(asked) if _too_much(*each, events)}
     rest = sorted((n for n in range(len(asked)) if n not in answers), key=lambda n: asked[n][1])
     half = 0 if answers else len(rest) // 2
@@ -69,7 +69,7 @@ def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
 
 
 def titles_of(events: Iterable[Event]) -> dict[str, str]:
-    """Return the titles of the gates of these events, by subject: one query, none where there is no gate."""
+    """Return subject -> title for the gates of these events. One query, none where there is no gate."""
     gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
     found = Gate.objects.filter(pk__in=gates).values_list("pk", "title") if gates else ()
     return {f"gate:{pk}": title for pk, title in found}
