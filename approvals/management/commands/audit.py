@@ -23,7 +23,7 @@ from checkpoints.seals.problem import IntegrityProblem
 
 SHOWN = 50  # findings that are printed; all are counted
 CANNOT = 2
-INTERRUPTED = 130  # as a shell says it
+INTERRUPTED = 130  # the exit status of a shell
 
 
 class Command(BaseCommand):
@@ -98,7 +98,7 @@ class Command(BaseCommand):
         self._verdict(problems, count, said, notes, data, as_json=as_json)
 
     def _shown(self, found: Iterator[IntegrityProblem], *, as_json: bool) -> tuple[list[IntegrityProblem], int]:
-        """The first findings, printed as they come, and how many there are."""
+        """Return the first findings, printed as they come, and the number of all."""
         problems, count = [], 0
         for problem in found:
             count += 1
@@ -133,7 +133,7 @@ class Command(BaseCommand):
             self.stdout.write(said)
 
     def _after(self, since: str) -> int:
-        """The seal before the first that is to be checked."""
+        """Return the number of the seal before the first one to check."""
         if not since:
             return 0
         if since.isascii() and since.isdigit():
@@ -158,7 +158,7 @@ class Command(BaseCommand):
 
 
 def _interrupted(walks: list[VerificationWalk]) -> str:
-    """What was verified by then, and what was not."""
+    """Say up to which seal the audit was verified before the interruption."""
     if not walks:
         return "Interrupted before any seal was checked: nothing is verified."
     walk = walks[-1]
@@ -169,7 +169,7 @@ def _interrupted(walks: list[VerificationWalk]) -> str:
 
 
 def _anchors(name: str | None) -> dict[int, bytes]:
-    """The digests in a copy of the file of exported seals."""
+    """Read the digests, by seal, from a copy of the file of exported seals."""
     if name is None:
         return {}
     with Path(name).open(encoding="utf-8", errors="replace") as file:
