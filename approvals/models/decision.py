@@ -1,4 +1,4 @@
-"""A decision: what one reviewer said about one version of a proposal."""
+"""A decision of one reviewer about one version of a proposal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkpoints.values import canonical_json
 
 
 class Decision(models.Model):
-    """One reviewer's decision. Never changed but for `counts`, which lapses when the proposal or the authority does."""
+    """One reviewer's decision. Never changed but for `counts`, which ends with the proposal or the authority."""
 
     class Verdict(models.TextChoices):
         APPROVE = "approve", _("Approved")
@@ -38,10 +38,10 @@ class Decision(models.Model):
     repeats = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: effects that may be done again
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
-    second_look = models.BooleanField(default=False, db_default=False)  # ticked, where a streak asked for it
+    second_look = models.BooleanField(default=False, db_default=False)  # ticked, where a streak of approvals needs it
     counts = models.BooleanField(default=True)
-    key = models.CharField(max_length=80)  # idempotency: the same key gets the same answer
-    request = models.BinaryField()  # digest of all that was said: a key does not serve for something else
+    key = models.CharField(max_length=80)  # idempotency key: the same key gets the same answer
+    request = models.BinaryField()  # digest of the submission: a key cannot be used for another one
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -72,7 +72,7 @@ class Decision(models.Model):
 
     @property
     def confirmed(self) -> set[int]:
-        """Return the numbers of the effects that this decision lets be done once more."""
+        """Return the ids of the effects that this decision allows to be repeated."""
         return set(canonical_json.decode(bytes(self.repeats)))
 
     @property

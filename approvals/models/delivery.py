@@ -1,4 +1,4 @@
-"""A delivery: one message for one webhook, written with what it tells of, and each attempt to send it."""
+"""Deliveries: one message for one webhook, written in its event's transaction, and each attempt to send it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from checkpoints.actors import Actor
 
 from .webhook import Webhook
 
-AT_ONCE = 2  # messages that one webhook takes a worker for: a slow receiver leaves the other workers alone
-SLACK = timedelta(seconds=30)  # beside the sending itself, until a worker that went silent counts as lost
-# As DeliveryQuerySet.due has them; along the index, however many of a webhook's are due.
+AT_ONCE = 2  # messages of one webhook sent at the same time, so that a slow receiver leaves the other workers free
+SLACK = timedelta(seconds=30)  # added to the time limit of sending; then a silent worker counts as lost
+# The same deliveries as DeliveryQuerySet.due, read along the index, however many of a webhook's are due.
 _FIRST_DUE = """
 SELECT due.id, due.attempts FROM approvals_webhook hook CROSS JOIN LATERAL (
   SELECT id, attempts, next_attempt_at FROM approvals_delivery
@@ -38,10 +38,10 @@ FREE = Q(busy_until__isnull=True) | Q(busy_until__lt=Now())
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Questions about many deliveries, and taking one."""
+    """Queries of deliveries, and the claim of one."""
 
     def due(self) -> Self:
-        """Select those that are to be sent now, and that no worker has in hand."""
+        """Select those that are to be sent now and that no worker holds."""
         told = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
         return self.filter(FREE, Exists(told), status=Delivery.Status.PENDING, next_attempt_at__lte=Now())
 
@@ -63,9 +63,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return found
 
     def take(self, number: int) -> Attempt | None:
-        """Begin the next attempt of a due delivery; None where it is not due, or its webhook has enough in hand.
+        """Begin the next attempt of a due delivery; None where it is not due, or AT_ONCE of its webhook are being sent.
 
-        The conditions are the update's own, so that of two workers the second finds it taken.
+        The update itself checks the conditions, so that of two workers the second finds it taken.
         """
         lease = timedelta(seconds=settings.HOLDPOINT_WEBHOOKS_TIMEOUT) + SLACK
         in_hand = Delivery.objects.filter(webhook=OuterRef("webhook_id"), busy_until__gt=Now())
@@ -81,13 +81,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             return Attempt.objects.create(delivery=taken, number=taken.attempts)
 
     def give_up(self, word: str) -> int:
-        """Fail those that wait, with this code for why; return how many."""
+        """Fail the pending ones, with this code as the reason; return how many."""
         return self.pending().update(
             status=Delivery.Status.FAILED, result=word, finished_at=Now(), next_attempt_at=None, busy_until=None
         )
 
     def outlived(self, kept: timedelta) -> Self:
-        """Select those that were written longer ago than that, and that nobody has in hand."""
+        """Select those that were written longer ago than `kept` and that no worker holds."""
         return self.filter(FREE, created_at__lt=Now() - kept)
 
 
@@ -102,7 +102,7 @@ class Delivery(models.Model):
 
     webhook = models.ForeignKey("approvals.Webhook", on_delete=models.PROTECT, related_name="deliveries")
     gate = models.ForeignKey("approvals.Gate", null=True, on_delete=models.CASCADE, related_name="+")  # null: a test
-    message = models.CharField(max_length=40, unique=True)  # its id, for the receiver
+    message = models.CharField(max_length=40, unique=True)  # the message's id, for the receiver
     kind = models.CharField(max_length=30)  # gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test
     body = models.BinaryField()
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)
@@ -110,8 +110,8 @@ class Delivery(models.Model):
     attempts = models.IntegerField(default=0)
     tries = models.IntegerField(default=0)  # attempts since it was written, or ordered again
     next_attempt_at = models.DateTimeField(null=True, db_default=Now())
-    busy_until = models.DateTimeField(null=True)  # a worker has it in hand
-    token = models.IntegerField(default=0)  # of the worker that has it in hand
+    busy_until = models.DateTimeField(null=True)  # held by a worker until then
+    token = models.IntegerField(default=0)  # fencing token of that worker
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
 
@@ -138,13 +138,13 @@ class Delivery(models.Model):
 
     @property
     def why(self) -> str:
-        """Say what came of the last attempt."""
+        """Describe the result of the last attempt."""
         return words(self.result)
 
     def end(self, attempt: Attempt, sent: SendResult, *, duration: timedelta, pause: float | None) -> bool:
-        """Record what came of an attempt; False where somebody else has the delivery by now.
+        """Record the result of an attempt; False where another worker holds the delivery by now.
 
-        `pause`: seconds until it is due again where it did not arrive, None where that was the last try.
+        `pause`: seconds until a failed message is due again, None after the last try.
         """
         with transaction.atomic():
             Attempt.objects.filter(pk=attempt.pk).update(result=sent.word, status=sent.status, duration=duration)
@@ -161,7 +161,7 @@ class Delivery(models.Model):
         return True
 
     def send_again(self, *, by: Actor) -> bool:
-        """Send it once more, now, with as many tries as a new one; False while it is pending anyway."""
+        """Send it once more, now, with as many tries as a new one; False if it is pending, or its webhook disabled."""
         with transaction.atomic():
             ended = Delivery.objects.filter(pk=self.pk).exclude(status=Delivery.Status.PENDING)
             told = Webhook.objects.enabled().filter(pk=OuterRef("webhook_id"))
@@ -173,7 +173,7 @@ class Delivery(models.Model):
         return True
 
     def _tell_webhook(self, sent: SendResult) -> None:
-        """Record since when nothing arrives; disable a webhook that wants no more, or has failed for days."""
+        """Record since when sending fails; disable a webhook that wants no more, lost its key, or failed for days."""
         hook = Webhook.objects.filter(pk=self.webhook_id)
         if sent.delivered:
             hook.filter(failing_since__isnull=False).update(failing_since=None)
@@ -189,12 +189,12 @@ class Delivery(models.Model):
 
 
 class Attempt(models.Model):
-    """One time that a message was sent. Begun in the row before it is, so that one that nobody ended is seen too."""
+    """One attempt to send a message. Its row is written before it is sent, so that a lost attempt shows too."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="log")
     number = models.IntegerField()
     at = models.DateTimeField(db_default=Now())
-    result = models.CharField(max_length=20, default="", blank=True)  # empty: on its way
+    result = models.CharField(max_length=20, default="", blank=True)  # empty: under way
     status = models.IntegerField(null=True)  # of the answer
     duration = models.DurationField(null=True)
 
@@ -206,17 +206,17 @@ class Attempt(models.Model):
 
     @property
     def took(self) -> str:
-        """Say how long it took."""
+        """Return the attempt's duration, as text."""
         return "" if self.duration is None else f"{self.duration.total_seconds():.2f} s"
 
     @property
     def why(self) -> str:
-        """Say what came of it."""
+        """Describe the attempt's result."""
         return words(self.result) if self.result else _("On its way.")
 
 
 def words(result: str) -> str:
-    """Say what a result means, for people."""
+    """Describe a result code for people."""
     if result.startswith("http_"):
         return _("The receiver answered %(status)s.") % {"status": result.removeprefix("http_")}
     return str(WORDS.get(result, ""))

@@ -1,4 +1,4 @@
-"""A draft: what a reviewer has entered at a gate and not sent. Nobody else's business, and no event."""
+"""A draft: a reviewer's unsent entries at a gate. Private, and without events."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class NotKept(Exception):
 
 
 class DraftQuerySet(models.QuerySet["Draft"]):
-    """Keeping and dropping drafts."""
+    """Queries that keep and drop drafts."""
 
     def keep(
         self, gate: Gate, *, by: Any, proposal: int, fields: Mapping[str, str], key: str, seen: str | None = None
     ) -> datetime:
-        """Keep the fields as this person's draft, replacing the one before; return when that was.
+        """Keep the fields as this person's draft, replacing the one before; return the time.
 
-        `seen` is when the draft was kept that the page knows of, "" for none; None does not ask. The gate's row is
-        locked for it, so that a draft on its way never outlives its decision. Raises NotKept where the gate is closed,
-        the form with this `key` was sent and taken meanwhile, or another page of theirs has kept a newer one.
+        `seen`: the time of the draft that the page knows of, "" for none; None skips the check. Locks the gate's row,
+        so that no draft is kept after its decision. Raises NotKept where the gate is closed, the form with this `key`
+        was recorded meanwhile, or another page of theirs has kept a newer one.
         """
         with transaction.atomic():
             if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
@@ -54,11 +54,11 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         return made.kept_at
 
     def drop(self, gate: Gate, *, by: Any) -> int:
-        """Drop this person's draft; return how many that were."""
+        """Delete this person's draft; return how many there were."""
         return self.filter(gate=gate, user=by).delete()[0]
 
     def outlived(self, kept: timedelta) -> DraftQuerySet:
-        """Select those of gates that closed longer ago than that."""
+        """Select those of gates that closed longer ago than `kept`."""
         return self.filter(gate__closed_at__lt=Now() - kept)
 
 
@@ -92,5 +92,5 @@ class Draft(models.Model):
 
     @property
     def sent(self) -> bool:
-        """Tell whether the form was sent and taken: then the draft is only not cleared away yet."""
+        """Tell whether the form was recorded as a decision, so that the draft is only left to be deleted."""
         return Decision.objects.filter(gate=self.gate_id, user=self.user_id, key=self.fields.get("key", "")).exists()

@@ -1,7 +1,7 @@
 """A gate: a stop at which people are asked.
 
-Locks go one way, or two writers wait for each other: a gate's row before its run's. Closing a gate wakes its run, so
-who ends a run locks what it asks first.
+Lock a gate's row before its run's, or two writers deadlock. Closing a gate wakes its run, so whoever ends a run locks
+its open gate first.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
 
 
-# Past the ORM for its RETURNING: what was written need not be read again. $2 the status or null, $3 the proposal
-# that must be current or null, $4 whether the deadline must have passed.
+# Raw SQL for its RETURNING, so that the row need not be read again. $2 the status or null, $3 the proposal that must be
+# current or null, $4 whether the deadline must have passed.
 _MOVE = """
 UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
   closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END
@@ -50,10 +50,10 @@ RETURNING status, version, proposal, deadline, closed_at
 
 
 class GateQuerySet(models.QuerySet["Gate"]):
-    """Questions about many gates."""
+    """Queries of gates."""
 
     def open(self) -> GateQuerySet:
-        """Select those that still ask."""
+        """Select the open ones."""
         return self.filter(status=Gate.Status.OPEN)
 
     def overdue(self) -> GateQuerySet:
@@ -61,16 +61,15 @@ class GateQuerySet(models.QuerySet["Gate"]):
         return self.open().filter(deadline__lte=Now()).order_by("deadline")
 
     def asking(self) -> list[tuple[str, str, int, int]]:
-        """List team, policy, number of open gates, and of overdue ones, for each policy that has some."""
+        """List team, policy, number of open gates and of overdue ones, for each policy with open gates."""
         late = Count("pk", filter=Q(deadline__lte=Now()))
         counted = self.open().values("policy__team__name", "policy__name").annotate(number=Count("pk"), late=late)
         return list(counted.values_list("policy__team__name", "policy__name", "number", "late"))
 
     def visible_to(self, user: Any) -> GateQuerySet:
-        """Select those of the person's teams, and those that they review for others; by a token, those in its scope.
+        """Select those of the person's teams, and those they review for others; by a token, those in its scope.
 
-        Whoever reviews a gate that was withdrawn may see the one that asks in its place, and decide it only by its own
-        policy.
+        A reviewer of a withdrawn gate may see the gate that replaces it, and decide it only by its own policy.
         """
         reviewed = Q(policy__in=Policy.objects.decided_by(user).values("pk"))
         replaced = Exists(Gate.objects.filter(reviewed, replacements=OuterRef("pk")))
@@ -78,7 +77,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
         return token_scope.of(user).narrow(seen, team="team_id", agent="run__plan__agent")
 
     def shown_in(self) -> dict[int, set[tuple[str, int]]]:
-        """Return, by gate, which permission in which team shows it: the rule of `visible_to`, for many people at once.
+        """Return, by gate, each (permission, team) that shows it: the rule of `visible_to`, for many people at once.
 
         One statement.
         """
@@ -91,7 +90,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
 
 
 class Gate(models.Model):
-    """One stop of one run. Opened by the runner, decided by people, read back by the runner."""
+    """One stop of one run. The runner opens it, people decide it, and the runner reads the outcome."""
 
     class Status(models.TextChoices):
         # open -> decided | expired | withdrawn
@@ -117,14 +116,14 @@ class Gate(models.Model):
     step = models.CharField(max_length=100)
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.REVIEW)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
-    version = models.IntegerField(default=1)  # raised by everything that happens to the gate
+    version = models.IntegerField(default=1)  # raised by each change of the gate
     proposal = models.IntegerField(default=1)  # number of the current proposal
     title = models.CharField(max_length=200)
-    terms = models.TextField(default="", db_default="")  # the words of its row, by which it is found
+    terms = models.TextField(default="", db_default="")  # the words of its row, for the search
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards.card
     deadline = models.DateTimeField(null=True)
-    # Who answers for the program elsewhere that asks; null where an agent of this server does.
+    # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before
@@ -137,12 +136,12 @@ class Gate(models.Model):
     )
 
     objects = GateQuerySet.as_manager()
-    hooked = True  # whether a webhook may want to hear of it; who reads the gate with that puts False here
+    hooked = True  # whether any webhook may want to hear of it; set to False by a reader that has looked
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]
         indexes = [
-            # The orders in which approvals.gates.queues reads, whole: no row is sorted that is not shown.
+            # The orders in which approvals.gates.queues reads, so that only rows that are shown are sorted.
             models.Index("team", *URGENT, name="gate_of_team", condition=OPEN),
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
@@ -181,15 +180,15 @@ class Gate(models.Model):
         return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
 
     def replaced(self, *, to: Any) -> list[int]:
-        """List the withdrawn gates that this one replaces, the newest first, as far as that person may see them."""
+        """List the withdrawn gates that this one replaces and that the person may see, newest first."""
         seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 
     def move(self, *, proposal: int | None = None, status: str | None = None, due: bool = False) -> bool:
         """Move the gate: the only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
 
-        With `proposal`, only where that is the current one; with `status`, the gate leaves open. `due`: only past its
-        deadline. False: the gate is not open, another proposal is current, or the deadline says otherwise.
+        With `proposal`, only where that is the current one and the deadline has not passed; with `status`, the gate
+        closes. `due`: only past its deadline. Returns False where the gate is not open, or one of these does not hold.
         Afterwards this row is locked until the transaction ends, and this object is up to date.
         """
         moved = run_sql(_MOVE, [self.pk, status, proposal, due])
@@ -198,7 +197,7 @@ class Gate(models.Model):
         return bool(moved)
 
     def supersede(self) -> int:
-        """Make the next number the current proposal's and return it. Only after `move` has locked the row."""
+        """Raise the number of the current proposal and return it. Only after `move` has locked the row."""
         Gate.objects.filter(pk=self.pk).update(proposal=F("proposal") + 1)
         self.proposal += 1
         return self.proposal
@@ -206,7 +205,7 @@ class Gate(models.Model):
     def entry(
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
     ) -> event_log.Entry:
-        """Build this gate's event as it is now; never with its title, which names people and stays in this row."""
+        """Build an event of this gate as it is now; never with its title, which names people and stays in this row."""
         facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
         return event_log.Entry(
             kind=kind,
@@ -220,5 +219,5 @@ class Gate(models.Model):
         )
 
     def say(self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None) -> None:
-        """Append this gate's event. In the caller's transaction."""
+        """Append an event of this gate, in the caller's transaction."""
         event_log.append([self.entry(kind, by=by, data=data, text=text)])

@@ -1,4 +1,4 @@
-"""Who has a gate's page open and in sight: a courtesy to colleagues, and no authority."""
+"""Records who has a gate's page open and in sight: a courtesy to colleagues, which gives no rights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.db.models.functions import Now
 
 from checkpoints.postgresql.sql import run_sql
 
-LASTS = timedelta(seconds=40)  # a page says every 15 s that it is still looked at
+LASTS = timedelta(seconds=40)  # a page renews the record every 15 s
 
-# Past the ORM, which takes seven statements for it: every page that is looked at says so at each heartbeat.
+# Raw SQL, as the ORM takes seven statements for it: every page in sight renews its record at each heartbeat.
 _LOOK = """
 WITH before AS (SELECT gate_id FROM approvals_looking WHERE socket = $1)
 INSERT INTO approvals_looking AS looking (socket, gate_id, user_id, until)
@@ -30,21 +30,21 @@ RETURNING (SELECT gate_id FROM before), EXISTS (
 
 
 class LookingQuerySet(models.QuerySet["Looking"]):
-    """Starting, renewing and ending the record that somebody looks at a gate."""
+    """Queries that start, renew and end the record that somebody looks at a gate."""
 
     def look(self, gate_id: int, *, by: User, socket: str) -> set[int]:
-        """Record that this page shows the gate in sight; return the gates where who is seen changes by that."""
+        """Record that this page shows the gate in sight; return the gates whose list of people changes by that."""
         before, known = run_sql(_LOOK, (socket, gate_id, by.pk, LASTS))[0]
         return {before} - {None, gate_id} | (set() if known else {gate_id})
 
     def away(self, socket: str) -> set[int]:
-        """Record that it shows no gate any more; return the gates where it was."""
+        """Record that this page shows no gate any more; return the gates that it showed."""
         return {
             gate for (gate,) in run_sql("DELETE FROM approvals_looking WHERE socket = $1 RETURNING gate_id", (socket,))
         }
 
     def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
-        """List by gate who looks at it now, each once, by name; without the person `but`."""
+        """Return gate -> the people who look at it now, each once, by name; without the person `but`."""
         found = self.filter(gate_id__in=gates, until__gt=Now()).exclude(user=but)
         by_gate: dict[int, list[User]] = {}
         for each in found.select_related("user").order_by("user__first_name", "user_id"):
@@ -54,12 +54,12 @@ class LookingQuerySet(models.QuerySet["Looking"]):
         return by_gate
 
     def gone(self) -> LookingQuerySet:
-        """Select what pages left behind that never said goodbye."""
+        """Select records that pages left behind without ending them."""
         return self.filter(until__lte=Now())
 
 
 class Looking(models.Model):
-    """One open page. The table is not logged: after a crash of the database nobody looks at anything."""
+    """One open page. The table is unlogged, and so empty after a crash of the database."""
 
     socket = models.CharField(max_length=120, primary_key=True)
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="+")

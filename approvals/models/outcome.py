@@ -1,4 +1,4 @@
-"""How a gate ended, and the rights that it gave."""
+"""Outcomes of gates, and the rights that they give."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from checkpoints.values import canonical_json
 
 
 class Outcome(models.Model):
-    """How a gate ended, one row, written with the gate's closing and read by the runner. Never changed."""
+    """The outcome of a gate, written in the transaction that closes it and read by the runner. Never changed."""
 
     class Kind(models.TextChoices):
         APPROVED = "approved", _("Approved")
         EDITED = "edited", _("Approved with an edit")
         REJECTED = "rejected", _("Rejected")
         ANSWERED = "answered", _("Answered")
-        MIXED = "mixed", _("Decided action by action")  # something was refused, or answered for; the rest may run
+        MIXED = "mixed", _("Decided action by action")  # some actions were refused or answered; the others may run
         EXPIRED = "expired", _("Expired: nobody answered in time")
         WITHDRAWN = "withdrawn", _("Withdrawn")
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.PROTECT, related_name="outcome")
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # the final one
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    decisions = models.ManyToManyField("approvals.Decision", related_name="+")  # those that counted
+    decisions = models.ManyToManyField("approvals.Decision", related_name="+")  # the decisions that counted
     arguments = models.BinaryField(default=b"{}")  # canonical JSON: action id -> final arguments
     patch = models.BinaryField(default=b"[]")  # canonical JSON: JSON Patch on the gate's state
     then = models.CharField(max_length=8, default="", blank=True)
     back_to = models.CharField(max_length=100, default="", blank=True)
     answer = models.BinaryField(default=b"null")
-    feedback = models.BinaryField(default=b"")  # UTF-8, what the agent reads after a rejection
+    feedback = models.BinaryField(default=b"")  # UTF-8, the agent reads it after a rejection
     seen = models.BinaryField()
-    to_run = models.BinaryField(null=True)  # digest of what may run; none where nothing may
+    to_run = models.BinaryField(null=True)  # digest of what may run; null where nothing may
     bound = models.BinaryField(default=b"{}")  # canonical JSON: effect -> {field: hex digest} that to_run covers
     preconditions = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: ids that count; in to_run
     by = models.CharField(max_length=120)
@@ -73,7 +73,7 @@ class Outcome(models.Model):
         return verdicts.of_card(self.proposal.card, self.gate.asked)
 
     def refused(self, action: str) -> SettledAction | None:
-        """Say why an action does not run although the gate let the run go on; None where it may, or there is none."""
+        """Return why an action does not run although the run goes on; None where it may run, or does not exist."""
         if self.kind != self.Kind.MIXED:
             return None
         found = self.proposal.card.action(action)
@@ -86,9 +86,9 @@ class Outcome(models.Model):
         return ids
 
     def approved(self) -> Approved:
-        """Build exactly what this outcome lets run, from the rows that say so.
+        """Build from the rows exactly what this outcome lets run.
 
-        Its digest is `to_run`, or a row was tampered with.
+        Its digest is `to_run`, unless a row was tampered with.
         """
         return Approved.of(
             self.proposal.content,

@@ -1,4 +1,4 @@
-"""A policy: who must agree, how many, until when, and what happens then."""
+"""Policies: the reviewers of a gate, their quorum, the deadline, and what happens after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
 DECIDE = "approvals.decide_gate"
-# What a version says, beside its team, its name and who decides.
+# The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "registered_only",
     "withdraw_after", "hourly", "pause",
@@ -27,14 +27,14 @@ SETTINGS = (
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
-    """Questions about policies."""
+    """Queries of policies."""
 
     def named(self, name: str, *, team: Group, strict: bool = True) -> Policy:
         """Find the newest version of the team's policy of that name; without a name, of its default.
 
-        A team without policies gets a default: a single member of the team, not the one who started the run. One that
-        has policies is never taken to mean that. There `strict` raises NoSuchPolicy; else, for what has to be asked all
-        the same, it is the team's default where people made one, or its strictest.
+        A team without any policy gets a default: one approval, not by the person who started the run. In a team with
+        policies an unknown name raises NoSuchPolicy where `strict`; else, for gates that have to open all the same, the
+        team's own default counts, or its strictest policy.
         """
         found = self.filter(team=team, name=name or DEFAULT).order_by("-version").first()
         if found is not None:
@@ -49,7 +49,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
     def expect(self, name: str, *, team: Group, exact: bool = False) -> None:
         """Raise NoSuchPolicy where the team has policies, and none of this name. Writes nothing.
 
-        `exact`: also where it has none yet, unless it is the default that is meant.
+        `exact`: also where the team has none yet, unless the default is meant.
         """
         asked, names = name or DEFAULT, set(self.filter(team=team).values_list("name", flat=True))
         without = names <= {DEFAULT} and (asked == DEFAULT or not exact)
@@ -57,7 +57,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
             raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])
 
     def decided_by(self, user: Any) -> PolicyQuerySet:
-        """Select those under which this person decides; by a token, those in its scope."""
+        """Select those under which this person may decide; by a token, those in its scope."""
         mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, DECIDE))
         return token_scope.of(user).narrow(self.filter(pk__in=mine.values("policy")), team="team_id")
 
@@ -78,7 +78,7 @@ class Policy(models.Model):
     version = models.PositiveIntegerField(default=1)
     groups = models.ManyToManyField(Group, blank=True, related_name="+")  # empty: the team's own people
     quorum = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
-    separation = models.BooleanField(default=True)  # whoever started the run, or answers for what asks, may not approve
+    separation = models.BooleanField(default=True)  # who started the run, or owns the asking token, may not decide
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
     whole_state = models.BooleanField(
@@ -99,7 +99,7 @@ class Policy(models.Model):
             "Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it."
         ),
     )
-    step_up = models.BooleanField(default=False, db_default=False)  # only by who gave their password again lately
+    step_up = models.BooleanField(default=False, db_default=False)  # only with a recently confirmed password
     registered_only = models.BooleanField(
         _("registered tools only"),
         default=False,
@@ -109,12 +109,12 @@ class Policy(models.Model):
             "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on."
         ),
     )
-    # How long the program of an agent that lives outside may be unheard of until its gate is withdrawn; null: for ever.
+    # How long an external agent's program may be silent until its gate is withdrawn; null: for ever.
     withdraw_after = models.DurationField(null=True, blank=True)
     hourly = models.PositiveIntegerField(  # gates that one agent may open in the team; null: any number
         default=HOURLY, db_default=HOURLY, null=True, blank=True, validators=[MinValueValidator(1)]
     )
-    # After the last of two rejections of the same, see approvals.policy.pacing.
+    # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -132,7 +132,7 @@ class Policy(models.Model):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return what the version says, for its event; times in seconds. Empty `groups`: the team's own people."""
+        """Return the version's settings, for its event; times in seconds. Empty `groups`: the team's own people."""
         groups = sorted(self.groups.values_list("name", flat=True))
         said = {name: getattr(self, name) for name in ("name", "version", *SETTINGS)}
         seconds = {name: int(each.total_seconds()) for name, each in said.items() if isinstance(each, timedelta)}
@@ -155,9 +155,9 @@ class _WithTeams(models.Manager["ReviewingTeam"]):
 
 
 class ReviewingTeam(models.Model):
-    """A row of a database view: the people of this team decide under this policy, who may decide gates there.
+    """A row of a database view: people of this team with the permission to decide gates decide under this policy.
 
-    They are the groups that the policy names, or else the policy's own team.
+    The teams are the groups that the policy names, or else the policy's own team.
     """
 
     pk = models.CompositePrimaryKey("policy_id", "team_id")

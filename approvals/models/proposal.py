@@ -1,4 +1,4 @@
-"""A proposal: one version of what a gate asks, which is what a decision binds."""
+"""A proposal: one version of what a gate asks. A decision binds one proposal."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Proposal(models.Model):
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:
-        """Return the JSON Patch that makes the gate's saved state what this version asks for."""
+        """Return the JSON Patch from the gate's saved state to the state that this version asks for."""
         patch: list[dict[str, Any]] = canonical_json.decode(bytes(self.patch))
         return patch
 
     @property
     def by_name(self) -> str:
-        """Return who made it; "" for the agent's own."""
+        """Return the name of its author; "" for the agent's own proposal."""
         return actors.of_user(self.by).name if self.by else ""

@@ -1,4 +1,4 @@
-"""A tool as people registered it: how what is asked under its name is drawn, and what it has to fit."""
+"""A registered tool: how actions of its name are drawn, and the schema that they have to fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .gate import Gate
 
 
 class ToolQuerySet(models.QuerySet["Tool"]):
-    """Questions about tools."""
+    """Queries of tools."""
 
     def current(self) -> ToolQuerySet:
         """Select the newest version of each."""
@@ -86,6 +86,6 @@ class Tool(models.Model):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return all that the version says, for its event; of the schema its digest in hex, since it may be long."""
+        """Return the version's settings, for its event; the schema as its digest in hex, since it may be long."""
         names = ("name", "version", "title", "pinned", "risk", "irreversible", "undo", "used")
         return {name: getattr(self, name) for name in names} | {"schema": digests.of_value(self.schema).hex()}

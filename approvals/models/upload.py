@@ -1,4 +1,4 @@
-"""Which files people uploaded at which gate: only those may an edit bring in, and no prune takes them meanwhile."""
+"""Records the files that people uploaded at a gate: an edit may bring in only those, and a prune spares them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from checkpoints.values import artifacts
 
 from .gate import Gate
 
-LEAST = 4096  # bytes that a file counts at least: it takes a block of a disk, and a row
+LEAST = 4096  # bytes that any file counts at least, since it takes a block of the disk and a row
 NAME = 200  # characters of a file's name that are kept
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}")
 
 
 class UploadQuerySet(models.QuerySet["Upload"]):
-    """Keeping files, and asking for them."""
+    """Queries that keep files and find them."""
 
     def keep(self, gate: Gate, file: UploadedFile[bytes], *, by: Any) -> artifacts.Reference:
-        """Keep a file for this gate; return its reference, with its name. No event: nothing is decided by it.
+        """Keep a file for this gate; return its reference, with its name. No event, as it decides nothing.
 
-        The row comes first: from then on no prune takes the content, whenever this ends. Raises QuotaReached.
+        The row is written first: from then on no prune removes the content. Raises QuotaReached.
         """
         digest = artifacts.digest_of(file)
         with transaction.atomic():
-            # Two of one person's at once: the second counts the first.
+            # Of two uploads by one person at once, the second counts the first.
             list(User.objects.select_for_update(no_key=True).filter(pk=by.pk).values_list("pk"))
             if not self.filter(gate=gate, digest=digest).exists():
                 self._make_room(file.size or 0, by=by)
@@ -60,7 +60,7 @@ class UploadQuerySet(models.QuerySet["Upload"]):
         return set(self.filter(gate__run__in=kin, digest__in=digests).values_list("digest", flat=True))
 
     def needed(self) -> UploadQuerySet:
-        """Select those of open gates, and of runs that may still write them into their state."""
+        """Select those of open gates, and those that runs may still write into their state."""
         return self.filter(Q(gate__closed_at=None) | Q(gate__run__in=Run.objects.live()))
 
 

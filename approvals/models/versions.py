@@ -1,4 +1,4 @@
-"""Versions of policies and tools: each change is the next one, and gates keep the one they were opened under."""
+"""Writes versions of policies and tools: each change is a new one, and gates keep the one they were opened under."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def newest(row: Row) -> Row:
 
 
 def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = ()) -> None:
-    """Store what has no row yet as the next version of its name, a policy decided by `groups`, with its event.
+    """Store an unsaved policy (decided by `groups`) or tool as the next version of its name, with its event.
 
-    The event is written from what is stored, read again: what was entered is not proof of what counts.
+    The event is written from the stored row, read again, as the entered values are no proof of what counts.
     """
     with transaction.atomic():
-        Group.objects.select_for_update(no_key=True).get(pk=row.team_id)  # two new ones at once: 1 and 2
+        Group.objects.select_for_update(no_key=True).get(pk=row.team_id)  # the second of two at once is version 2
         versions = type(row).objects.filter(team=row.team_id, name=row.name)
         row.version = (versions.aggregate(newest=Max("version"))["newest"] or 0) + 1
         row.save(force_insert=True)

@@ -1,4 +1,4 @@
-"""A webhook: an address outside that is told of a team's gates, signed by Standard Webhooks."""
+"""Webhooks: external addresses that get messages about a team's gates, signed by Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from checkpoints.access.permissions import teams_where
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
-OVERLAP = timedelta(days=1)  # for which what is sent is signed with the secret before the last rotation too
-MOST = 20  # of one team: each gate is a message to every one of them, with its tries
+OVERLAP = timedelta(days=1)  # after a rotation, during which messages are signed with the former secret too
+MOST = 20  # webhooks of one team: each gate sends a message to every one, with retries
 PERMISSION = "approvals.manage_webhooks"
 
 
@@ -32,22 +32,22 @@ class TooManyWebhooks(WebhookRefused):
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
-    """Questions about many webhooks."""
+    """Queries of webhooks."""
 
     def enabled(self) -> Self:
         """Select those that are enabled."""
         return self.filter(status=Webhook.Status.ENABLED)
 
     def failing(self) -> Self:
-        """Select those that are enabled, and to which the last message did not go."""
+        """Select the enabled ones whose last message was not delivered."""
         return self.enabled().filter(failing_since__isnull=False)
 
     def listening(self, *, team_id: int, agent: str) -> Self:
-        """Select those that hear of the gates of a team's agent."""
+        """Select those that get messages about gates of this agent in this team."""
         return self.enabled().filter(Q(agent="") | Q(agent=agent), team=team_id)
 
     def managed_by(self, user: User) -> Self:
-        """Select those of the teams in which this person manages webhooks, but the removed ones."""
+        """Select those of the teams in which this person manages webhooks, without removed ones."""
         return self.filter(team__in=teams_where(user, PERMISSION)).exclude(status=Webhook.Status.REMOVED)
 
     def full(self, team: Group) -> str:
@@ -67,7 +67,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
             raise WebhookRefused(fault)
         key, salt, secret = signing.make()
         with transaction.atomic():
-            Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # of two at once, the second counts the first
+            Group.objects.select_for_update(no_key=True).get(pk=team.pk)  # the second of two at once counts the first
             if full := self.full(team):
                 raise TooManyWebhooks(full)
             made = self.create(
@@ -78,7 +78,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 
 class Webhook(models.Model):
-    """One address. Its secret is in no column: see approvals.outbound.signing."""
+    """One webhook. Its secret is in no column: see approvals.outbound.signing."""
 
     class Status(models.TextChoices):
         # enabled <-> disabled; enabled | disabled -> removed
@@ -87,7 +87,7 @@ class Webhook(models.Model):
         REMOVED = "removed", gettext_lazy("Removed")
 
     class Reason(models.TextChoices):
-        """Why it is disabled."""
+        """The reason why it is disabled."""
 
         BY_HAND = "by_hand", gettext_lazy("Somebody disabled it")
         GONE = "gone", gettext_lazy("The receiver answered 410: it wants no more")
@@ -100,13 +100,13 @@ class Webhook(models.Model):
     purpose = models.CharField(max_length=100, blank=True, default="")  # what it is for, for people
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.ENABLED)
     reason = models.CharField(max_length=12, choices=Reason.choices, default="", blank=True)
-    key = models.CharField(max_length=16)  # which of the secret keys its secret is made with
+    key = models.CharField(max_length=16)  # the name of the secret key from which its secret is made
     salt = models.BinaryField()
     former_key = models.CharField(max_length=16, default="", blank=True)
     former_salt = models.BinaryField(default=b"")
     former_until = models.DateTimeField(null=True, blank=True)  # until then the former secret signs too
-    failing_since = models.DateTimeField(null=True, blank=True)  # the first failure since something was delivered
-    by = models.CharField(max_length=120)  # an actor, and what people call them
+    failing_since = models.DateTimeField(null=True, blank=True)  # the first failure since the last delivery
+    by = models.CharField(max_length=120)  # an actor; `by_name` is the name that people read
     by_name = models.CharField(max_length=150, default="")
     created_at = models.DateTimeField(db_default=Now())
 
@@ -121,7 +121,7 @@ class Webhook(models.Model):
 
     @property
     def host(self) -> str:
-        """Return the host that it goes to, without what may be secret in the rest of the address."""
+        """Return the address's host alone, since the rest may be secret."""
         return targets.host_of(self.url)
 
     @property
@@ -130,7 +130,7 @@ class Webhook(models.Model):
         return f"webhook:{self.pk}"
 
     def secrets(self) -> list[str]:
-        """List the secrets that sign what is sent now, the newest first; [] where its key is gone."""
+        """List the secrets that sign messages now, the newest first; [] where its key is gone."""
         newest = signing.secret_of(self.key, bytes(self.salt))
         if newest is None:
             return []
@@ -139,9 +139,9 @@ class Webhook(models.Model):
         return [newest] if former is None else [newest, former]
 
     def rotate(self, *, by: Actor) -> str:
-        """Give it another secret and return that; for a day what is sent is signed with the one before too.
+        """Replace the secret and return the new one; for a day messages are signed with the former one too.
 
-        "" where it was removed.
+        "" where the webhook was removed.
         """
         key, salt, secret = signing.make()
         kept = {"former_key": F("key"), "former_salt": F("salt"), "former_until": Now() + OVERLAP}
@@ -152,7 +152,7 @@ class Webhook(models.Model):
         return secret
 
     def disable(self, reason: Webhook.Reason, *, by: Actor = actors.SYSTEM) -> bool:
-        """Send nothing more, keep queued messages. False where it is not enabled."""
+        """Stop sending, and keep queued messages. False where it is not enabled."""
         with transaction.atomic():
             if not self._move(Q(status=Webhook.Status.ENABLED), status=Webhook.Status.DISABLED, reason=reason):
                 return False
@@ -169,16 +169,16 @@ class Webhook(models.Model):
         return True
 
     def remove(self, *, by: Actor) -> bool:
-        """Send nothing ever again; queued messages fail. False where it was removed before."""
+        """Stop sending for good, and fail queued messages. False where it was removed before."""
         with transaction.atomic():
-            self.deliveries.all().give_up("removed")  # first: as who records an attempt locks them
+            self.deliveries.all().give_up("removed")  # first: the same order of locks as in recording an attempt
             if not self._move(Q(), status=Webhook.Status.REMOVED, reason=""):
                 return False
             self.say("webhook.removed", by=by)
         return True
 
     def say(self, kind: str, *, by: Actor, data: dict[str, object] | None = None) -> None:
-        """Append its event. In the caller's transaction."""
+        """Append an event of this webhook, in the caller's transaction."""
         event_log.record(kind, subject=self.subject, by=by, team_id=self.team_id, data=data)
 
     def _move(self, only: Q, **columns: object) -> bool:
