@@ -1,8 +1,8 @@
-"""Which hosts a request may go to whose address somebody else wrote: each is looked up once, and that is connected to.
+"""Checks the hosts of requests whose address somebody else wrote. Each is looked up once, and that address is used.
 
-An address inside (private, loopback, link-local, a metadata service) would let whoever words the request speak as this
-machine does. A name is resolved here, every address that it has is looked at, and the one that is returned is the one
-to connect to: to look it up again would let it have become another.
+An internal address (private, loopback, link-local, a metadata service) would let the author of the request act as this
+machine. A name is resolved here, all of its addresses are checked, and the caller connects to the one returned: a
+second lookup could give another one (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 Networks = Sequence[str]  # in CIDR notation
-# These carry an IPv4 address that some router takes out again: NAT64 (RFC 6052, RFC 8215), 6to4, Teredo, and what is
-# compatible with IPv4 or translated from it (RFC 4291, RFC 2765).
+# These contain an IPv4 address to which some router forwards: NAT64 (RFC 6052, RFC 8215), 6to4, Teredo, IPv4-compatible
+# (RFC 4291) and IPv4-translated (RFC 2765) addresses.
 _EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96")
-# Public by their numbers alone: kept for protocols and for documentation (IANA's special-purpose registries), and the
-# address by which a large cloud's machines reach their own host.
+# Formally public, but reserved for protocols and documentation (IANA's special-purpose registries), and the address by
+# which a large cloud's machines reach their own host.
 _SPECIAL = ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "fec0::/10", "168.63.129.16/32")
 _NEVER = [ip_network(each) for each in (*_EMBEDDING, *_SPECIAL)]
 
@@ -36,7 +36,7 @@ def checked(host: str, port: int, *, inside: Networks = ()) -> str:
 
 
 def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
-    """List the addresses of `host`. `inside`: networks that are not public and allowed all the same.
+    """List the addresses of `host`. `inside`: private networks that are allowed all the same.
 
     Raises AddressRefused where there is none, or where any of them is not allowed.
     """

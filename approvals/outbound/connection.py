@@ -1,8 +1,8 @@
-"""The connection by which a message goes out: to the address that was looked at, and for so long.
+"""Connects for an outgoing message: to an address that was checked, until one deadline.
 
-A name may stand for another address at the next look (DNS rebinding), so that there is one look: what it finds is
-checked, and that is what is connected to. TLS still asks for the name. Every read and write ends at one deadline, since
-a receiver that drips a byte whenever a timeout is near would keep a worker for good.
+A second lookup of a name may give another address (DNS rebinding), so there is only one, and the connection goes to an
+address that was checked. TLS still verifies the name. Every read and write ends at one deadline, since a receiver that
+sends a byte just before each timeout would keep a worker for ever.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from django.conf import settings
 
 from .addresses import AddressRefused, Networks, every, within
 
-CONNECT = 5.0  # seconds, to look a name up, and to connect to one address
+CONNECT = 5.0  # seconds for a lookup, and for a connection to one address
 
 
 class NotSent(Exception):
-    """The message did not leave; `word` says why."""
+    """The message was not sent; `word` is the code of the reason."""
 
     def __init__(self, word: str) -> None:
         super().__init__(word)
@@ -31,7 +31,7 @@ class NotSent(Exception):
 
 
 class OutboundConnection(httpcore.NetworkBackend):
-    """One connection, until `deadline` by the monotonic clock. Without `secure` only to networks that are named."""
+    """One connection, until `deadline` by the monotonic clock. Without `secure` only to networks that are set."""
 
     def __init__(self, *, secure: bool, deadline: float) -> None:
         self.secure = secure
@@ -46,7 +46,7 @@ class OutboundConnection(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to one of the addresses that the host has, if all of them may be sent to. Raises NotSent."""
+        """Connect to one of the host's addresses, if all of them are allowed. Raises NotSent."""
         failed: Exception | None = None
         for address in self._addresses(host, port):
             try:
@@ -61,7 +61,7 @@ class OutboundConnection(httpcore.NetworkBackend):
         """Return the seconds until the deadline. Raises ReadTimeout after it."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise httpcore.ReadTimeout("The receiver took too long.")  # not translated: nobody is shown it
+            raise httpcore.ReadTimeout("The receiver took too long.")  # not translated: shown to nobody
         return left
 
     def _addresses(self, host: str, port: int) -> list[str]:
@@ -86,7 +86,7 @@ def looked_up(host: str, port: int, inside: Networks, *, seconds: float) -> list
 
 
 class DeadlineStream(httpcore.NetworkStream):
-    """A stream whose every wait ends at its line's deadline."""
+    """A stream on which every wait ends at the connection's deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, line: OutboundConnection) -> None:
         self.stream = stream
@@ -101,13 +101,13 @@ class DeadlineStream(httpcore.NetworkStream):
         self.stream.write(buffer, timeout=self.line.left())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the stream."""
         self.stream.close()
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        """Encrypt the stream, with whoever has a certificate for the name. Raises NotSent."""
+        """Encrypt the stream, if the receiver has a valid certificate for the name. Raises NotSent."""
         try:
             return DeadlineStream(
                 self.stream.start_tls(ssl_context, server_hostname, timeout=self.line.left()), self.line
@@ -116,5 +116,5 @@ class DeadlineStream(httpcore.NetworkStream):
             raise NotSent("tls_failed") from error
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the stream below knows."""
+        """Return the information of the wrapped stream."""
         return self.stream.get_extra_info(info)

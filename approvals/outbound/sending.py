@@ -1,4 +1,4 @@
-"""Sending one message once: what came of it is a code that the pages show, never an exception."""
+"""Sends one message once. The result is a code that pages show, never an exception."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .connection import NotSent, OutboundConnection
 from .targets import target_of
 
 DELIVERED, GONE = "delivered", "gone"
-ANSWER = 8192  # bytes of an answer that are read, so that its sender is not cut off in the middle of a short one
-AFTERWARDS = 1.0  # seconds for them
+ANSWER = 8192  # bytes of an answer that are read, so that a receiver can finish a short one
+AFTERWARDS = 1.0  # seconds for reading them
 ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/json"}
-# What came of it: a code, and its words for people; beside these http_404 and the like.
+# Result code -> words for people. Codes like http_404 are put into words elsewhere.
 WORDS = {
     DELIVERED: gettext_lazy("The receiver took it."),
     GONE: gettext_lazy("The receiver answered 410: it wants no more."),
@@ -43,7 +43,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class SendResult:
-    """What came of one message."""
+    """The result of sending one message."""
 
     word: str
     status: int | None = None  # of the answer
@@ -76,7 +76,7 @@ def send(url: str, body: bytes, headers: Mapping[str, str]) -> SendResult:
 
 
 def judged(status: int, headers: Sequence[tuple[bytes, bytes]], *, now: float) -> SendResult:
-    """Say what an answer means. Pure."""
+    """Return the result that an answer's status means. Pure."""
     if 200 <= status < 300:
         return SendResult(DELIVERED, status)
     if status == httpx.codes.GONE:
@@ -111,7 +111,7 @@ def _cut(error: Exception) -> bool:
 
 
 def _hear_out(answer: httpcore.Response) -> None:
-    """Read the beginning of the answer's body. Its status has come, and that is what counts."""
+    """Read the beginning of the answer's body, ignoring errors: only the status counts."""
     left = ANSWER
     try:
         for part in answer.iter_stream():
@@ -124,7 +124,7 @@ def _hear_out(answer: httpcore.Response) -> None:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Trust the usual certificates, and those that a setting adds. No environment, no proxy."""
+    """Return a context that trusts the usual certificates and those that a setting adds. No environment, no proxy."""
     context = httpx.create_ssl_context(trust_env=False)
     if settings.HOLDPOINT_WEBHOOKS_CA:
         context.load_verify_locations(cafile=settings.HOLDPOINT_WEBHOOKS_CA)

@@ -1,9 +1,9 @@
 """Secrets of webhooks, and signatures by them (Standard Webhooks, symmetric: HMAC-SHA256).
 
-A secret has to be there whenever something is signed, so no digest of it would do. None is stored: it is made from the
-installation's secret key and a random salt in the webhook's row, whenever it is needed. A copy of the database signs
-nothing. The row also names the key, so that one with another secret key is noticed and not signed wrongly; while the
-earlier key is among HOLDPOINT_OLD_SECRET_KEYS, it goes on.
+Signing needs the secret itself, so a digest of it would not do. Yet none is stored: it is derived from the
+installation's secret key and a random salt in the webhook's row whenever it is needed, so that a copy of the database
+can sign nothing. The row also names the key, so that a change of the secret key is noticed instead of signing wrongly;
+while the earlier key is among HOLDPOINT_OLD_SECRET_KEYS, its webhooks go on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def make() -> tuple[str, bytes, str]:
 
 
 def secret_of(key: str, salt: bytes) -> str | None:
-    """Return the secret that was made with the key of this name; None where no such key is known any more."""
+    """Return the secret that was made with the key of this name; None where that key is no longer known."""
     for known in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         if _name(known) == key:
             return _derived(known, salt)
@@ -36,7 +36,7 @@ def secret_of(key: str, salt: bytes) -> str | None:
 
 
 def headers(message: str, body: bytes, *, at: datetime, by: Sequence[str]) -> dict[str, str]:
-    """Return the headers that go with a message, signed with each of these secrets."""
+    """Return the headers of a message, signed with each of these secrets."""
     signed = " ".join(Signer(secret).sign(message, at, body.decode()) for secret in by)
     return {
         "webhook-id": message,

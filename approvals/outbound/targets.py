@@ -1,4 +1,4 @@
-"""The addresses of webhooks, read strictly: where two programs could read one differently, it is refused."""
+"""Parses the addresses of webhooks strictly: one that two programs could read differently is refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-
 
 
 class OutboundTarget(NamedTuple):
-    """Where to send."""
+    """The parsed target of an address."""
 
     secure: bool
-    authority: str  # host and port as the Host header has them: without the scheme's default port
+    authority: str  # host and port as in the Host header: without the scheme's default port
 
 
 def fault(url: str) -> str:
-    """Say why nothing may be sent to this address, and what to do; "" where it may."""
+    """Say why nothing may be sent to this address, and what to do; "" where it is allowed."""
     if len(url) > LONGEST:
         return _("Write an address of at most %(most)s characters.") % {"most": f"{LONGEST:,}"}
     if not _WRITTEN.fullmatch(url):
@@ -57,7 +57,7 @@ def _host_fault(host: str) -> str:
 
 
 def target_of(url: str) -> OutboundTarget | None:
-    """Parse where an address leads; None where nothing may be sent there any more, by today's settings."""
+    """Parse an address; None where nothing may be sent there by the present settings."""
     if fault(url):
         return None
     parts = urlsplit(url)
