@@ -1,1 +1,1 @@
-"""Policies: who may decide, how many must agree, and what else is asked of them."""
+"""The rules of policies: authority, quorum, separation of duties, step-up, pacing and second looks."""

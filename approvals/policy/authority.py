@@ -1,4 +1,4 @@
-"""Who may decide a gate: asked when somebody decides, and again for every voter when a quorum closes."""
+"""Checks who may decide a gate: when somebody decides, and again for every voter when a quorum closes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def why_not(user: User, gate: Gate) -> str:
 def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
     """Say for each of these people, by id, why they may not decide this gate; "" where they may. One statement.
 
-    Being a superuser is no authority here: they must be in the groups like anybody else. Groups, permissions
-    and the account's state are read as they are now, whatever objects are in hand.
+    A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
+    from the database, whatever the caller's objects say.
     """
     found = holders(DECIDE, teams=gate.policy.reviewer_ids, among=people)
     return {person: reason(person, found.get(person), gate) for person in people}

@@ -1,4 +1,4 @@
-"""Whether enough people may decide for a policy's quorum. Who they are changes, so it is queried and not stored."""
+"""Checks that enough people may decide for a policy's quorum. They change, so this is queried and not stored."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from . import separation
 
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
-    """Return the ids of those who may decide now, for each of these lists of teams. One statement for all."""
+    """Return the ids of the people who may decide now, for each of these lists of teams. One statement."""
     there = members_where(DECIDE, teams={team.pk for teams in asked for team in teams})
     return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
 
 
 def too_few(quorum: int, teams: Sequence[Group]) -> str:
-    """Say why a quorum of these teams' people cannot be met now, and what to do; "" where it can."""
+    """Say why these teams' people are too few for a quorum now, and what to do; "" where they are enough."""
     [there] = people(teams)
     if len(there) >= quorum:
         return ""
@@ -35,7 +35,7 @@ def too_few(quorum: int, teams: Sequence[Group]) -> str:
 
 
 def tight(policy: Policy, teams: Sequence[Group]) -> str:
-    """Warn where everybody who may decide has to agree and whoever started the run may not; "" elsewhere."""
+    """Warn where every reviewer has to approve and the person who started the run may not; "" elsewhere."""
     if not policy.separation or len(people(teams)[0]) > policy.quorum:
         return ""
     if policy.quorum == 1:
@@ -48,7 +48,7 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
 
 
 def lacking(gate: Gate, there: Set[int]) -> str:
-    """Say why an open gate cannot be approved by those who may decide now, `there`; "" where it can."""
+    """Say why the people who may decide now, `there`, are too few for an open gate; "" where they are enough."""
     apart = separation.apart_from(gate) & there
     said = _(
         "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: nothing here can be approved until an "
@@ -63,7 +63,7 @@ def lacking(gate: Gate, there: Set[int]) -> str:
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
-    """Warn where those who may decide now are too few for what `owner`'s program asks; "" elsewhere."""
+    """Warn where the people who may decide now are too few for gates of `owner`'s program; "" elsewhere."""
     [there] = people(policy.reviewers)
     apart = separation.apart(policy, owner.pk)
     said = _(

@@ -1,11 +1,11 @@
-"""How often an agent may ask: so many gates an hour, and the same only after a pause once it was rejected twice.
+"""Limits how often an agent may ask: a number of gates an hour, and a pause after the same was rejected twice.
 
-People who are asked without end stop reading. What is asked beyond the cap is not lost: a program elsewhere is told
-when to come again, and a run of an agent of this server waits in the queue until then.
+People who are asked without end stop reading. Requests beyond the cap are not lost: an external program is told when to
+come again, and a run of this server's agents waits in the queue until then.
 
-What is *the same*: the same tool with the same arguments, or for the same resource, asked by the same agent in the same
-team; and whatever the same step of a run, or of one of its forks, asks anew, which counts as an attempt and takes no
-pause. What a person sent back is asked again by their order, so that takes none either.
+*The same* is the same tool with the same arguments, or for the same resource, asked by the same agent in the same team.
+A new request by the same step of a run, or of one of its forks, counts as an attempt but needs no pause. Nor does a
+request that a person sent back, since that person wants it again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from checkpoints.values import digests
 HOUR = timedelta(hours=1)
 REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED
 REMEMBERED = timedelta(days=30)  # for which a rejection is counted
-COUNTED = 19  # rejections of the same
-PAUSED_AT = 2  # rejections, from which on the same is asked only after a pause
-NEAR = 32  # gates below the cap from which on those that ask at once are counted one after the other
+COUNTED = 19  # rejections of the same that are read
+PAUSED_AT = 2  # rejections after which the same is asked only after a pause
+NEAR = 32  # gates below the cap, from where simultaneous requests are counted one after the other
 _unpaced: ContextVar[bool] = ContextVar("unpaced", default=False)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _OPENED = """
@@ -45,15 +45,15 @@ ORDER BY gate.opened_at DESC LIMIT $3
 
 @dataclass(frozen=True)
 class RejectedBefore:
-    """What was rejected of the same before."""
+    """The earlier rejections of the same."""
 
-    attempt: int  # which time it is asked, from 1
-    gate: int | None  # the last one that was rejected
+    attempt: int  # the number of this attempt, from 1
+    gate: int | None  # the last gate that was rejected
 
 
 @contextmanager
 def unpaced() -> Iterator[None]:
-    """Let an agent ask as often as it likes, as a drill needs it, whose gates nobody has to read."""
+    """Lift the limits, for a drill, whose gates nobody has to read."""
     token = _unpaced.set(True)
     try:
         yield
@@ -62,9 +62,9 @@ def unpaced() -> Iterator[None]:
 
 
 def check_cap(policy: Policy, *, team: int, agent: str) -> None:
-    """Raise AskedTooOften where the agent has asked as often within the last hour as the policy lets it.
+    """Raise AskedTooOften where the agent has reached the policy's number of gates within the last hour.
 
-    In the transaction that opens the gate: those that come at once are counted one after the other near the cap.
+    Runs in the transaction that opens the gate: near the cap, simultaneous requests are counted one after the other.
     """
     most = policy.hourly
     if most is None or _unpaced.get():
@@ -79,7 +79,7 @@ def check_cap(policy: Policy, *, team: int, agent: str) -> None:
 
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
-    """Count how often the same was rejected. Raises AskedTooSoon where the policy wants a pause before the next."""
+    """Count how often the same was rejected. Raises AskedTooSoon where the policy's pause is not over."""
     root = run.lineage
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
     same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
@@ -101,7 +101,7 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
 
 
 def _refused(outcome: Outcome) -> set[str]:
-    """Return the likeness of what was rejected at a gate; of a mixed decision, that of the rejected actions."""
+    """Return the likeness of a rejected gate; of a mixed decision, that of its rejected actions."""
     gate = outcome.gate
     if outcome.kind == REJECTED:
         return set(gate.likeness)
@@ -110,7 +110,7 @@ def _refused(outcome: Outcome) -> set[str]:
 
 
 def likeness(agent: str, card: Card) -> list[str]:
-    """Return the digests that tell whether two gates of a team ask for the same: by action, and by its resource."""
+    """Return digests by which two gates of a team ask for the same where they share one: by action, and by resource."""
     asked = [{"agent": agent, "tool": each.tool, "arguments": each.arguments} for each in card.actions]
     if card.resource:
         asked += [{"agent": agent, "tool": each.tool, "resource": card.resource} for each in card.actions]

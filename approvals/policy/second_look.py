@@ -1,8 +1,9 @@
-"""A second look after a streak of approvals that came faster than anybody reads.
+"""Requires a second look after a streak of approvals that came faster than anybody reads.
 
-One person's last approvals, at whatever gates, are a streak where there are as many as `HOLDPOINT_STREAK`, half of the
-pauses between them are shorter than `HOLDPOINT_STREAK_SECONDS`, and the last was a moment ago. The next approval then
-needs one more tick of a box. That tick begins the count anew: whoever is fast and right meets it once in so many gates.
+One person's last approvals, at any gates, are a streak where there are as many as `HOLDPOINT_STREAK`, half of the
+pauses between them are shorter than `HOLDPOINT_STREAK_SECONDS`, and the last was within `LATELY`. The next approval
+then needs a box to be ticked. The tick restarts the count, so a fast and careful reviewer meets it once in so many
+gates.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LATELY = timedelta(minutes=10)  # after which a streak is over
 
 @dataclass(frozen=True)
 class Streak:
-    """So many approvals in so many seconds."""
+    """A streak: a number of approvals in a number of seconds."""
 
     count: int
     seconds: int
@@ -46,6 +47,6 @@ def streak(approvals: Sequence[tuple[datetime, bool]], *, now: datetime) -> Stre
 
 
 def recent(user_id: int | Expression | None) -> QuerySet[Decision]:
-    """Return this person's last approvals, the newest first: as many as make a streak."""
+    """Return this person's last approvals, newest first, as many as make a streak."""
     said = Decision.objects.filter(user=user_id).exclude(verdict=Decision.Verdict.REJECT)
     return said.order_by("-pk")[: settings.HOLDPOINT_STREAK]

@@ -1,6 +1,6 @@
-"""Separation of duties: whoever started a run, or owns the token that asks, decides none of its gates.
+"""Separation of duties: the person who started a run, or owns the token that asks, decides none of its gates.
 
-The rule is here twice, for a gate in hand and for many in SQL, and nowhere else.
+The rule is written here twice, for one gate and in SQL for many, and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from approvals.models import Gate, Policy
 STARTED_IT = gettext_lazy("You started this run, and its policy wants somebody else to decide.")
 ASKED_IT = gettext_lazy("A program that you answer for asks this, and its policy wants somebody else to decide.")
 
-# Whether a person, named twice, is kept apart from the gate `g` under the policy `s`.
+# True where a person (passed twice) may not decide the gate `g` under the policy `s`.
 APART = """(s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (
   SELECT FROM checkpoints_run r WHERE r.id = g.run_id AND r.started_by_id = %s)))"""
 
 
 def apart(policy: Policy, *people: int | None) -> frozenset[int]:
-    """Return those of the people behind a run whom the policy lets decide nothing of it."""
+    """Return those of the people behind a run who may not decide its gates under the policy."""
     return frozenset(each for each in people if each is not None and policy.separation)
 
 
 def apart_from(gate: Gate) -> frozenset[int]:
-    """Return the ids of those who may not decide this gate."""
+    """Return the ids of the people who may not decide this gate."""
     return apart(gate.policy, gate.run.started_by_id, gate.asked_by_id)
 
 
 def why_apart(person: int, gate: Gate) -> str:
-    """Say why this person is kept apart from this gate; "" where they are not."""
+    """Say why separation of duties bars this person from this gate; "" where it does not."""
     if person not in apart_from(gate):
         return ""
     return str(STARTED_IT if gate.run.started_by_id == person else ASKED_IT)

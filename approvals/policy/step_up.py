@@ -1,10 +1,10 @@
-"""Step-up: where a policy asks for it, only those may decide who gave their password again lately.
+"""Step-up: where a policy asks for it, only people who confirmed their password lately may decide.
 
-So does making a token, which goes on opening what its owner may do long after the session has ended, and setting a
-password, with which whoever sets it confirms whatever they like.
+Making a token asks for it too, since a token works long after the session has ended, and so does setting a password,
+with which one could confirm anything.
 
-Evidence of that is in the session in which it was given, and nowhere else: allauth notes there, with the person's id,
-when a signed-in person confirmed their password. Whoever decides by a token has no session, so no evidence.
+The evidence is only in the session in which the password was given: allauth notes there, with the person's id, when a
+signed-in person confirmed it. A decision by a token has no session, and so no evidence.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
-AHEAD = timedelta(minutes=1)  # a web server's clock may be before the database's by so much
+AHEAD = timedelta(minutes=1)  # a web server's clock may be ahead of the database's by this much
 
 
 @dataclass(frozen=True)
 class PasswordConfirmed:
-    """Somebody gave their password again: who, and when."""
+    """A confirmed password: by whom, and when."""
 
     user_id: int
     at: datetime
 
 
 def within() -> timedelta:
-    """Return for how long a confirmation counts."""
+    """Return how long a confirmation counts."""
     return timedelta(minutes=settings.HOLDPOINT_STEP_UP_MINUTES)
 
 
 def of_session(request: HttpRequest) -> PasswordConfirmed | None:
-    """Find the signed-in person's last confirmation in this very session; signing in is none."""
+    """Find the signed-in person's last confirmation in this very session; signing in does not count."""
     user = request.user
     if not isinstance(user, User):
         return None
@@ -47,7 +47,7 @@ def of_session(request: HttpRequest) -> PasswordConfirmed | None:
 
 
 def _moment(record: Any) -> datetime | None:
-    """Return when a record of the session says that a password was confirmed; None where it says anything else."""
+    """Return the time of a session's record if it confirms a password; None for any other record."""
     if not isinstance(record, Mapping) or record.get("reauthenticated") is not True:
         return None
     try:
@@ -57,10 +57,10 @@ def _moment(record: Any) -> datetime | None:
 
 
 def counts(confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:
-    """Tell whether this person gave their password lately."""
+    """Tell whether this person confirmed their password lately."""
     return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()
 
 
 def address(back: str) -> str:
-    """Return the address where the password is asked for, which leads back to the address `back` on this site."""
+    """Return the address of the password confirmation, which leads back to the address `back` on this site."""
     return reverse("account_reauthenticate") + "?" + urlencode({"next": back})
