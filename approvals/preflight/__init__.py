@@ -1,4 +1,4 @@
-"""Whether a run can go on from a saved state: shown before anybody decides, and checked again as they do.
+"""Checks whether a run can go on from a saved state: shown before a decision, and checked again with it.
 
-`checks` judges plain `facts`; `sources` gathers them, those about code from whoever has the agents' code.
+`checks` judges plain `facts`, which `approvals.gates.preflight_facts` gathers.
 """

@@ -1,7 +1,7 @@
 """The checks of a preflight: facts in, findings in green, amber and red out. Pure.
 
-Red: the run cannot go on from here as things are, so nothing is decided over it. Amber: it can, or nobody here can
-say that it cannot, and whoever decides should know what is different. Nothing that was not looked at is green.
+Red: the run cannot go on from here as things are, so no decision is taken. Amber: it can, or this process cannot tell,
+and the reviewer should know what is different. Green is only what was checked.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedChe
 
 GREEN, AMBER, RED = "green", "amber", "red"
 ORDER = (GREEN, AMBER, RED)  # from calm to grave
-NAMED = 3  # of many, in one sentence
+NAMED = 3  # of many things, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found, in sentences that say what to do where something is to be done."""
+    """The finding of one check, in sentences that also say what to do, if anything."""
 
     check: str
     colour: str
@@ -34,7 +34,7 @@ class Preflight:
     """Every check's finding, in the order in which they are made."""
 
     findings: tuple[Finding, ...]
-    checked: bool = True  # False: nothing of the code was
+    checked: bool = True  # False: the agent's code was not checked
 
     @property
     def colour(self) -> str:
@@ -47,7 +47,7 @@ class Preflight:
 
     @property
     def title(self) -> str:
-        """Return the line above the findings."""
+        """Return the heading of the findings."""
         if self.red:
             return _("This cannot resume as things are")
         if not self.checked:
@@ -69,7 +69,7 @@ class Preflight:
 
     @property
     def reasons(self) -> list[Finding]:
-        """List what is not green, the gravest first."""
+        """List the findings that are not green, the gravest first."""
         return [finding for finding in self.in_order if finding.colour != GREEN]
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Preflight:
 
 
 def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
-    """Make every check that can be made."""
+    """Run every check that these facts allow."""
     found = [checkpoint(saved)]
     if isinstance(code, UnknownCode):
         found.append(Finding("version", AMBER, str(code.why)))
@@ -95,7 +95,7 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
 
 
 def checkpoint(saved: SavedCheckpoint) -> Finding:
-    """Check that what is saved loads and matches its digest."""
+    """Check that the checkpoint loads and matches its digest."""
     if saved.fault:
         said = _("Checkpoint %(seq)s does not verify: %(fault)s. Nothing runs from it; restore it from a backup.")
         return Finding("checkpoint", RED, said % {"seq": saved.seq, "fault": saved.fault})
@@ -103,7 +103,7 @@ def checkpoint(saved: SavedCheckpoint) -> Finding:
 
 
 def version(code: AgentCode) -> Finding:
-    """Check that the run's version and its steps are there, or which upcasters bring it to one that is."""
+    """Check that the run's version is deployed with its steps, or that upcasters lead to one that is."""
     if code.program:
         return _program(code, code.program)
     names = {"agent": code.agent, "version": code.version, "newest": code.newest}
@@ -135,7 +135,7 @@ def version(code: AgentCode) -> Finding:
 
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
-    """Check that the outside program is there to act on what is decided."""
+    """Check that the external program is there to act on a decision."""
     names = {"agent": code.agent, "name": f" ({program.name})" if program.name else "", "time": program.heard}
     if program.deferred:
         said = _("%(agent)s lives outside: its program%(name)s went away and comes back for the outcome.")
@@ -151,7 +151,7 @@ def _program(code: AgentCode, program: RemoteProgram) -> Finding:
 
 
 def _taken(by: Takeover, old: str) -> Finding:
-    """Tell how another version takes the run over from the version `old`, which is not deployed."""
+    """Check that another version can take the run over from the version `old`, which is not deployed."""
     names = {"old": old, "new": by.version, "upcasters": listed(by.upcasters), "fault": by.fault}
     if by.lacks:
         lacks = ngettext(
@@ -251,7 +251,7 @@ def _other(library: Library) -> str:
 
 
 def artifacts(saved: SavedCheckpoint) -> Finding:
-    """Check that what the state refers to outside the database is there."""
+    """Check that the artifacts that the state names are there."""
     if not saved.artifacts:
         return Finding("artifacts", GREEN, _("The state names no artifacts."))
     if saved.unseen:
@@ -275,6 +275,6 @@ def artifacts(saved: SavedCheckpoint) -> Finding:
 
 
 def listed(things: Sequence[str], by: str = ", ") -> str:
-    """List the first of them, and how many more."""
+    """List the first NAMED of them, and say how many more."""
     first, more = by.join(things[:NAMED]), len(things) - NAMED
     return _("%(first)s and %(count)s more") % {"first": first, "count": more} if more > 0 else first

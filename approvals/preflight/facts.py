@@ -1,4 +1,4 @@
-"""The facts that a preflight is judged by: what is saved, and what is known of the code that would go on. Pure."""
+"""The facts that a preflight judges: the saved checkpoint, and the code that would go on. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class SavedCheckpoint:
     seq: int
     fault: str = ""
     artifacts: int = 0  # how many
-    missing: tuple[str, ...] = ()  # places in the state (JSON Pointers) that name one that is not there
-    unseen: str = ""  # why the storage could not be asked
+    missing: tuple[str, ...] = ()  # places in the state (JSON Pointers) that name a missing one
+    unseen: str = ""  # why the storage could not be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """How a newer version takes the run."""
+    """The takeover of a run by a newer version."""
 
     version: str
     upcasters: tuple[str, ...]  # in the order in which they run
     renamed: tuple[tuple[str, str], ...] = ()  # (old, new) names of steps
-    lacks: tuple[str, ...] = ()  # steps the run may still come to, and the newer version has under no name
-    fault: str = ""  # why it cannot
+    lacks: tuple[str, ...] = ()  # steps that the run may come to and the newer version lacks, not renamed ones
+    fault: str = ""  # why the version cannot take the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +44,31 @@ class Library:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentFacts:
-    """The configuration and the libraries as they would be, against what was recorded when the run started."""
+    """The present configuration and libraries, compared with those recorded when the run started."""
 
     configured: bool = False  # whether the agent has a configuration
     recorded: bool = True  # whether one was recorded
-    fault: str = ""  # why the recorded one does not fit the agent's any more
-    changed: tuple[str, ...] = ()  # the names whose value would not be what was recorded
+    fault: str = ""  # why the recorded one no longer fits the agent's
+    changed: tuple[str, ...] = ()  # the names whose values would differ from the recorded ones
     libraries: tuple[Library, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteProgram:
-    """The program elsewhere that has the code of an agent which lives outside."""
+    """The external program that has the code of an external agent."""
 
     name: str = ""  # what it calls itself
-    heard: str = ""  # how long ago, in words
+    heard: str = ""  # how long ago it was last in contact, in words
     missed: bool = False
-    deferred: bool = False  # it said that it goes away meanwhile
+    deferred: bool = False  # it announced that it goes away meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCode:
-    """What this process knows of the agent's code.
+    """The agent's code, as far as this process knows it.
 
-    `deployed`: the run's version, with the very plan that the run goes by; `changed`: that version with another one.
-    `faults`, `doubts` and `environment` are those of whichever version would go on, and empty where none would.
+    `deployed`: the run's version is here, with the very plan of the run; `changed`: with another plan. `faults`,
+    `doubts` and `environment` are those of the version that would go on, and empty where none would.
     """
 
     agent: str
@@ -78,14 +78,14 @@ class AgentCode:
     newest: str = ""  # the newest version here
     lacks: tuple[str, ...] = ()  # the run's steps that the newest version does not have
     takeover: Takeover | None = None
-    faults: tuple[str, ...] = ()  # fields of the state that no step could read
-    doubts: tuple[str, ...] = ()  # what only the state as a whole does not fit: an edit would be refused for it
+    faults: tuple[str, ...] = ()  # faults of the state's fields, which no step could read
+    doubts: tuple[str, ...] = ()  # faults of the state as a whole, for which an edit would be refused
     environment: EnvironmentFacts | None = None
-    program: RemoteProgram | None = None  # of an agent that lives outside
+    program: RemoteProgram | None = None  # of an external agent
 
     @property
     def goes_on_in(self) -> str:
-        """Return the version that would go on; empty where none can."""
+        """Return the version that would go on; "" where none can."""
         if self.takeover and not (self.takeover.fault or self.takeover.lacks):
             return self.takeover.version
         return self.version if self.deployed else ""
@@ -93,7 +93,7 @@ class AgentCode:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCode:
-    """Why nothing of the code was looked at."""
+    """The reason why the agent's code was not checked."""
 
     why: str | Promise
 
