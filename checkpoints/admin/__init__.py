@@ -1,4 +1,4 @@
-"""The administration of the store: history is read, and its lists are bounded; retention is ordered here."""
+"""The store's administration: history, read only and in bounded lists, and retention, ordered here."""
 
 from . import history, holds, policies, prunes
 from .base import ReadOnlyAdmin

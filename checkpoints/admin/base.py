@@ -1,7 +1,7 @@
-"""What the administration's pages of history share.
+"""Base classes, filters and columns of the administration's pages of history.
 
-Whoever may view one table of history sees the rows of every team, so it takes the permission to see all events,
-which no team gives by itself: staff who may view their own team's runs do not see others' here.
+A table of history shows the rows of every team, so viewing it takes the permission to see all events, which no team
+gives by itself: staff who may view their own team's runs do not see others' here.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ MOST = 5_000  # rows that a list counts and pages through; a filter or a search 
 
 
 class CappedPaginator(AnyPaginator):
-    """Counts no further than somebody pages."""
+    """Counts rows only as far as a list pages, up to MOST."""
 
     @cached_property
     def count(self) -> int:
-        """Count the rows, up to MOST."""
+        """Count the rows."""
         found = self.object_list
         return found.order_by()[:MOST].count() if isinstance(found, QuerySet) else len(found)
 
 
 class OfAllTeams(Mixed):
-    """Rows of every team: seen by those who may see everything; each page decides what may be done with them."""
+    """Rows of every team: visible to those who may see everything; each page has its own rules for changes."""
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who may see everything."""
@@ -70,30 +70,30 @@ class OfAllTeams(Mixed):
 
 
 class NothingByHand(Mixed):
-    """Rows that no form adds, changes or deletes: they are history, or change by orders alone."""
+    """Rows that no form adds, changes or deletes: they are history, or change only by orders."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: nobody adds one by hand."""
+        """Refuse."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: nobody changes one by hand."""
+        """Refuse."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Refuse: nobody deletes one."""
+        """Refuse."""
         return False
 
 
 class TakesOrders(Mixed):
-    """Takes orders by POST, each at an address of its own."""
+    """Accepts orders by POST, each at its own address."""
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Map addresses under the list's own to views: "dry-runs", or "<int:prune>/stops" for an order about a row."""
         raise NotImplementedError
 
     def may_order(self, request: HttpRequest) -> bool:
-        """Tell whether somebody may order anything here. Where that goes by the row, its view finds no other row."""
+        """Tell whether a user may order anything here. Permissions by row are up to the views."""
         return True
 
     def get_urls(self) -> list[URLPattern]:
@@ -116,14 +116,14 @@ class TakesOrders(Mixed):
 
 
 class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
-    """History: looked at, never written. Binary columns are left out, pages show what is in them."""
+    """History, read only. Binary columns are left out; the pages of the site show their content."""
 
     actions = None
     list_per_page = 50
     list_max_show_all = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    sortable_by = ()  # the newest first, along the key: any other order would sort the whole table
+    sortable_by = ()  # newest first, by the key: any other order would sort the whole table
     ordering = ("-pk",)
     paginator = CappedPaginator
 
@@ -134,13 +134,13 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
         return format_html('<a href="{}">R-{}</a>', page, obj.run_id) if page else "-"
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """List every column that can be read as text, and the links."""
+        """List every column that is no binary, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
         return [*columns, *self.get_readonly_fields(request, obj)]
 
 
 class ColumnFilter(admin.SimpleListFilter):
-    """Rows that have the chosen value in the column of the filter's own name."""
+    """Filters rows by a value of the column that `parameter_name` names."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows with the value that was chosen."""
@@ -148,7 +148,7 @@ class ColumnFilter(admin.SimpleListFilter):
 
 
 class SinceFilter(admin.SimpleListFilter):
-    """Rows of the last hours or days; `column` says by which time."""
+    """Filters rows to the last hours or days, by the time in `column`."""
 
     title = "when"
     parameter_name = "since"
@@ -172,12 +172,12 @@ class SinceFilter(admin.SimpleListFilter):
 
 
 def since(column: str) -> type[SinceFilter]:
-    """Make a filter by another column's time."""
+    """Make a SinceFilter on another column."""
     return type("Since", (SinceFilter,), {"column": column})
 
 
 def column(name: str, label: str | Promise, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
-    """Make a column that shows what a row has under a name, under another label."""
+    """Make a column that shows a row's attribute under a label of its own."""
 
     @admin.display(description=label, boolean=boolean)  # type: ignore[arg-type]  # as below
     def value(self: Any, obj: Any) -> Any:

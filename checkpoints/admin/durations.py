@@ -1,4 +1,4 @@
-"""Durations as people write them: "2 days", "4 h", "90 min", "1:30"; and written back the same way."""
+"""Form fields for durations as people write them: "2 days", "4 h", "90 min", "1:30"; shown in the same form."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def spelled(span: timedelta) -> str:
 
 
 def parsed(words: str) -> timedelta | None:
-    """Read a duration of whole seconds; None where it is none.
+    """Parse a duration of whole seconds; None for anything else.
 
-    A number without a unit is none: nobody can tell whether 48 was meant as hours or as minutes. "1:30" is hours and
-    minutes, as on a clock.
+    A number without a unit is not a duration: 48 may mean hours or minutes. "1:30" is hours and minutes, as on a clock.
     """
     said = _AND.sub(" ", words.strip())
     seconds = timeparse(said, granularity="minutes") if said.isascii() and len(said) <= _MOST else None
@@ -50,11 +49,11 @@ class Duration(forms.CharField):
         self.least, self.too_short, self.unit = least, too_short, unit
 
     def prepare_value(self, value: Any) -> Any:
-        """Show what is stored as people write it, and what was typed as it was typed."""
+        """Show a stored value as people write it, and typed text unchanged."""
         return spelled(value) if isinstance(value, timedelta) else value
 
     def to_python(self, value: Any) -> Any:
-        """Read what was typed, into a timedelta."""
+        """Parse the typed text into a timedelta."""
         words = super().to_python(value)
         if not words:
             return None
@@ -68,7 +67,7 @@ class Duration(forms.CharField):
         return span
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Tell whether it is another duration, however it is written."""
+        """Tell whether the duration differs, however it is written."""
         try:
             return bool(self.to_python(data) != initial)
         except forms.ValidationError:
@@ -76,7 +75,7 @@ class Duration(forms.CharField):
 
 
 class Days(Duration):
-    """The same in whole days, as a number; a bare number is of days."""
+    """A duration in whole days, stored as a number; a bare number means days."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(unit="days", **options)
@@ -86,7 +85,7 @@ class Days(Duration):
         return super().prepare_value(timedelta(days=value) if isinstance(value, int) else value)
 
     def to_python(self, value: Any) -> Any:
-        """Read what was typed, into a number of days."""
+        """Parse the typed text into a number of days."""
         span = super().to_python(value)
         if span is None:
             return None

@@ -1,4 +1,4 @@
-"""Runs, checkpoints, plans, events, seals and verifications, to look at."""
+"""Runs, checkpoints, plans, events, seals and verifications: read only."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RunAdmin(ReadOnlyAdmin):
 
 @admin.register(Checkpoint)
 class CheckpointAdmin(ReadOnlyAdmin):
-    """What is stored of each step but the state, which the run's page shows."""
+    """Checkpoints without their states, which the run's page shows."""
 
     list_display = ("seq", "in_run", "kind", "step", "next_step", "attempt", "at", "digest_brief", "id")
     list_filter = ("kind",)
@@ -75,7 +75,7 @@ class CheckpointAdmin(ReadOnlyAdmin):
     digest_brief = brief_digest
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Checkpoint]:
-        """Return the checkpoints without what they hold."""
+        """Return the checkpoints without their payloads."""
         return super().get_queryset(request).defer("payload", "checksum")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Checkpoint], term: str) -> tuple[Any, bool]:
@@ -102,13 +102,13 @@ class PlanAdmin(ReadOnlyAdmin):
 
 
 class EventKindFilter(ColumnFilter):
-    """The kinds that there are, found along their index."""
+    """Filters by the kinds of stored events, which the index lists quickly."""
 
     title = "kind"
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """List the kinds that there are."""
+        """List the kinds of stored events."""
         return [(kind, kind) for kind in reading.kinds()]
 
 
@@ -136,7 +136,7 @@ class EventAdmin(ReadOnlyAdmin):
         return queryset.told()  # type: ignore[no-any-return]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Allow a run's events, too."""
+        """Also allow filtering by run."""
         return lookup == "run_id" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Event], term: str) -> tuple[Any, bool]:
@@ -147,7 +147,7 @@ class EventAdmin(ReadOnlyAdmin):
 
 @admin.register(Seal)
 class SealAdmin(ReadOnlyAdmin):
-    """What makes a rewritten past show."""
+    """Seals, which reveal events that were altered, removed or inserted later."""
 
     list_display = ("id", "at", "count", "first_id", "last_id", "digest_brief")
     list_filter = (since("at"),)
@@ -156,13 +156,13 @@ class SealAdmin(ReadOnlyAdmin):
     digest_brief = brief_digest
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Seal]:
-        """Return the seals without what is kept of each event."""
+        """Return the seals without their marks and heads."""
         return super().get_queryset(request).defer("marks", "heads")
 
 
 @admin.register(Verification)
 class VerificationAdmin(ReadOnlyAdmin):
-    """Verifications of the seals, and what they found."""
+    """Verifications of the seals, and their findings."""
 
     list_display = ("id", "status", "by_name", "created_at", "finished_at", "seals", "events", "faults")
     list_filter = ("status",)

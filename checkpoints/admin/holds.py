@@ -1,4 +1,4 @@
-"""Holds: legal ones are set and freed here; those that the product makes by itself are listed apart, to look at."""
+"""Holds: legal ones are set and freed here; technical ones, which Holdpoint makes, have a read-only list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from checkpoints.runs import holds
 from .base import ALL, ColumnFilter, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders
 
 MAY = "checkpoints.set_legal_hold"
-# What this list and its pages are called; no migration, as these are not its Meta's.
+# The names of this list and its pages; set here and not in Meta, so that they need no migration.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
 
 
@@ -66,7 +66,7 @@ class LegalHoldForm(ModelForm[Hold]):
 
 
 class HoldStateFilter(admin.SimpleListFilter):
-    """Those that hold something still, or no more."""
+    """Filters holds into those in force and those freed."""
 
     title = "state"
     parameter_name = "freed"
@@ -82,7 +82,7 @@ class HoldStateFilter(admin.SimpleListFilter):
 
 
 class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
-    """What must live, and why."""
+    """A list of holds: what each one protects from retention, and why."""
 
     actions = None
     list_per_page = 50
@@ -93,7 +93,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
     list_select_related = ("run__plan",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
-        """Annotate what people know a checkpoint by: its number, its step, and the name that somebody gave it."""
+        """Annotate each hold with its checkpoint's number, step, and the name that a person gave it."""
         held = Checkpoint.objects.filter(pk=models.OuterRef("checkpoint"))
         name = Hold.objects.standing().filter(
             run=models.OuterRef("run"), checkpoint=models.OuterRef("checkpoint"), kind=Hold.Kind.NAME
@@ -107,13 +107,13 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
 
     @admin.display(description=gettext_lazy("Run"), ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
-        """Show the run by its number, with its title: quoted where a program elsewhere gave it."""
+        """Show the run by its number and title: quoted if an external agent gave it."""
         title = format_html("<q><bdi>{}</bdi></q>" if hold.run.plan.external else "<bdi>{}</bdi>", hold.run.title)
         return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
     @admin.display(description=gettext_lazy("Holds"))
     def about(self, hold: Hold) -> str:
-        """Name a checkpoint by its number, step and name, or all of the run."""
+        """Name the checkpoint by its number, step and name, or the whole run."""
         if hold.checkpoint is None:
             return _("the whole run")
         seq, step, name = (getattr(hold, column, None) for column in ("seq", "step", "named"))
@@ -125,16 +125,16 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
 
     @admin.display(description=gettext_lazy("By"))
     def made_by(self, hold: Hold) -> str:
-        """Name whoever made the hold."""
+        """Name the person or program that made the hold."""
         return _name(hold, hold.by)
 
     @admin.display(description=gettext_lazy("Freed by"))
     def let_go_by(self, hold: Hold) -> str:
-        """Name whoever freed the hold."""
+        """Name the person or program that freed the hold."""
         return _name(hold, hold.freed_by) if hold.freed_by else "-"
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Add the names of all who made the holds of the page, read at once."""
+        """Add the names of everybody who made a hold on the page, in one query."""
         page: Any = super().get_changelist_instance(request)
         page.result_list = list(page.result_list)
         known = actors.names(hold.by for hold in page.result_list)
@@ -144,7 +144,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
 
 
 class HoldReasonFilter(ColumnFilter):
-    """Those that one kind of thing keeps."""
+    """Filters technical holds by kind."""
 
     title = gettext_lazy("what holds")
     parameter_name = "kind"
@@ -156,13 +156,13 @@ class HoldReasonFilter(ColumnFilter):
 
 @admin.register(TechnicalHold)
 class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
-    """What open gates, forks, names and unsettled effects keep. They are freed by what made them."""
+    """Technical holds: of open gates, forks, names and unsettled effects. Whatever made one frees it."""
 
     list_display = ("about", "of_run", "kind", "reason", "made_by", "created_at", "freed_at")
     list_filter = (HoldReasonFilter, HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
-        """List what there is to know of a hold, as text."""
+        """List the columns of a hold that can be shown as text."""
         return ["of_run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by"]
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
@@ -184,28 +184,28 @@ class HoldAdmin(TakesOrders, Holds):
         return super().get_queryset(request).filter(kind=Hold.Kind.LEGAL)
 
     def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> tuple[str, ...]:
-        """List three fields to fill in; of a hold that is there, every column."""
+        """List three fields to fill in; for an existing hold, every column."""
         if obj is None:
             return ("run_number", "seq", "reason")
         return ("of_run", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Allow whoever may set legal holds and may see everything."""
+        """Allow those who may set legal holds and see everything."""
         return everywhere(request.user, MAY, ALL)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
-        """Hold what was named, with its event."""
+        """Set the hold, with its event."""
         said = form.cleaned_data
         made = holds.hold(said["run"], said.get("seq"), said["reason"], by=actors.of_user(request.user))
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Take the order to free a hold."""
+        """Accept the order to free a hold."""
         return {"<int:hold>/releases": self.release}
 
     def may_order(self, request: HttpRequest) -> bool:
-        """Allow whoever may set legal holds."""
+        """Allow those who may set legal holds."""
         return self.has_add_permission(request)
 
     def release(self, request: HttpRequest, hold: int) -> HttpResponse:

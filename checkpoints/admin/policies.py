@@ -1,4 +1,4 @@
-"""Retention policies: each save is the next version, and the newest counts."""
+"""Retention policies: each save is the next version, and the newest is in force."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 
 class PolicyForm(VersionedForm[RetentionPolicy]):
-    """What is kept. The agent has to be one that there is, and something has to be limited."""
+    """The form of a retention policy. The agent has to exist, and an age or a count has to be set."""
 
     OF = ("agent",)
     keep_days = Days(
@@ -50,9 +50,9 @@ class PolicyForm(VersionedForm[RetentionPolicy]):
         }
 
     def clean_agent(self) -> str:
-        """Accept an agent of which a version was ever registered, or all others.
+        """Accept an agent of which a version was ever registered; empty means all others.
 
-        A new policy is refused where the agent has one already.
+        A new policy is refused if the agent has one already.
         """
         agent = str(self.cleaned_data["agent"]).strip()
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
@@ -72,7 +72,7 @@ class PolicyForm(VersionedForm[RetentionPolicy]):
         policies.lock(self.instance.agent)
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what would overwrite a version that was not read, and a policy that would delete nothing."""
+        """Refuse to overwrite a version that the user has not seen, and a policy that would delete nothing."""
         said = super().clean()
         limits = [said.get(name) for name in ("keep_days", "keep_last")]
         if said.get("enabled") and not any(limits) and not self.errors:
@@ -87,7 +87,7 @@ class PolicyForm(VersionedForm[RetentionPolicy]):
 
 @admin.register(RetentionPolicy)
 class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
-    """What stays if any rule keeps it. Nothing is removed before a dry run is applied, or the night comes."""
+    """Policies: a checkpoint stays if any rule keeps it. Removal waits for an applied dry run, or for the night."""
 
     form = PolicyForm
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
@@ -113,7 +113,7 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
 
     @admin.display(description=gettext_lazy("Newer than"))
     def age(self, policy: RetentionPolicy) -> str:
-        """Show up to which age checkpoints are kept."""
+        """Show the age up to which checkpoints are kept."""
         return _("no age rule") if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
 
     @admin.display(description=gettext_lazy("Newest"))
@@ -123,12 +123,12 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
 
     @admin.display(description=gettext_lazy("Agent"))
     def whose(self, policy: RetentionPolicy) -> str:
-        """Name the agent whose runs the policy is about."""
+        """Name the agent that the policy applies to."""
         return policy.agent or _("all others (default)")
 
     @admin.display(description=gettext_lazy("Also kept"))
     def milestones(self, policy: RetentionPolicy) -> str:
-        """List the kinds that stay whatever their age, beside named checkpoints."""
+        """List the kinds of checkpoint that stay whatever their age; named ones always do."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}
         return ", ".join(["named", *(kind for kind, kept in kinds.items() if kept)])
 
@@ -141,10 +141,10 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
         return everywhere(request.user, ALL) and super().has_change_permission(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Add the button of a dry run, for those who may."""
+        """Add the button that starts a dry run, for those who may."""
         may = {"may_look": everywhere(request.user, "checkpoints.prune_checkpoints")}
         return super().changelist_view(request, (extra_context or {}) | may)
 
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:
-        """Write what was entered as the next version, with its event."""
+        """Store the form as the next version, with its event."""
         policies.write(obj, by=actors.of_user(request.user))

@@ -1,4 +1,4 @@
-"""Dry runs and prunes: what would go and why the rest stays, the order to remove it, and how far that is."""
+"""Dry runs and prunes: what would be removed and why the rest stays, the order to remove it, and its progress."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from checkpoints.retention.errors import PruneRefused
 from .base import ALL, ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
 
 MAY = "checkpoints.prune_checkpoints"
-AT_ONCE = 1.5  # seconds that a request itself works; the rest is a worker's
+AT_ONCE = 1.5  # seconds of work inside the request; a worker does the rest
 PAGE = 50  # runs
 
 
 @admin.register(Prune)
 class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
-    """Each dry run and each prune that there was."""
+    """All dry runs and prunes."""
 
     actions = None
     list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
@@ -40,25 +40,25 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
 
     @admin.display(description=_("Deleted"))
     def deleted(self, prune: Prune) -> int | str:
-        """Count those of them that are deleted."""
+        """Count the checkpoints of the dry run that are deleted."""
         return prune.removed if prune.started_at else "-"
 
     @admin.display(description=_("Kept"))
     def kept(self, prune: Prune) -> int | str:
-        """Count those of them that are not."""
+        """Count the checkpoints of the dry run that are not deleted."""
         return prune.kept_after_all if prune.started_at else "-"
 
     @admin.display(description=_("Freed"))
     def freed_(self, prune: Prune) -> str:
-        """Show how many bytes that freed."""
+        """Show how much space the prune freed."""
         return filesizeformat(prune.freed) if prune.started_at else "-"
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Take a dry run from the list of policies; of a row, the order to remove what it showed, and to stop."""
+        """Accept the order to start a dry run, and for one dry run the orders to apply it and to stop."""
         return {"dry-runs": self.look, "<int:prune>/applications": self.apply, "<int:prune>/stops": self.stop}
 
     def may_order(self, request: HttpRequest) -> bool:
-        """Allow whoever may prune and may see everything."""
+        """Allow those who may prune and see everything."""
         return everywhere(request.user, MAY, ALL)
 
     def look(self, request: HttpRequest) -> HttpResponse:
@@ -69,7 +69,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
         return redirect("admin:checkpoints_prune_change", prune.pk)
 
     def apply(self, request: HttpRequest, prune: int) -> HttpResponse:
-        """Order the removal of what was shown; refuse where the policies have changed since."""
+        """Order the removal of what the dry run showed; refuse if the policies have changed since."""
         found = get_object_or_404(Prune, pk=prune)
         try:
             prunes.order(found, seen=_digest(request.POST.get("seen", "")), by=actors.of_user(request.user))
@@ -81,7 +81,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
         return redirect("admin:checkpoints_prune_change", found.pk)
 
     def stop(self, request: HttpRequest, prune: int) -> HttpResponse:
-        """End the prune under way; what is removed by then stays removed."""
+        """Stop the prune; what it has removed stays removed."""
         found = get_object_or_404(Prune, pk=prune)
         try:
             prunes.stop(found, by=actors.of_user(request.user))
@@ -120,13 +120,13 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
 
 
 def changed(prune: Prune) -> bool:
-    """Tell whether the policies are others by now than those of the dry run, so that it cannot be applied."""
+    """Tell whether the policies have changed since the dry run, so that it cannot be applied."""
     now = {agent: policy.pk for agent, policy in policies.current().items()}
     return prune.status == Prune.Status.SHOWN and now != prune.policies
 
 
 def _share(prune: Prune) -> int:
-    """Compute how much is looked at or removed, in percent."""
+    """Compute the progress of the dry run or the prune, in percent."""
     if prune.status == Prune.Status.LOOKING:
         return 100 * prune.cursor // max(prune.upto, 1)
     return 100 * prune.removed // max(prune.checkpoints, 1)

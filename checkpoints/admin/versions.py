@@ -1,4 +1,4 @@
-"""Tables of versions: a save writes the next one, the newest counts, and older ones are read only."""
+"""Admin pages of versioned rows: a save writes the next version, the newest is in force, older ones are read only."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Row = TypeVar("Row", bound=Model)
 
 
 class VersionedForm(ModelForm[Row]):
-    """The form of one version, which refuses to write over a version that was not read."""
+    """The form of one version, which refuses to overwrite a version that the user has not seen."""
 
-    OF: tuple[str, ...] = ("team", "name")  # rows that have the same of these are versions of one thing
+    OF: tuple[str, ...] = ("team", "name")  # rows with equal values in these columns are versions of one thing
 
     @classmethod
     def newest_of(cls, row: Row) -> Row:
-        """Return the version in force, of those of the same thing."""
+        """Return the version in force of what `row` is a version of."""
         same = {name: row.serializable_value(name) for name in cls.OF}
         return type(row)._default_manager.filter(**same).order_by("-version")[0]
 
     def lock(self) -> None:
-        """Take the lock that writers take: of two who save at once, the second has read what is not the newest."""
+        """Take the lock that writers take: of two concurrent saves, the second is based on an outdated version."""
         Group.objects.select_for_update(no_key=True).get(pk=self.instance.serializable_value("team"))
 
     def clean(self) -> dict[str, Any]:
-        """Refuse to overwrite a version that was not read."""
+        """Refuse to overwrite a version that the user has not seen."""
         said: dict[str, Any] = super().clean() or {}
         if self.instance.pk:
             self.lock()
@@ -49,24 +49,24 @@ class VersionedForm(ModelForm[Row]):
 
 
 class VersionedAdmin(ModelAdmin[Row]):
-    """Pages whose form's save is the next version of what it shows.
+    """Pages on which saving the form stores the next version.
 
-    That is a row of its own: what was read along with the old one (its groups, its cached answers) is not of the new
-    one, and would hide from a many-to-many field that it has nothing yet.
+    That is a new row: whatever was read along with the old one (its groups, its cached properties) does not belong to
+    it, and would hide from a many-to-many field that the new row has nothing yet.
     """
 
-    ANEW = ("version", "created_at")  # columns that a version does not take from the one before
+    ANEW = ("version", "created_at")  # columns that a version does not copy from the one before
     COUNTS = gettext_lazy("What counts now is {}.")
     form: type[VersionedForm[Row]]
     sortable_by = ()
     actions = None
 
     def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> tuple[str, ...]:
-        """Keep a version among those of the same thing."""
+        """Fix the columns that say what a row is a version of."""
         return self.form.OF if obj else ()
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
-        """Replace the form's row by one that is not stored yet, with the same columns."""
+        """Replace the form's row by a new, unsaved one with the same columns."""
         said = super().save_form(request, form, change)
         form.instance = type(said)(
             **{
@@ -78,7 +78,7 @@ class VersionedAdmin(ModelAdmin[Row]):
         return form.instance
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Redirect whoever goes on editing to the version that was just written."""
+        """Redirect "Save and continue editing" to the version that was just written."""
         answer = super().response_change(request, obj)
         return redirect(address_of(obj)) if "_continue" in request.POST else answer
 
@@ -88,7 +88,7 @@ class VersionedAdmin(ModelAdmin[Row]):
         return not old and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse: what was done under a version names it."""
+        """Refuse: records of what was done under a version refer to it."""
         return False
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -101,17 +101,17 @@ class VersionedAdmin(ModelAdmin[Row]):
 
 
 class NewestVersionsFilter(admin.SimpleListFilter):
-    """The versions that count, or all there are."""
+    """Filters to the newest versions, or shows all."""
 
     title = "versions"
     parameter_name = "versions"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """List the choices beside the newest versions, which are shown where nothing is chosen."""
+        """List the choices besides the default, the newest versions."""
         return [("all", "All")]
 
     def choices(self, changelist: Any) -> Any:
-        """Call the first choice by its name."""
+        """Label the default choice "Newest"."""
         first, *rest = super().choices(changelist)
         return [{**first, "display": "Newest"}, *rest]
 
@@ -122,7 +122,7 @@ class NewestVersionsFilter(admin.SimpleListFilter):
 
 
 def link_to(row: Any) -> SafeString:
-    """Name a version, with its page."""
+    """Link to a version's page."""
     return format_html('<a href="{}">version {}</a>', address_of(row), row.version)
 
 
