@@ -1,4 +1,4 @@
-"""Who did it. The system is an actor like any other, so that no writer is ever nameless."""
+"""Actors: people, agents and the system, each with an id and a name, so that every write names its author."""
 
 from __future__ import annotations
 

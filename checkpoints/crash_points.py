@@ -61,7 +61,7 @@ class Crashed(BaseException):
 
 
 def point(name: str, step: str = "", value: Any = None) -> None:
-    """Do here what HOLDPOINT_CRASH asks for; nothing without it. `value`: what the step's method returned."""
+    """Crash here if HOLDPOINT_CRASH asks for it; otherwise do nothing. `value`: what the step's method returned."""
     for listener in _listeners:
         listener(name, step, value)
     wish = os.environ.get("HOLDPOINT_CRASH")
@@ -81,7 +81,7 @@ def listen(listener: Callable[[str, str, Any], None]) -> None:
 
 
 def _hit(place: str, file: str) -> int:
-    """Return the number of this hit."""
+    """Count this hit; return its number."""
     if not file:
         _hits[place] += 1
         return _hits[place]

@@ -1,4 +1,4 @@
-"""What the store refuses. Each docstring is the message a person reads, and says what to do."""
+"""The store's errors. Each docstring is the message that a person reads, and says what to do."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class StateTooLarge(ValueRefused):
 
 
 class Fenced(CheckpointError):
-    """Another worker holds this run now; drop the work in hand, its result may not land."""
+    """Another worker holds this run now; drop the current work, its result cannot be saved."""
 
 
 class NotVerified(CheckpointError):
-    """The stored data does not match its digest; the run is frozen until a person looks."""
+    """The stored data does not match its digest; the run is frozen until a person has checked it."""
 
     def __init__(self, subject: str, reason: str) -> None:
         super().__init__(f"{subject}: {reason}")
@@ -46,7 +46,7 @@ class NoSuchCheckpoint(CheckpointError):
 
 
 class NotRecorded(NoSuchCheckpoint):
-    """This checkpoint holds a state, and not what made it; only what a step executed can be replayed."""
+    """This checkpoint was not written by a step, so it has no recorded writes to replay."""
 
 
 class NoSuchArtifact(CheckpointError):
@@ -68,7 +68,7 @@ class PlanChanged(CheckpointError):
 
 
 class UnfitDatabase(CheckpointError):
-    """This PostgreSQL, or the way to it, cannot be worked with."""
+    """This PostgreSQL, or the connection to it, does not meet the requirements."""
 
 
 class RestoredDatabase(UnfitDatabase):
@@ -90,10 +90,10 @@ class ImplausibleEvent(CheckpointError):  # not translated: operators read it
 
 
 class CheckpointRemoved(CheckpointError):
-    """The checkpoint was removed by retention; what stood there cannot be restored."""
+    """The checkpoint was removed by retention; its state cannot be restored."""
 
     def __init__(self, gap: Any, seq: int) -> None:
-        """Say under which policy checkpoint `seq` went: `gap` is the checkpoints.models.Gap in its place."""
+        """Name the policy that removed checkpoint `seq`: `gap` is the checkpoints.models.Gap in its place."""
         said = _(
             "Checkpoint %(seq)s of R-%(run)s was removed on %(date)s under the retention policy %(policy)s (version "
             "%(version)s); its state cannot be restored."

@@ -1,7 +1,7 @@
-"""The id of an HTTP request, by which its lines in the logs, its events and what workers do because of it are found.
+"""The id of an HTTP request: it finds the request's log lines, its events and the work that it caused in workers.
 
-The web process gives each request one (config.middleware.request_ids). What is recorded while it is answered keeps it;
-a doorbell that it rings carries it in its message's own id, since a doorbell holds nothing but numbers otherwise.
+The web process gives each request one (config.middleware.request_ids). Events recorded during the request keep it; a
+doorbell that the request rings carries it in the message's own id, since a doorbell otherwise holds only numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _current: ContextVar[str] = ContextVar("request", default="")
 
 @contextmanager
 def answering(request_id: str) -> Iterator[None]:
-    """Have `current` return this id for as long as the block lasts."""
+    """Make `current` return this id inside the block."""
     token = _current.set(request_id)
     try:
         yield
@@ -28,16 +28,16 @@ def answering(request_id: str) -> Iterator[None]:
 
 
 def current() -> str:
-    """Return the id of the request that is being answered here; "" in a worker, a command or the sweeper."""
+    """Return the id of the current request; "" in a worker, a command or the sweeper."""
     return _current.get()
 
 
 def message_id() -> str | None:
-    """Return an id for a message to a worker that tells of the request; None for one that Celery makes up."""
+    """Return a message id that contains the current request's id; None without one: Celery then makes up its own."""
     return f"{current()}.{uuid4().hex[:12]}" if current() else None
 
 
 def of_message(message_id: str) -> str:
-    """Return the id of the request that sent the message; "" where none did."""
+    """Return the id of the request that sent the message; "" if none did."""
     found = _OF_MESSAGE.fullmatch(message_id)
     return found[1] if found else ""

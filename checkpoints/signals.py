@@ -1,4 +1,4 @@
-"""The one return path: a doorbell that carries a run's id and no authority.
+"""The doorbell: the signal that a run has work again. It carries the run's id and no authority.
 
 `run_needs_attention` is sent after commit with `run_id` and its `plan`. A receiver may enqueue the run; the
 sweeper finds what a crash dropped.

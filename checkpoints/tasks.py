@@ -1,4 +1,4 @@
-"""Celery's side of retention: a message says "go on", PostgreSQL says whether there is anything to go on with."""
+"""Celery's side of retention: a message only says "continue"; PostgreSQL holds what there is to continue."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .actors import SYSTEM
 from .models import Prune
 from .retention import prunes
 
-SLICE = 10.0  # seconds that one message works; others are due too
+SLICE = 10.0  # seconds of work for one message, so that other tasks get their turn
 
 
 @shared_task(name="checkpoints.prune", ignore_result=True)
 def prune() -> None:
     """Continue dry runs and prunes by one slice, and send the next message while there is more.
 
-    A message that finds another worker at it does nothing: else every page that is opened and every minute would add
-    a chain of messages without end, until no worker was left for anything else.
+    A message does nothing while another worker is pruning: else every page view and every minute would start another
+    endless chain of messages, until no worker was left for anything else.
     """
     with alone() as mine:
         more = mine and prunes.go_on(seconds=SLICE)
@@ -31,14 +31,14 @@ def prune() -> None:
 
 
 def ring() -> None:
-    """Ask a worker to continue; where the message is lost, beat's next one does."""
+    """Ask a worker to continue. If the message is lost, beat's next one does the same."""
     with suppress(OperationalError):
         prune.apply_async(retry=False)
 
 
 @shared_task(name="checkpoints.prune_nightly", ignore_result=True)
 def prune_nightly() -> None:
-    """Begin the night's prune, once a day, and drop the dry runs that are old."""
+    """Begin the nightly prune, once a day, and drop old dry runs."""
     prunes.drop_old()
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     if not Prune.objects.filter(nightly=True, at__gte=today).exists():

@@ -1,1 +1,1 @@
-"""Who may see and order what: people by their teams, tokens within their scope."""
+"""Access control: people by their permissions in teams, tokens within their scope."""

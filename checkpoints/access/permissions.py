@@ -1,9 +1,9 @@
-"""Who may do what: the one place that decides it, in the administration and in each team.
+"""Permissions: the one place that decides what a person may do, in the administration and in each team.
 
-In a team it is the database view `checkpoints_right` that says so, for each permission: active members, by the team's
-permissions or by their own. Every question joins it. Superusers see every team besides, by whatever permission is
-called "view_"; they do in a team only what its members may do, as one of them. In the administration, which shows all
-teams, it is Django's own rule, for staff. A permission is named "app.codename"; nobody has one that there is not.
+In a team the database view `checkpoints_right` decides: it lists the active members who have a permission, by the
+team's permissions or by their own. Every query joins it. Superusers also see every team, by any permission called
+"view_"; in a team they do only what its members may do, as one of them. In the administration, which shows all teams,
+Django's own rule decides, for staff. A permission is named "app.codename"; nobody has one that does not exist.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models import Exists, Expression, QuerySet
 
 from . import token_scope
 
-# Statements are written out: putting one together for each page and decision takes longer than to answer it.
+# Statements are written out: building one for each page and decision takes longer than answering it.
 _HOLDERS = """
 SELECT one.id, EXISTS (
   SELECT FROM checkpoints_right may WHERE may.user_id = one.id AND may.team_id = ANY(%(teams)s)
@@ -58,9 +58,9 @@ class Right(models.Model):
 
 
 class Person(NamedTuple):
-    """All of a person that the rules read: a statement is put together once for each, and kept.
+    """The columns of a person that the rules read: a statement is built once for each value, and cached.
 
-    In `pk` may stand the place of a person's id, so that the statement is one for many.
+    `pk` may be a placeholder instead of an id, so that one statement serves many people.
     """
 
     pk: int | Expression
@@ -70,7 +70,7 @@ class Person(NamedTuple):
 
 
 def person(user: Any) -> Person:
-    """Return what the rules read of somebody."""
+    """Return the columns of a user that the rules read."""
     return Person(user.pk, user.is_active, user.is_superuser, token_scope.of(user))
 
 
@@ -101,7 +101,7 @@ def may(user: Any, team_id: int, permission: str) -> bool:
 def holders(permission: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, bool]:
     """Tell, by id, which of the people `among` have a permission in one of the `teams`, in one statement.
 
-    Nobody sees more here as a superuser. A person missing in the answer has no account, or one that is switched off.
+    Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
     with connection.cursor() as cursor:
         cursor.execute(_HOLDERS, {**_named(permission), "teams": list(teams), "people": list(among)})
@@ -141,7 +141,7 @@ def everywhere(user: Any, *permissions: str) -> bool:
 
 
 def is_superuser(user: Any) -> bool:
-    """Tell whether this person sees every team, and says in the administration who may do what."""
+    """Tell whether this person sees every team, and manages permissions in the administration."""
     return bool(user.is_active and user.is_superuser)
 
 

@@ -1,6 +1,6 @@
-"""The bounds of a request that carries a token instead of a session: never wider than the token's owner may reach.
+"""The bounds of a request that carries a token instead of a session: never wider than the token owner's access.
 
-The bounds go with the person (`user.bounds`), so that every question about who may see what heeds them.
+The bounds are an attribute of the user (`user.bounds`), so that every check of permissions applies them.
 """
 
 from __future__ import annotations

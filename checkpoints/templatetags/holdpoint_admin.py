@@ -1,4 +1,4 @@
-"""What the administration's templates need besides Django's own tags."""
+"""Template filters of the administration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPENINGS = ("<td", "<th")
 
 @register.filter
 def labelled(cells: Iterable[str], headers: Iterable[dict[str, Any]]) -> Iterator[SafeString]:
-    """Give each of a row's cells, which Django has rendered, its column's name."""
+    """Add its column's name to each cell of a row that Django has rendered."""
     for cell, header in zip(cells, headers, strict=True):
         opening, rest = cell[:3], cell[3:]
         if opening not in OPENINGS:

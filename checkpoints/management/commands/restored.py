@@ -1,4 +1,4 @@
-"""`manage.py restored`: numbers and ids go on beyond all that were given before a restore."""
+"""`manage.py restored`: makes numbers and ids continue beyond all that were given before a restore."""
 
 from __future__ import annotations
 
