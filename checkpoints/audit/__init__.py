@@ -1,5 +1,5 @@
-"""The audit: what seals say about events, how that is checked, and how it is carried elsewhere.
+"""The audit: seals events, verifies the seals against the database, and exports events with their proofs.
 
-The arithmetic (checkpoints.seals) is pure, so that an export is verified elsewhere by the code that verifies the
-database. `walk` reads the database, `proof` an export.
+The arithmetic (checkpoints.seals) is pure, so that the same code verifies the database (`walk`) and, on any machine,
+an export (`proof`).
 """

@@ -1,4 +1,4 @@
-"""Rows that events cover: an event keeps the digests of the rows that its transaction wrote, and seals cover events."""
+"""Covered rows: an event records the digests of the rows that its transaction wrote, and seals cover events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORD
 
 
 def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
-    """Return the digest of these columns of a row, and of what belongs to it, in hex."""
+    """Return the digest of these columns of a row, and of `more`, in hex."""
     said = {name: _plain(getattr(row, name)) for name in columns}
     return hashlib.sha256(canonical({**said, **more})).hexdigest()
 
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 class CoveringEvent(NamedTuple):
-    """An event that covers rows."""
+    """An event that records the digests of rows."""
 
     id: int
     kind: str
@@ -61,10 +61,10 @@ class CoveringEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class CoveredTable:
-    """A table whose rows are subjects of events that cover them.
+    """A table whose rows are subjects of covering events.
 
-    `present` gives by number the digests of the rows that there are, by their names; `begins` are the kinds of the
-    events that tell of a new one.
+    `present` returns, by number, the digests of the existing rows by their names; `begins` are the kinds of the events
+    that record a new subject.
     """
 
     model: type[Model]  # its name is the one in the subject, "gate"; each of its rows is of a run
@@ -76,18 +76,18 @@ class CoveredTable:
         return str(self.model._meta.model_name)
 
     def check(self, numbers: Sequence[int]) -> list[IntegrityProblem]:
-        """Return what is wrong with the subjects of these numbers: rows altered, removed or slipped in.
+        """Return what is wrong with the subjects of these numbers: rows altered, removed or inserted.
 
-        Events and rows are read one after the other, and something may move in between: only what is wrong twice is.
+        Events and rows are read one after the other and may change in between: only what is wrong twice is reported.
         """
         wrong = self._wrong(numbers)
         return [problem for found in self._wrong(list(wrong)).values() for problem in found] if wrong else []
 
     def next(self, number: int) -> Sequence[int]:
-        """Return the numbers to check after this one; none where all were checked.
+        """Return the numbers to check after this one; none if all were checked.
 
-        Up to the newest that a proven event began, each number, since its rows may be gone; from there on the rows that
-        there are. So a forged row or event with a number far away does not make a verification endless.
+        Up to the newest number that a proven event began: every number, since its rows may be gone. After that: only
+        existing rows. So a forged row or event with a huge number does not make a verification endless.
         """
         newest = self._newest()
         if number < newest:
@@ -102,7 +102,7 @@ class CoveredTable:
         return self.model._default_manager.order_by("pk").values_list("pk", flat=True)
 
     def _newest(self) -> int:
-        """Return the greatest number that a proven event began; 0 where there is none."""
+        """Return the greatest number that a proven event began; 0 if there is none."""
         for most in (1, 1000):
             for kind, subject, version, data in run_sql(_NEWEST, [list(self.begins), f"{self.name}:%", most]):
                 number = subject.partition(":")[2]
@@ -126,7 +126,7 @@ class CoveredTable:
 
 
 def told(subjects: Sequence[str]) -> list[CoveringEvent]:
-    """Return the events of these subjects that cover rows, by subject, in the order in which they were written."""
+    """Return the covering events of these subjects, by subject, in the order in which they were written."""
     found = run_sql(_TOLD, [list(subjects)])
     events = [
         CoveringEvent(id, kind, subject, version, decode(data))
@@ -137,7 +137,7 @@ def told(subjects: Sequence[str]) -> list[CoveringEvent]:
 
 
 def claims(events: Sequence[CoveringEvent]) -> dict[str, tuple[str, int]]:
-    """Return, by the names of rows, the digest that the last of these events recorded, and the id of that event."""
+    """Return, by row name, the digest that the last of these events recorded, and the id of that event."""
     return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
 
 
@@ -175,7 +175,7 @@ covers: dict[str, CoveredTable] = {}  # the tables that are checked, by name
 
 
 def register(cover: CoveredTable) -> None:
-    """Have a table's rows checked with the seals."""
+    """Have a table's rows verified together with the seals."""
     covers[cover.name] = cover
 
 

@@ -1,4 +1,4 @@
-"""Verifying everything that seals cover: the walk, then the exported seals, then what no seal covers yet."""
+"""Verifies everything that seals cover: the seals themselves, then the file of exported seals; counts the unsealed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATE = timedelta(minutes=1)  # a sealer passes every second
 
 @dataclass(frozen=True)
 class UnsealedTail:
-    """Settled events that no seal covers yet: how many, up to COUNTED, and since when the oldest waits."""
+    """The settled events that no seal covers yet: their number, up to COUNTED, and the time of the oldest."""
 
     count: int
     oldest: datetime | None
@@ -40,7 +40,7 @@ def export_path() -> Path:
 
 
 def begin(*, after: int = 0) -> VerificationWalk:
-    """Begin a walk over the seals that there are now, from the one after `after` on."""
+    """Begin a walk over the seals stored now, from the one after `after` on."""
     return VerificationWalk(key(), after, Seal.objects.aggregate(upto=Max("pk"))["upto"] or 0)
 
 
@@ -49,7 +49,7 @@ def verify(
 ) -> Iterator[IntegrityProblem]:
     """Yield all problems as they are found. `told` is called after each step.
 
-    Raises OSError where `exported` is named and cannot be read.
+    Raises OSError if `exported` is named and cannot be read.
     """
     walk = begin(after=after)
     while not walk.done:
@@ -60,7 +60,7 @@ def verify(
 
 
 def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[IntegrityProblem]:
-    """Yield what the file of exported seals says otherwise. Where none is named, a missing file is no problem."""
+    """Yield where the file of exported seals differs. If no file is named, a missing file is no problem."""
     path = exported or export_path()
     if exported is None and not path.exists():
         return
@@ -70,7 +70,7 @@ def exported_seals(exported: Path | None = None, *, since: int = 0) -> Iterator[
 
 
 def ahead(walk: VerificationWalk) -> int:
-    """Return how many seals a walk will have checked at its end."""
+    """Return the number of seals that a walk will have checked at its end."""
     return walk.seals + Seal.objects.filter(pk__gt=walk.at, pk__lte=walk.upto).count()
 
 
@@ -80,7 +80,7 @@ def _stored(ids: list[int]) -> dict[int, bytes]:
 
 
 def newest_seal() -> Seal | None:
-    """Return the newest seal with its place alone; None where there is none."""
+    """Return the newest seal with only its place loaded; None if there is none."""
     return Seal.objects.only("last_xid", "last_id").order_by("-pk").first()
 
 
@@ -91,7 +91,7 @@ def unsealed(last: Seal | None) -> QuerySet[Event]:
 
 
 def tail() -> UnsealedTail:
-    """Return what no seal covers yet."""
+    """Return how many events no seal covers yet, and how long the oldest has waited."""
     times = list(unsealed(newest_seal()).values_list("at", flat=True)[:COUNTED])
     oldest = min(times, default=None)
     now = run_sql("SELECT clock_timestamp()", [])[0][0]

@@ -1,8 +1,8 @@
-"""Events as lines of JSON that prove themselves elsewhere.
+"""The audit export: events as lines of JSON with their proofs, which can be verified on any machine.
 
-header; then seal by seal: the seal, and those of its events that were asked for, each with its path to the seal's root
-unless all of the seal's events are there; then events that no seal covers yet; then the end, with counts and a digest
-over all lines before it. Between the first and the last seal concerned no seal is left out, so that they form a chain.
+A header; then seal by seal: the seal, and those of its events that were asked for, each with its path to the seal's
+root unless all of the seal's events are there; then events that no seal covers yet; then the end, with counts and a
+digest over all lines before it. No seal between the first and the last is left out, so that they form a chain.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .reading import RowStream
 
 PAGE = 2_000
 END = b"holdpoint export\n"
-# What JSON leaves as it is, and a terminal obeys or a reader of lines takes for the end of one.
+# Characters that JSON does not escape, and that a terminal obeys or a line reader takes for the end of a line.
 _UNSEEN = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """What is to be exported: of these events, those up to a place that `keep` keeps of a page of them."""
+    """A request for an export: of `events` up to the cursor `upto`, those that `keep` selects from each page."""
 
     events: QuerySet[Event]
     upto: Cursor
@@ -48,7 +48,7 @@ class ExportRequest:
 
 @dataclass
 class _Sum:
-    """The digest over the lines so far, and what they hold."""
+    """The digest over the lines so far, and their counts of events and seals."""
 
     key: bytes
     sha: Any = field(default_factory=hashlib.sha256)
@@ -89,7 +89,7 @@ def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
 
 
 def in_order(asked: ExportRequest) -> Iterator[SealedRow]:
-    """Yield the events that are asked for, page by page in the order of their places."""
+    """Yield the requested events in the order of their places, reading page by page."""
     at = Cursor()
     while True:
         ahead = until(beyond(asked.events, at), asked.upto).order_by("xid", "id")
@@ -102,13 +102,13 @@ def in_order(asked: ExportRequest) -> Iterator[SealedRow]:
 
 
 def told(asked: ExportRequest) -> Iterator[ExportedEvent]:
-    """Yield the same events without their proofs, each with its text where texts are asked for."""
+    """Yield the requested events without proofs, each with its text if texts are requested."""
     for page in RowStream(in_order(asked)).pages(PAGE):
         yield from _with_texts([ExportedEvent(row) for row in page], asked)
 
 
 def _covering(row: SealedRow | None) -> SealFact | None:
-    """Find the seal in whose range an event lies."""
+    """Find the seal whose range includes an event."""
     if row is None:
         return None
     at = {"last_xid__gte": row.xid}
@@ -118,7 +118,7 @@ def _covering(row: SealedRow | None) -> SealFact | None:
 
 
 def _from(first: int, last: int) -> Iterator[SealFact]:
-    """Yield the seals from one to another."""
+    """Yield the seals from `first` to `last`, both included."""
     at = first - 1
     while found := reading.seals(at, last, events=PAGE):
         yield from found
@@ -126,7 +126,7 @@ def _from(first: int, last: int) -> Iterator[SealFact]:
 
 
 def _sealed(seal: SealFact, rows: RowStream, asked: ExportRequest, total: _Sum) -> Iterator[bytes]:
-    """Yield the lines of a seal, and of those of its events that were asked for."""
+    """Yield the lines of a seal and of its requested events."""
     total.seals += 1
     yield total.line(seal.to_json(heads=False))
     found = list(rows.until(seal.last))
@@ -138,7 +138,7 @@ def _sealed(seal: SealFact, rows: RowStream, asked: ExportRequest, total: _Sum) 
 
 
 def _proven(seal: SealFact, rows: list[SealedRow]) -> list[ExportedEvent]:
-    """Return events of one seal with their place in it, and their paths where some of its events are left out."""
+    """Return events of one seal with their index in it, and their paths if some of its events are left out."""
     marks = list(leaves.unpack(seal.marks or b""))
     index = {mark.place: n for n, mark in enumerate(marks)}
     whole = [row.place for row in rows] == [mark.place for mark in marks]

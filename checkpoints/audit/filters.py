@@ -1,4 +1,4 @@
-"""Which events somebody asks for: one form for the page, the exports and the command."""
+"""The audit's filters: read alike from the page, the exports and the command."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NUMBER = re.compile(r"(?:R-|run:)?(\d{1,18})", re.IGNORECASE)
 
 
 class NoFilter(ValueError):
-    """What was typed into a filter is none; the text says which, and what it takes."""
+    """A filter's value is invalid; the text says which one, and what to write."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditFilters:
-    """Empty means all. `kind` may end in a point for all kinds that begin so. Times have their zone."""
+    """The filters. Empty means all. A `kind` that ends in a point matches all kinds that begin so. Times are aware."""
 
     kind: str = ""
     subject: str = ""
@@ -41,7 +41,7 @@ class AuditFilters:
 
     @classmethod
     def read(cls, said: Mapping[str, str]) -> Self:
-        """Read what was typed, by the filters' names. Raises NoFilter for what is no such filter."""
+        """Parse typed values, by the filters' names. Raises NoFilter for an invalid one."""
         texts = {name: said.get(name, "").strip()[:200] for name in ("kind", "subject", "agent", "actor", "words")}
         return cls(
             **texts,
@@ -59,7 +59,7 @@ class AuditFilters:
         }
 
     def apply(self, events: QuerySet[Event]) -> QuerySet[Event]:
-        """Return those of the events that pass all filters but the one by words."""
+        """Keep the events that pass all filters but `words`."""
         asked = {
             "kind__startswith" if self.kind.endswith(".") else "kind": self.kind, "subject": self.subject,
             "run_id": self.run, "actor": self.actor, "team_id": self.team, "at__gte": self.since, "at__lt": self.until,
@@ -70,7 +70,7 @@ class AuditFilters:
         return events
 
     def matching(self, events: QuerySet[Event]) -> QuerySet[Event]:
-        """Return those of a few events that contain these words, in the event or in its text."""
+        """Keep those of a few events that contain `words`, in the event or in its text."""
         query = query_of(self.words)
         if query is None:
             return events
@@ -78,9 +78,9 @@ class AuditFilters:
         return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(said))
 
     def searched(self, events: QuerySet[Event], *, all_texts: bool = False) -> list[QuerySet[Event]]:
-        """Return the matches among many events, as two sets, so that each is found by its own index.
+        """Return the matches for `words` among many events, as two querysets, so that each uses its own index.
 
-        A page needs the newest texts alone.
+        Unless `all_texts`, only the newest texts are searched, which is enough for a page.
         """
         query = query_of(self.words)
         if query is None:
@@ -91,8 +91,8 @@ class AuditFilters:
 
 
 def query_of(words: str) -> SearchQuery | None:
-    """Build a search for all of these words, each of which may go on; None where there is no word."""
-    found = beginnings(words.lower())  # the database may know the small letters of ASCII alone
+    """Build a search for all of these words as beginnings of words; None without a word."""
+    found = beginnings(words.lower())  # the database may be able to lower only ASCII letters
     return SearchQuery(found, config="simple", search_type="raw") if found else None
 
 

@@ -1,4 +1,4 @@
-"""The heads that seals cover, beside the checkpoints that are there."""
+"""Compares the run heads that seals cover with the stored checkpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SealedHead(NamedTuple):
 
 
 def check(seals: Iterable[SealFact], removals: Removals) -> Iterator[IntegrityProblem]:
-    """Say which runs' heads are not there any more; each once, for the first seal that covers it."""
+    """Report sealed heads that are missing; each once, for the first seal that covers it."""
     wanted: dict[SealedHead, int] = {}
     for seal in seals:
         try:
@@ -49,7 +49,7 @@ def check(seals: Iterable[SealFact], removals: Removals) -> Iterator[IntegrityPr
 
 
 def heads_of(seal: SealFact) -> list[SealedHead]:
-    """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError where they are no heads."""
+    """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError if they are malformed."""
     said: dict[str, Any] = decode(seal.heads or b"{}")
     return [SealedHead(int(run), int(seq), bytes.fromhex(digest)) for run, (seq, digest) in said.items()]
 
@@ -63,7 +63,7 @@ def present(heads: list[SealedHead]) -> set[SealedHead]:
 
 
 def _pruned(heads: list[SealedHead], removals: Removals) -> tuple[set[SealedHead], dict[int, list[str]]]:
-    """Return the heads that a sound gap accounts for; and by run, what is wrong with the gaps that do not count."""
+    """Return the heads that a sound gap accounts for, and by run the faults of the gaps that do not count."""
     runs = Gap.objects.filter(run__in={head.run for head in heads}).values("run_id") if heads else Gap.objects.none()
     newest = dict(runs.annotate(newest=Max("number")).values_list("run_id", "newest"))
     found: set[SealedHead] = set()

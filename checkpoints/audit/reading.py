@@ -1,4 +1,4 @@
-"""Reading events and seals in bounded pieces: pages of keys, never a cursor that holds a transaction open."""
+"""Reads events and seals in bounded pages by key, never by a cursor that holds a transaction open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkpoints.seals.seal import SealFact
 
 PAGE = 5_000
 SEALS = 200
-# A time that Python cannot hold is no time that a writer wrote.
+# No writer writes a time that Python cannot represent.
 COLUMNS = """id, xid, CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint END,
 kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest"""
 _RANGE = f"""
@@ -21,7 +21,7 @@ SELECT {COLUMNS} FROM checkpoints_event
 WHERE (xid, id) > ($1, $2) AND (xid, id) <= ($3, $4) AND NOT (kind = 'checkpoint.saved')
 ORDER BY xid, id LIMIT {PAGE}"""  # noqa: S608 - constants
 _BY_ID = f"SELECT {COLUMNS} FROM checkpoints_event WHERE id = ANY($1)"  # noqa: S608 - constants
-# The kinds that there are, by one look at the index for each.
+# The kinds of stored events, by one index lookup for each.
 _KINDS = """
 WITH RECURSIVE found AS (
   (SELECT kind FROM checkpoints_event WHERE NOT (kind = 'checkpoint.saved') ORDER BY kind LIMIT 1)
@@ -61,7 +61,7 @@ def row_of(event: Event) -> SealedRow:
 
 
 def seals(after: int, upto: int, *, events: int) -> list[SealFact]:
-    """Return the next seals after one, up to another and with it, that cover about so many events; at least one."""
+    """Return the next seals after `after`, up to and including `upto`, that cover about `events`; at least one."""
     sizes = Seal.objects.filter(pk__gt=after, pk__lte=upto).order_by("pk").values_list("pk", "count")[:SEALS]
     wanted: list[int] = []
     covered = 0
@@ -74,7 +74,7 @@ def seals(after: int, upto: int, *, events: int) -> list[SealFact]:
 
 
 def events(after: tuple[int, int], upto: tuple[int, int]) -> Iterator[SealedRow]:
-    """Yield the events that seals cover between two places, the second included, in order."""
+    """Yield, in order, the events between two places that seals cover, the second place included."""
     at: Sequence[int] = after
     while found := run_sql(_RANGE, [*at, *upto]):
         rows = [SealedRow._make(columns) for columns in found]
@@ -90,18 +90,18 @@ def elsewhere(ids: Sequence[int]) -> dict[int, SealedRow]:
 
 
 def kinds() -> list[str]:
-    """List the kinds of all events that there are."""
+    """List the kinds of all stored events."""
     return [kind for (kind,) in run_sql(_KINDS, [])]
 
 
 def seal_before(seal: int) -> SealFact | None:
-    """Return the seal before this one; None where there is none."""
+    """Return the seal before this one; None if there is none."""
     found = Seal.objects.filter(pk__lt=seal).order_by("-pk").first()
     return kept(found) if found else None
 
 
 class RowStream:
-    """Events that are taken from one stream in stretches; `next` is the first that was not taken yet."""
+    """A stream of events, consumed in stretches; `next` is the first that was not consumed yet."""
 
     def __init__(self, rows: Iterator[SealedRow]) -> None:
         self.rows = rows
@@ -114,7 +114,7 @@ class RowStream:
             yield row
 
     def pages(self, size: int) -> Iterator[list[SealedRow]]:
-        """Yield all rows that are left, so many at once."""
+        """Yield all remaining rows, `size` at a time."""
         left = chain(() if self.next is None else (self.next,), self.rows)
         while page := list(islice(left, size)):
             yield page

@@ -1,8 +1,8 @@
-"""What gaps prove: that a prune which somebody ordered removed what is missing, and that the gap is as it was written.
+"""Checks gaps: whether a gap is unaltered, and whether an ordered prune removed the checkpoints that it replaces.
 
-The application's role may write gaps and events, and without a key anybody's gap has a right digest. So a gap counts
-where it is sound by itself, an event of its removal names it (or the gap after it, of the same removal, stands on it),
-and that event tells of the prune that was under way: ordered by the same person, under the policy that the gap names.
+The application's role may write gaps and events, and without a key a forged gap has a valid digest. So a gap counts
+only if it is sound by itself, an event of its removal names it (or the next gap of the same removal names it as the
+previous one), and the prune in progress at that event was ordered by the same person under the policy of the gap.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.store import gaps
 from checkpoints.values.canonical_json import decode
 
-RUNS = 64  # whose removals are kept at hand
+RUNS = 64  # runs whose removals are cached
 NO_EVENT = "no event recorded it"
 NO_ORDER = "no order of a prune stands behind it"
 
 
 class JudgedGap(NamedTuple):
-    """A gap with what is wrong with it: with its rows and its place, and with who made it."""
+    """A gap with its `faults`, in its headers and its place, and its `doubts`, about who made it."""
 
     gap: Gap
     faults: list[str]
@@ -32,7 +32,7 @@ class JudgedGap(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """An order of a prune: its event, who gave it, under which policies, and the event of the prune's end."""
+    """An order to prune: its event, the person who gave it, the policies, and the event of the prune's end."""
 
     event: int
     actor: str
@@ -41,7 +41,7 @@ class _Order(NamedTuple):
 
 
 def judged(run_id: int) -> Iterator[JudgedGap]:
-    """Yield a run's gaps in order, each with what is wrong with it."""
+    """Yield a run's gaps in order, each with its faults and doubts."""
     known = Gap.objects.filter(run_id=run_id).order_by("number")
     light = list(known.defer("headers"))
     untold = _untold(run_id, light)
@@ -52,7 +52,7 @@ def judged(run_id: int) -> Iterator[JudgedGap]:
 
 
 def unreadable(run_id: int) -> list[IntegrityProblem]:
-    """Report the events of this run's removals that do not say which gap they left."""
+    """Report the events of this run's removals that do not name the gap that they left."""
     return [
         IntegrityProblem(f"event {event}", "tells of a removal without the gap that it left")
         for event, _, data in _told(run_id)
@@ -61,13 +61,13 @@ def unreadable(run_id: int) -> list[IntegrityProblem]:
 
 
 class Removals:
-    """What sound gaps removed, by run, for one verification: each run's are read once, and again after a new gap."""
+    """A cache for one verification: by run, the checkpoints that sound gaps removed. A new gap renews a run's entry."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[int, frozenset[bytes], list[str]]] = {}
 
     def of(self, run_id: int, newest: int) -> tuple[frozenset[bytes], list[str]]:
-        """Return the digests that a run's gaps account for, and what is wrong with the gaps that do not count."""
+        """Return the digests that a run's gaps account for, and the faults of the gaps that do not count."""
         if run_id not in self.known or self.known[run_id][0] < newest:
             while len(self.known) >= RUNS:
                 self.known.pop(next(iter(self.known)))
@@ -87,7 +87,7 @@ def _accounted(run_id: int) -> tuple[frozenset[bytes], list[str]]:
 
 
 def _made(gap: Gap) -> list[str]:
-    """Say with which key a gap was made, where that is not the one that is set."""
+    """Report a gap that was not made with the key that is set."""
     key = event_proof.key()
     if gaps.digest_of(gap, key) == bytes(gap.digest):
         return []
@@ -97,7 +97,7 @@ def _made(gap: Gap) -> list[str]:
 
 
 def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
-    """Return, by number, what is missing of the events behind each gap.
+    """Return, by the gap's number, whether its event or its order is missing.
 
     An event names the newest gap of its removal.
     """
@@ -119,16 +119,16 @@ def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
 
 
 def _stands_on(after: Gap, gap: Gap) -> bool:
-    """Tell whether a gap is of the same removal as the one after it, which names it as the previous one."""
+    """Tell whether a gap belongs to the same removal as the one after it, which names it as the previous one."""
     same = ("policy", "policy_version", "by", "by_name", "at")
     chained = after.previous is not None and bytes(after.previous) == bytes(gap.digest)
     return chained and all(getattr(after, name) == getattr(gap, name) for name in same)
 
 
 def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
-    """Tell whether the prune that was under way at an event is the one that made this gap.
+    """Tell whether the prune in progress at an event is the one that made this gap.
 
-    Only one prune is under way at a time.
+    Only one prune is in progress at a time.
     """
     at = bisect_left([order.event for order in orders], event)
     if not at:
@@ -139,7 +139,7 @@ def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
 
 
 def _orders(upto: int) -> list[_Order]:
-    """Return the orders of prunes before an event, the oldest first."""
+    """Return the orders to prune before an event, the oldest first."""
     found = Event.objects.filter(kind="retention.ordered", pk__lt=upto).order_by("pk")
     ordered = [(pk, actor, subject, _said(data)) for pk, actor, subject, data in found.values_list(*_COLUMNS)]
     ends = Event.objects.filter(kind="retention.finished").values_list("subject", "pk")

@@ -1,9 +1,9 @@
-"""Sealing: what makes a rewritten past show.
+"""The sealer: appends seals over the events, so that later changes to events can be detected.
 
 Events are not chained as they are written, which would make all writers wait for one row. Every second a sealer
 takes the settled events since the last seal, in order, and appends a seal. A key (HOLDPOINT_SEAL_KEY) makes its digest
-an HMAC, so that whoever can write the database still cannot forge it; the log and a file outside keep what was sealed,
-so that a cut tail shows. `checkpoint.saved` is covered by its run's chain of digests instead.
+an HMAC, which cannot be forged with write access to the database alone; the log and a file outside repeat the seals,
+so that missing newest ones are noticed. `checkpoint.saved` is covered by its run's chain of digests instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 def seal_once() -> Seal | None:
-    """Seal what settled since the last seal; None where there is nothing, or another sealer is at it."""
+    """Seal what settled since the last seal; None if there is nothing, or another sealer is working."""
     with transaction.atomic():
         if not run_sql("SELECT pg_try_advisory_xact_lock($1)", [LOCK])[0][0]:
             return None
@@ -45,7 +45,7 @@ def seal_once() -> Seal | None:
 
 
 def lag() -> float:
-    """Return for how many seconds the oldest event that could be sealed has waited for it; 0.0 where none does."""
+    """Return the seconds for which the oldest event that could be sealed has waited; 0.0 if none waits."""
     waiting = unsealed(newest_seal())
     oldest = waiting.annotate(age=Now() - F("at")).values_list("age", flat=True).first()
     return oldest.total_seconds() if oldest else 0.0
@@ -65,7 +65,7 @@ def _made(events: list[Event], last: Seal | None) -> Seal:
 
 
 def _heads(runs: set[int]) -> bytes:
-    """Return, as canonical JSON, run id -> the number and the digest of its head."""
+    """Return the heads of these runs as canonical JSON: run id -> [number, digest]."""
     heads = dict(Run.objects.filter(pk__in=runs, head__isnull=False).values_list("pk", "head"))
     found = Checkpoint.objects.filter(pk__in=[head for head in heads.values() if head]).values_list(
         "pk", "seq", "digest"

@@ -1,7 +1,7 @@
-"""Verifying an export by itself: nothing is needed but its lines, and the key of the seals where one was used.
+"""Verifies an export by itself: it needs only the lines, and the key of the seals if one was used.
 
-Without the key the events are still checked against the roots of their seals, and the seals against each other; that
-the seals and the file were made by somebody with the key cannot be, and the verdict says so.
+Without the key the events are still checked against the roots of their seals, and the seals against each other.
+Whether the seals and the file were made with the key cannot be checked then, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NoExport(Exception):
 
 @dataclass
 class ExportVerdict:
-    """What was found in an export. `notes` is what could not be checked."""
+    """The result of checking an export. `notes` says what could not be checked."""
 
     header: dict[str, Any]
     events: int = 0
@@ -134,7 +134,7 @@ class ExportCheck:
             self.told.append(told)
 
     def _close_seal(self) -> Iterator[IntegrityProblem]:
-        """Check the events of the seal at hand, which are all there now."""
+        """Check the events of the current seal, all of which have been read by now."""
         seal, told = self.seal, self.told
         self.told = []
         if seal is None or not told:
@@ -148,7 +148,7 @@ class ExportCheck:
                 yield from self._differing(seal, each)
 
     def _whole(self, seal: SealFact, told: list[ExportedEvent]) -> Iterator[IntegrityProblem]:
-        """Check that all events of a seal are there."""
+        """Check the events of a seal that was exported whole; report each missing or altered one."""
         if len(told) == seal.count and merkle.root([leaf(each.row) for each in told]) == seal.root:
             return
         there = {each.index for each in told}
@@ -199,9 +199,9 @@ class ExportCheck:
             )
 
     def _verdicts(self) -> Iterator[IntegrityProblem]:
-        """Yield what is wrong with the seals' digests.
+        """Yield what is wrong with the seals' digests, and note what could not be checked.
 
-        Without the key, a seal that the key made looks like one that was altered.
+        Without the key, a seal made with a key looks like one that was altered.
         """
         for problem, (first, last, said) in zip(self.chain.digests(), self.chain.wrong, strict=True):
             if said == UNKNOWN:

@@ -1,7 +1,7 @@
-"""Checking what is stored: every column of every checkpoint and chunk of a run, from the first on.
+"""Verifies stored runs: every column of every checkpoint and chunk of a run, from the first on.
 
-A load checks what it reads. This checks everything: the numbers without a hole, each row's digest and its
-parent's, the state after each row, every anchor from its own chunks, and the run's place at its head. Where rows were
+A load checks what it reads. This checks everything: that the numbers have no hole, each row's digest and its
+parent's, the state after each row, every anchor from its own chunks, and that the run is at its head. Where rows were
 removed, their gaps have to span exactly what is missing, and to give the digests that the rows around them name.
 """
 
@@ -27,7 +27,7 @@ from . import covered_rows, database, removals
 
 
 def verify_run(run: Run) -> list[IntegrityProblem]:
-    """Return what is wrong with a run's checkpoints and with the decisions in it; empty where all is as written."""
+    """Return what is wrong with a run's checkpoints and covered rows; empty if all is as written."""
     return [*_checkpoints(run), *covered_rows.check_run(run.pk)]
 
 
@@ -44,7 +44,7 @@ def _checkpoints(run: Run) -> list[IntegrityProblem]:
 
 
 def verify_all() -> list[IntegrityProblem]:
-    """Return what is wrong anywhere: in any run, in rows without a run, in any chunk, in any seal."""
+    """Return what is wrong in any run, row without a run, chunk or seal."""
     problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in _checkpoints(run)]
     strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
     problems += [IntegrityProblem(f"checkpoint {id}", "belongs to no run") for id in strays]
@@ -63,7 +63,7 @@ def verify_all() -> list[IntegrityProblem]:
 
 
 def _gaps(run_id: int, problems: list[IntegrityProblem]) -> Iterator[Gap]:
-    """Yield the run's gaps that can be followed; add what is wrong with any, or with who made it, to `problems`."""
+    """Yield the run's gaps that have no faults; add the faults and doubts of all to `problems`."""
     for gap, faults, doubts in removals.judged(run_id):
         problems += [IntegrityProblem(f"gap {gap.number} (run {run_id})", reason) for reason in (*faults, *doubts)]
         if not faults:
@@ -97,7 +97,7 @@ class _Walk:
         self._apply(row)
 
     def skip(self, gap: Gap) -> None:
-        """Continue after a gap, whose headers take the place of the rows."""
+        """Continue after a gap, whose headers replace the removed rows."""
         name = f"gap {gap.number} (run {gap.run_id})"
         if gap.first_seq != self.seq + 1:
             self.problems.append(
@@ -113,7 +113,7 @@ class _Walk:
         self.seq = max(self.seq, gap.last_seq)
 
     def _apply(self, row: CheckpointRow) -> None:
-        """Check the state after this row. After a fault the next anchor is the next that can be checked."""
+        """Check the state after this row. After a fault, checking resumes at the next anchor."""
         if row.anchor_seq == row.seq or self.assembly is None:
             self.assembly = Assembly(self.contents)
         try:
@@ -131,7 +131,7 @@ class _Walk:
         return next((bytes(digest) for digest in found), None) or self._removed_elsewhere().get(parent)
 
     def _removed_elsewhere(self) -> dict[UUID, bytes]:
-        """Return what gaps of the lineage's other runs removed, by id."""
+        """Return the digests of checkpoints that gaps of the lineage's other runs removed, by id."""
         if self.elsewhere is None:
             kin = Run.objects.of_lineage(self.run.lineage).exclude(pk=self.run.pk)
             found = Gap.objects.filter(run__in=kin).order_by("run_id", "number")
@@ -145,7 +145,7 @@ class _Walk:
         self.problems.append(IntegrityProblem(name_of(row), reason))
 
     def end(self) -> list[IntegrityProblem]:
-        """Return all problems that were found, and where the run's own row contradicts its checkpoints."""
+        """Return all problems, including contradictions between the run's own row and its checkpoints."""
         for head, seq, next_step in run_sql(
             "SELECT head, seq, next_step FROM checkpoints_run WHERE id = $1", [self.run.pk]
         ):

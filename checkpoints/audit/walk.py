@@ -1,4 +1,4 @@
-"""Verifying the database: seal by seal, in bounded steps, so that millions of events need no more memory than a few.
+"""Verifies the database seal by seal, in bounded steps, so that millions of events need no more memory than a few.
 
 A walk may be saved after any step by `to_json` and continued by another process.
 """
@@ -33,7 +33,7 @@ SOURCES = ComparisonSources(reading.elsewhere, reading.kinds)
 
 @dataclass
 class VerificationWalk:
-    """Where a verification stands: `at` is the last seal that was checked, `upto` the last that will be."""
+    """The progress of a verification: `at` is the last seal that was checked, `upto` the last to check."""
 
     key: bytes
     at: int
@@ -41,9 +41,9 @@ class VerificationWalk:
     seals: int = 0
     events: int = 0
     texts: int = 0
-    erased: int = 0  # texts that are gone, by an order that is in the audit
+    erased: int = 0  # missing texts whose erasure was ordered, as the audit shows
     wrong: list[tuple[int, int, str]] = field(default_factory=list)
-    covered: dict[str, int] = field(default_factory=dict)  # by table, the number up to which its rows were checked
+    covered: dict[str, int] = field(default_factory=dict)  # by table, the last number whose rows were checked
 
     def __post_init__(self) -> None:
         before = reading.seal_before(self.at + 1)
@@ -52,11 +52,11 @@ class VerificationWalk:
 
     @property
     def done(self) -> bool:
-        """Tell whether every seal was checked, and every row that their events cover."""
+        """Tell whether every seal and every covered row was checked."""
         return self.at >= self.upto and not any(self._next())
 
     def step(self, *, events: int = STEP) -> list[IntegrityProblem]:
-        """Check the next seals, of about so many events, or then the next rows; return what is wrong with them."""
+        """Check the next seals, of about `events` events, or after the last seal the next rows; return the problems."""
         if self.at >= self.upto:
             return self._rows()
         found = reading.seals(self.at, self.upto, events=events)
@@ -79,23 +79,20 @@ class VerificationWalk:
         return problems
 
     def _rows(self) -> list[IntegrityProblem]:
-        """Check the next rows that events cover."""
+        """Check the next covered rows."""
         for cover, numbers in self._next():
             self.covered[cover.name] = numbers[-1]
             return cover.check(numbers)
         return []
 
     def _next(self) -> Iterator[tuple[CoveredTable, Sequence[int]]]:
-        """Yield, by table, the numbers of the next rows to check, where there are some."""
+        """Yield the numbers of the next rows to check, for each table that has some."""
         for cover in covers.values():
             if numbers := cover.next(self.covered.get(cover.name, 0)):
                 yield cover, numbers
 
     def _texts(self, rows: list[SealedRow]) -> Iterator[IntegrityProblem]:
-        """Report texts that are not as written, or are gone without an order.
-
-        Texts erased by an order are counted.
-        """
+        """Report texts that were altered, or are missing without an order; count present and erased ones."""
         digests = {row.id: row.text_digest for row in rows}
         there = run_sql(_TEXTS, [list(digests)]) if rows else []
         for event, salt, text in there:
@@ -112,7 +109,7 @@ class VerificationWalk:
         self.erased += len(ordered)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what another process needs to continue the walk."""
+        """Return the progress as data, from which another process can continue."""
         names = ("at", "upto", "seals", "events", "texts", "erased", "covered")
         return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
 
@@ -138,7 +135,7 @@ def check_seal(seal: SealFact, rows: list[SealedRow], sources: ComparisonSources
 
 
 def _marks(seal: SealFact) -> list[leaves.EventMark] | None:
-    """Return the marks of a seal; None where they are not those that its root covers."""
+    """Return the marks of a seal; None if its root does not cover them."""
     try:
         marks = list(leaves.unpack(seal.marks or b""))
     except struct.error:
