@@ -1,1 +1,1 @@
-"""Events: written with the change that they tell of, and read in an order that hides none."""
+"""Events: written in the transaction of the change that they record, and read in an order that misses none."""

@@ -1,9 +1,9 @@
-"""Reading events in an order that hides none.
+"""Reads events in an order that misses none.
 
 Ids of concurrent transactions do not commit in order: a reader at 3002 would never see 3001 when that commits
 later. So an event stores its transaction's id, the cursor is (xid, id), and a reader stops below the oldest
-transaction that is still open anywhere in the server. A transaction that stays open stalls readers; it hides
-nothing from them.
+transaction that is still open anywhere in the server. A transaction that stays open delays readers, but they miss
+nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Horizon(Func):
 
 
 _COLUMNS = [field.attname for field in Event._meta.concrete_fields]
-# Prepared, so planned for any cursor: with EXISTS in place of ORDER BY and LIMIT that plan reads the whole table.
+# A prepared statement, planned for any cursor: with EXISTS instead of ORDER BY and LIMIT it reads the whole table.
 _AFTER = f"""
 SELECT later.there, event.* FROM (SELECT (
     SELECT id FROM checkpoints_event WHERE (xid, id) > ($1, $2) AND xid >= {Horizon.template} ORDER BY xid, id LIMIT 1
@@ -39,7 +39,7 @@ SELECT later.there, event.* FROM (SELECT (
 
 
 class Cursor(NamedTuple):
-    """A place between events: everything up to and with this one has been read."""
+    """A place between events: everything up to and including this place has been read."""
 
     xid: int = 0
     id: int = 0
@@ -70,9 +70,9 @@ def settled() -> QuerySet[Event]:
 
 
 def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
-    """Read the next events after a cursor, in order; and whether more is committed, below the horizon or not.
+    """Read the next events after a cursor, in order; tell also whether more is committed, below the horizon or not.
 
-    Asked by every web process for whatever happens, so past the ORM, and in one statement.
+    Every web process runs this for every event, so it bypasses the ORM and is one statement.
     """
     found = run_sql(_AFTER, [*cursor, limit])
     events = [Event.from_db("default", _COLUMNS, row) for _, *row in found if row[0] is not None]

@@ -9,32 +9,32 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import F, Func, Q, TextField
 
-NOT_SEALED = "checkpoint.saved"  # covered by its run's chain; so many that no page but the run's tells of them
+NOT_SEALED = "checkpoint.saved"  # covered by its run's chain; so many that only the run's page lists them
 
 
 class CurrentTransaction(Func):
-    """Gives the id of the transaction that writes the row: PostgreSQL's, and what `xid_offset` adds to it."""
+    """The id of the transaction that writes the row: PostgreSQL's plus the offset of `xid_offset`."""
 
     template = "(pg_current_xact_id()::text::bigint + public.checkpoints_xid_offset())"
     output_field = models.BigIntegerField()
 
 
 class StatementClock(Func):
-    """The database's clock, not the transaction's start."""
+    """The database's clock now, not at the transaction's start."""
 
     template = "clock_timestamp()"
     output_field = models.DateTimeField()
 
 
 class Escaped(Func):
-    """Bytes as text, whatever they are: what is no ASCII is written as its number."""
+    """Any bytes as text: bytes that are not ASCII are written as octal numbers."""
 
     template = "encode(%(expressions)s, 'escape')"
     output_field = TextField()
 
 
 class EventTerms(Func):
-    """What an event is found by: its kind, subject, actor's name and data, word by word. As its index has it."""
+    """An event's search terms: the words of its kind, subject, actor's name and data, exactly as its index has them."""
 
     template = (
         "to_tsvector('simple'::regconfig, translate(left(%(expressions)s, 10000), '.:_-/\"{}[](),=\\',"
@@ -51,12 +51,12 @@ class EventQuerySet(models.QuerySet["Event"]):
     """Questions about many events."""
 
     def told(self) -> EventQuerySet:
-        """Leave out saved checkpoints, which the run's own page shows."""
+        """Exclude saved checkpoints, which the run's own page lists."""
         return self.exclude(kind=NOT_SEALED)
 
 
 class Event(models.Model):
-    """What happened, to what, by whom. The application's role may insert and select, nothing else."""
+    """A record of one change: its kind, subject and actor. The application's role may only insert and select."""
 
     xid = models.BigIntegerField(db_default=CurrentTransaction())
     at = models.DateTimeField(db_default=StatementClock())
@@ -77,7 +77,7 @@ class Event(models.Model):
             models.Index("xid", "id", name="event_cursor"),
             models.Index("xid", "id", name="event_to_seal", condition=~Q(kind=NOT_SEALED)),
             models.Index("run_id", "id", name="event_of_run", condition=~Q(kind=NOT_SEALED)),
-            # The audit's page goes back in time along one of these. Saved checkpoints, which are most, are in none.
+            # The audit's page reads back in time along one of these. Saved checkpoints, the most common, are in none.
             models.Index("at", "id", name="event_by_time", condition=~Q(kind=NOT_SEALED)),
             models.Index("kind", "at", "id", name="event_by_kind", condition=~Q(kind=NOT_SEALED)),
             models.Index("team_id", "at", "id", name="event_by_team", condition=~Q(kind=NOT_SEALED)),
@@ -100,9 +100,9 @@ class EventText(models.Model):
     event = models.OneToOneField(
         Event, primary_key=True, on_delete=models.DO_NOTHING, db_constraint=False, related_name="words"
     )
-    salt = models.BinaryField()  # goes with the text, so that the digest left behind tells nothing
+    salt = models.BinaryField()  # erased with the text, so that the remaining digest reveals nothing
     text = models.BinaryField()  # UTF-8
-    terms = SearchVectorField(null=True)  # what it is found by; goes with the text
+    terms = SearchVectorField(null=True)  # its search terms; erased with the text
 
     class Meta:
         indexes = [GinIndex(fields=["terms"], name="event_text_terms")]

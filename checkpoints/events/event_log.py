@@ -1,4 +1,4 @@
-"""Writing events: always in the caller's transaction, so that a change and its event land together."""
+"""Writes events, always in the caller's transaction, so that a change and its event are committed together."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from checkpoints.values.canonical_json import canonical
 from . import event_proof, wakeup
 from .event import Event, EventText
 
-FINDABLE = 100_000  # characters of a text that a search looks at
+FINDABLE = 100_000  # characters of a text that are indexed for search
 
 
 class OfTeam(Protocol):
-    """A run, as far as its events need it."""
+    """The columns of a run that its events need."""
 
     pk: int
     team_id: int
@@ -32,9 +32,9 @@ class OfTeam(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One event, not written yet.
+    """One event that is not written yet.
 
-    `data` is kept for good, so it never holds personal text. `text` may be erased later: the event keeps only a
+    `data` is kept forever, so it never holds personal text. `text` may be erased later: the event keeps only a
     digest, salted, since a short text could be guessed from a plain one.
     """
 
@@ -87,7 +87,7 @@ def append(entries: Sequence[Entry]) -> None:
         if words is not None:
             found_by = SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
             texts.append(EventText(event=event, salt=salt, text=words, terms=found_by))
-    # No savepoint: where the event cannot be written, what it tells of must not be either.
+    # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
         Event.objects.bulk_create(events)
         EventText.objects.bulk_create(texts)
@@ -95,5 +95,5 @@ def append(entries: Sequence[Entry]) -> None:
 
 
 def with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an event's data with the id of the request that caused it, where a request did."""
+    """Return an event's data with the id of the current request, if there is one."""
     return {**data, "request_id": request_ids.current()} if request_ids.current() else data

@@ -1,8 +1,8 @@
 """Proofs of events that cover rows.
 
-Where a key is set (HOLDPOINT_SEAL_KEY) such an event carries a proof, an HMAC over all that it says: whoever has
-nothing but the application's role may write events, and a proof they cannot. The proof covers the event's version too,
-which rises with each change of its subject: a proven event that is written once more does not count as the newest.
+If a key is set (HOLDPOINT_SEAL_KEY), such an event carries a proof, an HMAC over its content: an attacker who has only
+the application's role can write events, but no proofs. The proof also covers the event's version, which rises with
+each change of its subject: a copy of an older proven event does not count as the newest.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ ROWS, PROOF = "rows", "proof"
 
 
 def key() -> bytes:
-    """Return the key of seals and proofs; empty where none is set."""
+    """Return the key of seals and proofs; empty if none is set."""
     return str(settings.HOLDPOINT_SEAL_KEY).encode()
 
 
 def _keys() -> list[bytes]:
-    """Return the key of proofs, and those before it."""
+    """Return the current key of proofs and the former ones."""
     return [key(), *(str(each).encode() for each in settings.HOLDPOINT_OLD_SEAL_KEYS)]
 
 
 def proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Add its proof to an event's data, where it covers rows and a key is set."""
+    """Return an event's data with its proof, if it covers rows and a key is set."""
     if ROWS not in data or not key():
         return dict(data)
     return {**data, PROOF: _proof(key(), kind, subject, version, data)}
 
 
 def is_proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> bool:
-    """Tell whether a process with the key wrote this event; True of any where no key is set."""
+    """Tell whether a process with the key wrote this event; always True if no key is set."""
     said = {name: value for name, value in data.items() if name != PROOF}
     proof = str(data.get(PROOF, ""))
     return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in _keys())

@@ -1,11 +1,11 @@
-"""How long readers of events are held back, and by whom.
+"""Measures the delay of readers of events, and names the transaction that causes it.
 
-Readers stop below the oldest transaction that has written and is still open (see `cursor`). That may be anybody's in
-the whole server, in whatever database: a forgotten `BEGIN; UPDATE` in somebody's console, a transaction that was
-prepared and left. Holdpoint's own are ended by HOLDPOINT_TRANSACTION_TIMEOUT; others by whoever runs them.
+Readers stop below the oldest transaction that has written and is still open (see `cursor`). It may be any transaction
+of the server, in any database: a forgotten `BEGIN; UPDATE` in a console, a prepared transaction that was abandoned.
+HOLDPOINT_TRANSACTION_TIMEOUT ends Holdpoint's own; others are up to those who run them.
 
-PostgreSQL tells a role who holds, and since when only of its own sessions (or with `pg_read_all_stats`). For others
-the wait of the oldest event that may not be read yet is taken, which is what readers feel.
+PostgreSQL names the holder to any role, but gives the start time only of the role's own sessions (or with
+`pg_read_all_stats`). For others the wait of the oldest unreadable event is used, which is the delay of the readers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ WHERE since IS NOT NULL
 
 
 class HorizonAge(NamedTuple):
-    """How long readers have been held back, in seconds, and by which transaction; 0 and "" where by none."""
+    """The delay of readers in seconds, and the transaction that causes it; 0 and "" if none does."""
 
     seconds: float = 0.0
     holder: str = ""
 
 
 def horizon_age() -> HorizonAge:
-    """Ask PostgreSQL what holds readers of events back."""
+    """Ask PostgreSQL which transaction delays readers of events, and for how long."""
     found = run_sql(_HOLDER, [])
     return HorizonAge(*found[0]) if found else HorizonAge()

@@ -1,9 +1,9 @@
-"""One reader of events per web process: it wakes on a ring, else every second, and hands on what is new.
+"""The tailer: one reader of events per web process. It wakes on a ring, else every second, and delivers new events.
 
-The first ring is followed at once, and those within a few milliseconds of a look are joined to one: a run at work rings
-oftener than anybody can see. A ring may arrive before its event can be read, while an older transaction is still open;
-the tailer then looks again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL
-only the time it is dead: the cursor stays where it was until what was read is delivered.
+It reacts to the first ring at once and combines those within a few milliseconds: a working run rings more often than
+people can notice. A ring may arrive before its event can be read, while an older transaction is still open; the tailer
+then reads again after a pause that doubles. A dead Redis costs at most a second's delay, a dead PostgreSQL only the
+time that it is dead: the cursor does not move until what was read is delivered.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from . import wakeup
 from .commit_order import Cursor, after, newest
 from .event import Event
 
-PERIOD = 1.0  # seconds between looks without a wake-up
-JOINED = 0.02  # seconds from one look to the next at least
+PERIOD = 1.0  # seconds between reads without a wake-up
+JOINED = 0.02  # seconds between reads, at least
 IMPATIENT = 0.01  # the first pause while an event is committed but not yet below the horizon
 BATCH = 500
 
@@ -42,8 +42,8 @@ EVENTS = Counter(
     ["kind", "agent"],
 )
 LAG = Gauge("holdpoint_tailer_lag_seconds", "Seconds since this process last had read every event that could be read.")
-OTHERS = "others"  # agents that are not known here: whoever may open gates from outside names them
-ALERTED = ("run.failed", "effect.unknown")  # counted from 0 under the run's agent, whoever acts: alerts name it
+OTHERS = "others"  # the label of unknown agents, whose names external programs choose freely
+ALERTED = ("run.failed", "effect.unknown")  # counted from 0 under the run's agent, not the actor: alerts name it
 _AGENTS = """
 SELECT run.id, plan.agent FROM checkpoints_run run JOIN checkpoints_plan plan ON plan.id = run.plan_id
 WHERE run.id = ANY($1)
@@ -54,7 +54,7 @@ log = structlog.get_logger(__name__)
 
 
 def count_by_name(agents: Iterable[str]) -> None:
-    """Count what these agents do by their names from now on, and what any other does under OTHERS."""
+    """Count the events of these agents under their names from now on, and those of any other under OTHERS."""
     _known.update(agents)
     for agent in (*_known, OTHERS):
         for kind in ALERTED:
@@ -62,15 +62,15 @@ def count_by_name(agents: Iterable[str]) -> None:
 
 
 class Tailer:
-    """`await Tailer(deliver).run()` in a task of its own; cancel the task to stop it."""
+    """The reader. Run `await Tailer(deliver).run()` in a task of its own; cancel the task to stop it."""
 
     def __init__(self, deliver: Deliver, *, start: Cursor | None = None) -> None:
         self.deliver = deliver
         self.cursor = start
         self._rung = asyncio.Event()
-        self._asked = False  # whether the database is fit, and was not restored
+        self._asked = False  # whether the database was checked: fit, and not restored
         self._caught_up = time.monotonic()
-        # One thread, so that the tailer keeps one database connection and its own.
+        # One thread, so that the tailer keeps one database connection of its own.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tailer")
 
     async def run(self) -> None:
@@ -94,11 +94,11 @@ class Tailer:
             self._thread.shutdown(wait=False)
 
     def lag(self) -> float:
-        """Return the seconds since there was last nothing left to be read."""
+        """Return the seconds since all readable events had been read."""
         return time.monotonic() - self._caught_up
 
     async def _read_all(self) -> float:
-        """Deliver all that can be read; return how long to pause then, in seconds."""
+        """Deliver all that can be read; return the seconds to pause afterwards."""
         pause = IMPATIENT
         while True:
             try:
@@ -125,7 +125,7 @@ class Tailer:
                 pause *= 2
 
     def _read(self) -> tuple[list[Event], bool]:
-        """Read the next batch; tell also whether something is committed that may not be read yet.
+        """Read the next batch; tell also whether events are committed that may not be read yet.
 
         Runs on the tailer's thread.
         """
@@ -143,12 +143,12 @@ class Tailer:
             raise
 
     async def _hand_on(self, events: list[Event]) -> None:
-        """Deliver a batch and move the cursor past it; where the database was away, the next look reads it again."""
+        """Deliver a batch and move the cursor past it; if the database was away, the next read repeats the batch."""
         try:
             await self.deliver(events)
         except (OperationalError, InterfaceError):
             raise
-        except Exception:  # one bad fact must not silence all later ones
+        except Exception:  # one bad event must not stop all later ones
             log.exception("tailer.cannot_deliver", events=len(events))
         self.cursor = Cursor.of(events[-1])
         await self._count(events)
@@ -158,12 +158,12 @@ class Tailer:
         agents = await asyncio.get_running_loop().run_in_executor(self._thread, _agents, runs) if runs else {}
         for event in events:
             role, _, name = event.actor.partition(":")
-            if event.kind in ALERTED:  # mostly by the system, or by a person
+            if event.kind in ALERTED:  # its actor is mostly the system or a person
                 role, name = "agent", agents.get(event.run_id or 0, OTHERS)
             EVENTS.labels(event.kind, (name if name in _known else OTHERS) if role == "agent" else "").inc()
 
     async def _listen(self) -> None:
-        """Set `_rung` at each wake-up, through every loss of the connection."""
+        """Set `_rung` at each wake-up; reconnect whenever the connection is lost."""
         while True:
             client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
             try:
@@ -180,20 +180,23 @@ class Tailer:
 
 
 def _agents(runs: set[int]) -> dict[int, str]:
-    """Return the agents of these runs, as far as the runs exist and PostgreSQL answers.
+    """Return the agents of these runs; empty if PostgreSQL does not answer.
 
     Runs on the tailer's thread.
     """
     try:
         return dict(run_sql(_AGENTS, [list(runs)]))
-    except Exception as error:  # noqa: BLE001 - they are counted all the same; a connection that is lost meets _read
+    except Exception as error:  # noqa: BLE001 - the events are counted all the same; _read meets a lost connection
         log.warning("tailer.cannot_name", error=str(error))
         return {}
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancel `task` until it has ended: redis-py sends through `asyncio.wait_for`, which swallows a cancellation
-    on Python 3.11 when it meets the end of what is waited for; asked only once, it would go on."""
+    """Cancel `task` until it has ended.
+
+    redis-py sends through `asyncio.wait_for`, which on Python 3.11 swallows a cancellation that coincides with the end
+    of the awaited task; cancelled only once, the task would go on.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)

@@ -1,7 +1,7 @@
-"""A wake-up ("ring") only asks readers to look at the events; who may see what is decided where events are read.
+"""Wake-ups ("rings") over Redis: they only ask readers to read events; permissions are checked where events are read.
 
-A ring that is lost costs a page one second. A dead Redis may cost a writer no more than one short timeout, so
-after a failure nothing is tried for a second.
+A lost ring delays a page by one second. A dead Redis may cost a writer no more than one short timeout, so after a
+failure nothing is sent for a second.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _client() -> redis.Redis:
 
 
 def channel() -> str:
-    """Return the channel's name. Publishing ignores Redis's database numbers, so the name carries the number."""
+    """Return the channel's name. Publishing ignores Redis's database numbers, so the name contains the number."""
     number = _client().get_connection_kwargs().get("db") or 0
     return f"{getattr(settings, 'HOLDPOINT_RING_PREFIX', 'holdpoint')}.{number}.ring"
 
@@ -43,7 +43,7 @@ def ring() -> None:
 
 
 def publish(to: str, said: str) -> None:
-    """Publish to a channel what carries no authority and may be lost. Never raises."""
+    """Publish a message that carries no authority and may be lost. Never raises."""
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
