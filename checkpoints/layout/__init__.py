@@ -1,1 +1,1 @@
-"""How a state lies in rows and chunks: drafted, packed, put together again."""
+"""The storage format of a state: drafts rows and chunks, packs payloads, and reassembles states from them."""

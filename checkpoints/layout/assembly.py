@@ -1,8 +1,8 @@
-"""Putting a state together again from rows and chunks, and checking every digest on the way.
+"""Reassembles a state from rows and chunks, and checks every digest on the way.
 
-An Assembly is fed an anchor and the rows after it, in order, and then finished at any point. Nothing that it
-returns is unverified: rows and chunks by their checksums, chunks by their digests, lists by their chains, and
-the state by the digest in the row that was fed last.
+An Assembly is fed an anchor and the rows after it, in order, and then finished at any point. Everything that it
+returns is verified: rows and chunks by their checksums, chunks by their digests, lists by their chains, and the state
+by the digest in the row that was fed last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Portion = tuple[Op, list[bytes]]  # one op of a row and its lines
 
 
 class Assembly:
-    """Rows in, a verified state out. `contents` may be shared with other assemblies of one lineage."""
+    """Takes rows, returns a verified state. `contents` may be shared with other assemblies of one lineage."""
 
     def __init__(self, contents: ChunkContents) -> None:
         self.contents = contents
@@ -32,11 +32,11 @@ class Assembly:
         self.last: CheckpointRow | None = None
 
     def feed(self, row: CheckpointRow) -> None:
-        """Apply one row. Raises NotVerified where it does not fit what was fed before, or its own checksum."""
+        """Apply one row. Raises NotVerified if it does not fit the rows fed before, or its own checksum."""
         self.feed_all([row])
 
     def feed_all(self, trail: Iterable[CheckpointRow]) -> None:
-        """Apply rows in order, with one look for all the chunks that they name."""
+        """Apply rows in order, fetching all the chunks that they name at once."""
         unpacked = [(row, *self._unpack(row)) for row in trail]
         self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
         for row, ops, lines in unpacked:
@@ -51,7 +51,7 @@ class Assembly:
     def _unpack(self, row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
         before, self.last = self.last, row
         made = unpack(row)
-        # Pruning may have made a later row than the one that it names into the anchor that it builds on.
+        # Pruning may have turned a later row than the named anchor into an anchor, which this row then builds on.
         builds_on = before is not None and row.anchor_seq <= before.seq
         if row.anchor_seq != row.seq and not (
             builds_on and before is not None and (before.id, before.digest) == (row.parent, row.parent_digest)
@@ -77,7 +77,7 @@ class Assembly:
                 grown.splice(start, delete, taken)
 
     def check(self) -> dict[str, Part]:
-        """Return the parts after the last row. Raises NotVerified where they or the row do not match its digests."""
+        """Return the parts after the last row. Raises NotVerified if they or the row do not match its digests."""
         row = self.last
         if row is None:
             raise NotVerified("checkpoint", "is not there")
@@ -124,13 +124,13 @@ def unpack(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:
 
 
 def check_header(row: CheckpointRow) -> None:
-    """Raise NotVerified where the row's columns are not those that its digest covers."""
+    """Raise NotVerified if the row's columns do not match its digest."""
     if row.header_digest() != row.digest:
         raise NotVerified(name_of(row), "its columns do not match its digest")
 
 
 def portions(ops: list[Op], lines: list[bytes]) -> Iterator[Portion]:
-    """Yield each op with the lines that it takes. Raises ValueError where they do not come out even."""
+    """Yield each op with the lines that it takes. Raises ValueError if lines are missing or left over."""
     at = 0
     for op in ops:
         count = 1 if op[0] == "set" else 0 if op[0] == "drop" else op[-1]

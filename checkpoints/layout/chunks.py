@@ -1,7 +1,7 @@
-"""What the lines of payloads stand for: chunks, fetched once and verified, and lists at work.
+"""Expands the lines of payloads: fetches the chunks that they name, once and verified, and rebuilds lists.
 
-A payload's line may name a chunk, and a chunk's content is lines again. Whoever reads payloads collects all the
-chunks that their lines name first, level by level, and then expands the lines without a query.
+A payload's line may name a chunk, and a chunk's content is again lines. A reader of payloads first collects all the
+chunks that their lines name, level by level, and then expands the lines without a query.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from checkpoints.values.canonical_json import decode
 from .parts import SealedStretch, chain, measure
 
 Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
-MARKS = (b"@", b"#")  # what a line that is a reference begins with
+MARKS = (b"@", b"#")  # the first byte of a line that is a reference
 _CHUNKS = "SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE lineage = $1 AND digest = ANY($2)"
 
 
 @dataclass(slots=True)
 class ListItems:
-    """A list field at work: `entries` seal the first items of `lines`; references among the lines stay as they are.
+    """A list field being rebuilt: `entries` seal the first items of `lines`; references among the lines are kept.
 
-    `head` and `size` are those of the first `measured` lines, so that what only grows is hashed once.
+    `head` and `size` are those of the first `measured` lines, so that a list that only grows is hashed once.
     """
 
     entries: list[SealedStretch]
@@ -37,7 +37,7 @@ class ListItems:
     measured: int = 0
 
     def measure(self, upto: int | None = None) -> None:
-        """Bring `head` and `size` up to the last line, or to one before."""
+        """Update `head` and `size` up to line `upto`, or to the last."""
         stretch = self.lines[self.measured : upto]
         self.head, size = chain(self.head, stretch)
         self.size += size
@@ -63,7 +63,7 @@ class ListItems:
 
 @dataclass(slots=True)
 class ChunkContents:
-    """The chunks of one lineage that were needed so far, which assemblies may share."""
+    """The chunks of one lineage that were fetched so far; assemblies may share them."""
 
     fetch: Fetch
     content: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class ChunkContents:
     wide: bool = False  # whether an integer in any of them may not fit 64 bits
 
     def collect(self, lines: set[bytes]) -> None:
-        """Fetch what these references name, and what the sealed stretches among that name in turn.
+        """Fetch the chunks that these references name, and those that sealed stretches among them name in turn.
 
         Raises NotVerified, and ValueError for a malformed reference.
         """
@@ -81,7 +81,7 @@ class ChunkContents:
             wanted = (values | stretches) - self.content.keys()
             found = self.fetch(wanted) if wanted else {}
             for digest in values & found.keys():
-                # A stretch is checked by its items' chain; a value stands for itself.
+                # A stretch is checked by its items' chain, a value by its own digest.
                 if digests.of_canonical(found[digest][0]) != digest:
                     raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.content.update(found)
@@ -92,14 +92,14 @@ class ChunkContents:
             lines = set(named)
 
     def items(self, lines: Sequence[bytes]) -> ListItems:
-        """Return the list that these lines make, its sealed stretches checked. Raises ValueError."""
+        """Return the list that these lines describe, its sealed stretches checked. Raises ValueError."""
         entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
         made = ListItems(entries, [item for line in lines for item in self._expand(line)])
         made.check_entries()
         return made
 
     def _expand(self, line: bytes) -> list[bytes]:
-        """Return the item lines behind a line: itself, or those of the sealed stretch that it names."""
+        """Return the item lines of a line: itself, or those of the sealed stretch that it names."""
         if line[:1] != b"#":
             return [line]
         lines = self.stretches[SealedStretch.of_line(line).digest]
@@ -113,7 +113,7 @@ class ChunkContents:
 
     def values(self, lines: Sequence[bytes], *, wide: bool) -> list[Any]:
         """Return the values on item lines."""
-        # One comprehension for the common case: a call of ours for each line would take longer than the parsing.
+        # One comprehension for the common case: a Python call for each line would take longer than the parsing.
         texts = [self._text(line) if line[:1] == b"@" else line for line in lines]
         made: list[Any] = decode(b"[" + b",".join(texts) + b"]", wide=wide or self.wide)
         return made

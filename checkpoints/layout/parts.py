@@ -1,7 +1,7 @@
-"""A state's fields as the store keeps them in hand: digests, sizes and lines beside the plain values.
+"""The parts of a state in memory: each field's digest, size and lines, beside its plain value.
 
 A WholeField is written whole. A ListField is a list: the stretches already sealed in chunks, and the tail of item
-lines since. An append touches neither; an anchor seals the tail alone.
+lines since. An append changes neither; an anchor seals only the tail.
 
 Parts are immutable: snapshots share them. Their sizes are bytes of canonical JSON.
 """
@@ -17,14 +17,14 @@ from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode
 
-LARGE = 2048  # a value over this goes to a chunk of its own, so that anchors and forks share it
-SEGMENT = 128 * 1024  # where a sealed stretch is cut
-INLINE = 2048  # a tail below this is not worth a chunk yet
-FOLD = 32  # that many entries of a level become one of the next
+LARGE = 2048  # bytes; a larger value gets a chunk of its own, so that anchors and forks share it
+SEGMENT = 128 * 1024  # bytes after which a sealed stretch is cut
+INLINE = 2048  # bytes; a smaller tail is not worth a chunk yet
+FOLD = 32  # entries of a level that become one of the next
 
 
 class ValueLine(NamedTuple):
-    """One value on its way into a payload. `blob` is its chunk where it is large."""
+    """One value, encoded for a payload. `blob` is its chunk if it is large."""
 
     text: bytes
     digest: bytes
@@ -48,7 +48,7 @@ class SealedStretch:
 
     @classmethod
     def of_line(cls, line: bytes) -> SealedStretch:
-        """Read an entry from its line. Raises ValueError for a line that is no entry."""
+        """Parse a stretch from its line. Raises ValueError for anything else."""
         level, count, size, head, digest = line[1:].decode("ascii").split(":")
         return cls(int(level), int(count), int(size), bytes.fromhex(head), bytes.fromhex(digest))
 
@@ -63,7 +63,7 @@ class WholeField(NamedTuple):
 
 
 class ListTail(NamedTuple):
-    """Item lines since the last seal, newest stretch first, so that an append copies nothing."""
+    """The item lines since the last seal, linked newest stretch first, so that an append copies nothing."""
 
     before: ListTail | None
     lines: tuple[bytes, ...]
@@ -93,7 +93,7 @@ Part = WholeField | ListField
 
 
 def line_of(value: Any) -> ValueLine:
-    """Return the line of a value, and its chunk where it is large. Raises ValueRefused."""
+    """Encode a value as a line, with its chunk if it is large. Raises ValueRefused."""
     data, wide = encode(value)
     digest = digests.of_canonical(data)
     if len(data) <= LARGE:
@@ -112,7 +112,7 @@ def measure(line: bytes) -> tuple[bytes, int]:
 def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
     """Return the digest of a list with digest `head` after the items on these lines are appended, and their size.
 
-    Most of a load's time goes here, so plain items take no function call of ours.
+    Most of a load's time is spent here, so plain items take no extra function call.
     """
     size, sha256, start = 0, hashlib.sha256, digests.VALUE.copy
     for line in lines:
@@ -129,7 +129,7 @@ def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
 
 
 def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
-    """Return the series with these items after its last; O(items)."""
+    """Return the list field with these items appended; O(items)."""
     if not lines:
         return series
     digest, _, items, entries, before = series
@@ -144,9 +144,9 @@ def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
 
 
 def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Sequence[ValueLine]) -> ListField:
-    """Return the series of `old` with a range replaced.
+    """Return the list field of `old` with a range replaced.
 
-    What was sealed before `start` stays; the rest is read again.
+    Stretches sealed before `start` stay; the rest is encoded again.
     """
     kept = truncate(series, start)
     if kept.length < start:
@@ -156,7 +156,7 @@ def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Se
 
 
 def truncate(series: ListField, length: int) -> ListField:
-    """Return the series of the sealed stretches that end at or before `length` items."""
+    """Return the list field of only the sealed stretches that end at or before `length` items."""
     count = size = 0
     entries: list[SealedStretch] = []
     for entry in series.entries:
@@ -178,7 +178,7 @@ def unwind(tail: ListTail | None) -> list[bytes]:
 
 
 def seal(series: ListField) -> tuple[ListField, list[ChunkBlob]]:
-    """Return the series with its tail in chunks, and those chunks. A small tail stays as it is."""
+    """Return the list field with its tail in chunks, and those chunks. A small tail stays as it is."""
     if not series.tail or series.tail.size <= INLINE:
         return series, []
     entries, blobs = list(series.entries), []
@@ -210,7 +210,7 @@ def _cut(lines: list[bytes]) -> Iterable[list[bytes]]:
 
 
 def _fold(entries: list[SealedStretch]) -> list[ChunkBlob]:
-    """Fold the newest entries in place while a level is full, so that a manifest grows with the logarithm."""
+    """Merge the newest entries in place while a level is full, so that a manifest grows logarithmically."""
     blobs = []
     while len(entries) >= FOLD and entries[-FOLD].level == entries[-1].level:
         group = entries[-FOLD:]

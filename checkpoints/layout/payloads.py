@@ -1,4 +1,4 @@
-"""How bytes lie in the database: lines of canonical JSON, compressed.
+"""The format of payloads in the database: lines of canonical JSON, compressed.
 
 A checkpoint's payload is one head line, the list of its ops, and then the lines that the ops take, in order:
 
@@ -10,16 +10,16 @@ A checkpoint's payload is one head line, the list of its ops, and then the lines
     ["wrote", ops, n]                   n lines, of these ops
 
 The ops keep the form in which a step gave its writes, so that they can be replayed on another state. A mark before
-the count tells what the verb alone does not: "=" that an append or a splice came from a plain list, "append" or
-"splice" that a whole list came from one of those, on a field that was no list yet.
+the count adds to the verb: "=" means that an append or a splice came from a plain list, "append" or "splice" that a
+whole list came from one of those, on a field that was no list yet.
 
-An anchor holds "set" and "list" for every field of the state, and where an execution made it a "wrote" with what
-that wrote, which a load skips. A line is canonical JSON, or a reference, which no JSON
-starts like: `@size:digest` is a large value in a chunk of its own, `#level:count:size:head:digest` a sealed
-stretch of a list. A sealed chunk's content is again such lines.
+An anchor holds "set" and "list" for every field of the state, and if an execution made it, a "wrote" with that
+execution's writes, which a load skips. A line is canonical JSON or a reference, whose first character no JSON starts
+with: `@size:digest` is a large value in a chunk of its own, `#level:count:size:head:digest` a sealed stretch of a
+list. A sealed chunk's content is again such lines.
 
-The codec says how to read: bit 1 is zstd, bit 2 that an integer may be wider than 64 bits. The checksum covers
-the encoding. zstd alone would let some flipped bits pass.
+The codec's bits: 1 for zstd, 2 if an integer may be wider than 64 bits. The checksum covers the encoding: zstd alone
+would let some flipped bits pass.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _own = threading.local()  # a compressor belongs to one thread at a time
 
 @dataclass(frozen=True, slots=True)
 class ChunkBlob:
-    """A chunk that is about to be stored: its digest and its content as one run of bytes."""
+    """A chunk that is not stored yet: its digest and its content."""
 
     digest: bytes
     content: bytes

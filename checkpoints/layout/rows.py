@@ -1,4 +1,4 @@
-"""Checkpoint rows as the store reads and writes them, past the ORM: these are the hot statements."""
+"""Checkpoint rows as the store reads and writes them, without the ORM: these are the hot statements."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class CheckpointRow(NamedTuple):
         ]  # fmt: skip
 
     def header_digest(self) -> bytes:
-        """Compute what `digest` has to be."""
+        """Compute the expected `digest`."""
         return digests.of_header(self.header())
 
     def expected_checksum(self) -> bytes:
-        """Compute what `checksum` has to be."""
+        """Compute the expected `checksum`."""
         return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
 
 
@@ -67,7 +67,7 @@ PAGE = 200  # rows that one statement reads
 
 
 def new_id() -> UUID:
-    """Make a UUIDv7 (RFC 9562): ids of one time lie side by side in the index."""
+    """Make a UUIDv7 (RFC 9562), so that ids made at one time are adjacent in the index."""
     ms = time.time_ns() // 1_000_000
     number = ms << 80 | int.from_bytes(os.urandom(10))
     number = number & ~(0xF << 76) | 7 << 76
@@ -97,12 +97,12 @@ def trail(checkpoint: UUID) -> list[CheckpointRow]:
 
 
 def head_trail(run_id: int) -> list[CheckpointRow]:
-    """Return the rows from the anchor of a run's head up to its head; none where that is not its newest checkpoint."""
+    """Return the rows from the anchor of a run's head up to its head; none if that is not its newest checkpoint."""
     return read(_HEAD_TRAIL, [run_id])
 
 
 def pages(run_id: int, after: int = 0) -> Iterator[list[CheckpointRow]]:
-    """Yield the rows of a run after a number, in order, a bounded number a statement."""
+    """Yield the rows of a run after a number, in order, reading a bounded number per statement."""
     while found := read(_OF_RUN, [Int8(run_id), Int4(after)]):
         yield found
         if len(found) < PAGE:

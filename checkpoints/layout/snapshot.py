@@ -1,4 +1,4 @@
-"""A saved state in hand, and the draft of the row that follows it. No database here."""
+"""Snapshots: saved states in memory, and the draft of the row that follows one. No database access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from . import parts
 from .parts import ListField, Part, ValueLine
 from .rows import CheckpointRow, new_id
 
-ANCHOR_EVERY = 64  # rows; what a load reads at most
+ANCHOR_EVERY = 64  # rows; a load reads at most as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a step says about its checkpoint."""
+    """The columns of a new checkpoint that its writer decides."""
 
     kind: str
     step: str
@@ -67,7 +67,7 @@ class Header:
 
 
 class CheckpointPlace(NamedTuple):
-    """Where a new checkpoint goes: its run, its number, who holds the run, and the time."""
+    """The place of a new checkpoint: its run, plan and number, the token of the claim, and the time."""
 
     run_id: int
     lineage: int
@@ -90,7 +90,7 @@ class RowDraft:
     made: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Return what the row will be once it is written. Made once; the database may work meanwhile."""
+        """Return the snapshot that the row will be once written. Made once, possibly while the database writes."""
         if self.made is None:
             row = self.row
             self.made = Snapshot(
@@ -101,7 +101,7 @@ class RowDraft:
 
 
 class _Edit(NamedTuple):
-    """A field's new value: the one line's, or where `old` is a list that list with a range replaced."""
+    """A field's new value: the value on its one line, or if `old` is a list, that list with a range replaced."""
 
     name: str
     lines: list[ValueLine]
@@ -112,7 +112,7 @@ class _Edit(NamedTuple):
 
 @dataclass(slots=True)
 class StateChanges:
-    """A state being written: what it becomes, and the ops, lines and chunks that make it so."""
+    """A state with writes applied, and the ops, lines and chunks that record them."""
 
     state: dict[str, Any]
     parts: dict[str, Part]
@@ -125,7 +125,7 @@ class StateChanges:
     def finish(self) -> dict[str, Any]:
         """Return the state after the writes.
 
-        It is what a load would give: it shares nothing with values that a step still holds.
+        It equals what a load would return: it shares nothing with values that a step still holds.
         """
         for name, lines, old, start, delete in self.edits:
             values = _plain(lines)
@@ -178,7 +178,7 @@ class StateChanges:
         self._take(lines, [line.text for line in lines])
 
     def _list(self, name: str, value: Any, mark: tuple[str, ...] = ()) -> None:
-        """Write a whole new list. A long one is sealed at once, so that the next anchor need not write it again."""
+        """Write a whole new list. A long one is sealed at once, so that the next anchor does not write it again."""
         lines = _lines(value)
         self._take(lines, [])
         series, sealed = parts.seal(parts.append(ListField(), lines))
@@ -195,7 +195,7 @@ class StateChanges:
         self.wide = self.wide or any(value.wide for value in values)
 
     def seal(self, *, record: bool) -> None:
-        """Become an anchor: the whole state, with long tails in chunks, and the writes themselves to `record` them."""
+        """Turn into an anchor: the whole state, with long tails in chunks, and with `record` the writes themselves."""
         written, lines, wide = self.ops, self.lines, self.wide
         for name, part in self.parts.items():
             if isinstance(part, ListField):
@@ -220,7 +220,7 @@ def _lines(items: Any) -> list[ValueLine]:
 
 
 def _plain(lines: list[ValueLine]) -> list[Any]:
-    """Return the values of lines just made."""
+    """Decode lines that were just made."""
     return [decode(line.blob.content if line.blob else line.text, wide=line.wide) for line in lines]
 
 
@@ -232,7 +232,7 @@ def draft(
     *,
     id: UUID | None = None,
 ) -> RowDraft:
-    """Draft the row that follows `base`, its chunks, and the snapshot that it will be.
+    """Draft the row that follows `base`, its chunks, and its snapshot.
 
     Raises ValueRefused and StateTooLarge before anything is written.
     """
@@ -275,7 +275,7 @@ def _check_name(name: object) -> None:
 
 
 def weight(name: str, part: Part | None) -> int:
-    """Return what a field adds to its state's size: its name in quotes, a colon, its value and a comma."""
+    """Return the bytes that a field adds to its state's size: its quoted name, a colon, its value and a comma."""
     return _name_size(name) + part.size + 2 if part else 0
 
 
