@@ -14,7 +14,7 @@ from django.db.models.functions import Cast, Coalesce, Concat
 
 
 class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
-    """Questions about many checkpoints."""
+    """Queries on checkpoints."""
 
     def with_names(self) -> CheckpointQuerySet:
         """Annotate each checkpoint with the name that a person gave it as `named`, "" for none."""
@@ -44,10 +44,10 @@ class Checkpoint(models.Model):
         EDIT = "edit"
         RECOVERY = "recovery"
         REOPEN = "reopen"
-        REUSED = "reused"  # an execution's recorded output, or a gate's outcome, written again
+        REUSED = "reused"  # the recorded output of an execution, or a gate's outcome, used again
         REPAIR = "repair"  # back to a step, with a validator's feedback
-        SKIPPED = "skipped"  # an effect that was passed by: people refused it, or answered in its place
-        UPCAST = "upcast"  # the state, brought up to a newer version of the agent
+        SKIPPED = "skipped"  # an effect that did not run: people refused it, or answered instead
+        UPCAST = "upcast"  # the state, upgraded to a newer version of the agent
 
     id = models.UUIDField(primary_key=True)  # may be chosen by the client
     # No database constraint on the hot rows: the guard in the saving statement has just updated the run.
@@ -72,7 +72,7 @@ class Checkpoint(models.Model):
     took_us = models.BigIntegerField(default=0)
     state_digest = models.BinaryField()
     digest = models.BinaryField()
-    anchor_seq = models.IntegerField()  # its own in an anchor; else its anchor when saved: a prune may make a later one
+    anchor_seq = models.IntegerField()  # an anchor's own; else its anchor when saved: a prune may add a later one
     codec = models.SmallIntegerField()
     payload = models.BinaryField()
     checksum = models.BinaryField()
@@ -101,7 +101,7 @@ class Chunk(models.Model):
 
 
 class Note(models.Model):
-    """Why a step did what it did, in its own words; beside the checkpoint, not in it."""
+    """A step's own explanation of what it did; stored beside the checkpoint, not in it."""
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.DO_NOTHING, db_constraint=False, related_name="notes")
     checkpoint = models.UUIDField(db_index=True)

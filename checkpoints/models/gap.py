@@ -1,7 +1,7 @@
-"""What pruning leaves in the place of the checkpoints that it removed.
+"""Gaps: rows that replace the checkpoints that a prune removed.
 
-The headers of what was removed stay, in compact form: so the chain of digests is checked through a gap as if nothing
-were missing, and a run still knows what it did and how often. States, notes and payloads are gone.
+A gap keeps the removed headers in compact form: so the chain of digests can be checked through it as if nothing were
+missing, and a run still knows what it did and how often. States, notes and payloads are gone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from django.db import models
 
 
 class Gap(models.Model):
-    """A range of a run's numbers without checkpoints. The application's role may insert and select, nothing else."""
+    """A range of a run's numbers whose checkpoints were removed. The application's role may only insert and select."""
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, db_index=False, related_name="gaps")
     number = models.IntegerField()  # 1, 2, … within the run: gaps form a chain

@@ -1,4 +1,4 @@
-"""Holds: rows that say "this must live", so that pruning needs to ask nobody."""
+"""Holds: rows that protect a checkpoint or a run from retention."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .run import Run
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
-    """Questions about many holds, and the two things that happen to one."""
+    """Queries on holds; makes and frees them."""
 
     def standing(self) -> HoldQuerySet:
         """Return the holds that are not freed yet."""
         return self.filter(freed_at__isnull=True)
 
     def make(self, *, run: Run, checkpoint: UUID | None, kind: str, subject: str, reason: str, by: Actor) -> Hold:
-        """Hold a checkpoint, or a whole run, for `subject`; return the hold that is there already where there is one.
+        """Hold a checkpoint, or a whole run, for `subject`; return the existing hold if there is one.
 
-        Under the lock of the run's row, which a prune takes too: whoever is second knows of the first.
+        Takes the lock of the run's row, which a prune takes too: whichever is second sees what the first did.
         """
         with transaction.atomic():
             list(type(run).objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
@@ -35,7 +35,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return hold
 
     def free(self, *, run: int, subject: str, by: Actor) -> int:
-        """Free what `subject` holds of a run, by whose index it is found; return how many holds that were."""
+        """Free what `subject` holds of a run, found by the run's index; return the number of holds freed."""
         return self.standing().filter(run=run, subject=subject).update(freed_at=Now(), freed_by=by.id)
 
 
@@ -52,7 +52,7 @@ class Hold(models.Model):
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="holds")
     checkpoint = models.UUIDField(null=True)
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    subject = models.CharField(max_length=120)  # what holds: "gate:42", "run:7"
+    subject = models.CharField(max_length=120)  # the holder: "gate:42", "run:7"
     reason = models.CharField(max_length=300)
     by = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -74,7 +74,7 @@ class Hold(models.Model):
 
 
 class TechnicalHold(Hold):
-    """A hold that the product makes and frees by itself. The administration lists those apart from the legal ones."""
+    """A hold that Holdpoint makes and frees by itself. The administration lists these apart from the legal ones."""
 
     class Meta:
         proxy = True

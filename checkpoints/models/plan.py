@@ -1,4 +1,4 @@
-"""A plan: one agent version's steps as data, so that whoever reviews need not import the code."""
+"""Plans: one agent version's steps as data, so that pages and reviewers do not need the agent's code."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ IMPLIED = re.compile("posted-[0-9a-f]{12}")
 
 
 def named(agent: str, version: str) -> str:
-    """Name the agent, and its version where somebody gave it one.
+    """Name the agent, and its version if a person gave it one.
 
-    The version of a plan that a posted gate implies is a digest, which is left out.
+    A posted gate implies a plan whose version is a digest, which is left out.
     """
     return agent if IMPLIED.fullmatch(version) else f"{agent} {version}"
 
 
 class Plan(models.Model):
-    """The steps of one agent version. Other code under a version is another row; other titles of its steps are not."""
+    """The steps of one agent version. Changed code under the same version is another row; changed titles are not."""
 
     agent = models.CharField(max_length=100)
     version = models.CharField(max_length=40)
-    digest = models.BinaryField()  # SHA-256 over `body`, without titles where the code is here
+    digest = models.BinaryField()  # SHA-256 over `body`, without titles unless `external`
     body = models.BinaryField()  # canonical JSON, see checkpoints.runs.plans
-    external = models.BooleanField(default=False, db_default=False)  # its code is elsewhere: no worker here takes it
+    external = models.BooleanField(default=False, db_default=False)  # the code is elsewhere: no worker here runs it
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -37,5 +37,5 @@ class Plan(models.Model):
 
     @property
     def named(self) -> str:
-        """Name the plan as people read it."""
+        """Name the agent and its version for people."""
         return named(self.agent, self.version)

@@ -1,7 +1,7 @@
-"""What is to be kept for how long, and the prunes that remove the rest.
+"""Retention policies, and the prunes that remove what no policy keeps.
 
-A policy's row is one version of it: the newest of an agent's counts, and the rows before are its history. A prune is
-looked at first and applied afterwards; its lines say run by run what goes, and are what a killed prune goes on with.
+A policy's row is one version of it: the newest of an agent's is in force, the older rows are its history. A prune is
+a dry run first and is applied afterwards; its lines list run by run what to remove, and let a killed prune continue.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 from django.utils.translation import gettext_lazy as _
 
-DEFAULT = "default"  # how the policy of all other agents is called
+DEFAULT = "default"  # the name of the policy of all other agents
 
 
 class RetentionPolicyQuerySet(models.QuerySet["RetentionPolicy"]):
-    """Questions about many policies."""
+    """Queries on retention policies."""
 
     def current(self) -> RetentionPolicyQuerySet:
         """Return the newest version of each policy."""
@@ -31,7 +31,7 @@ class RetentionPolicyQuerySet(models.QuerySet["RetentionPolicy"]):
 
 
 class RetentionPolicy(models.Model):
-    """One version of what is kept of one agent's runs, or of every agent's that has no policy of its own."""
+    """One version of the policy for one agent's runs, or for those of all agents without one of their own."""
 
     agent = models.CharField(
         max_length=100,
@@ -99,10 +99,10 @@ class RetentionPolicy(models.Model):
 
 
 class PruneQuerySet(models.QuerySet["Prune"]):
-    """Questions about many prunes."""
+    """Queries on prunes."""
 
     def under_way(self) -> PruneQuerySet:
-        """Return the prune that is being applied, where there is one."""
+        """Return the prune that is being applied, if any."""
         return self.filter(status=Prune.Status.APPLYING)
 
     def looking(self) -> PruneQuerySet:
@@ -111,7 +111,7 @@ class PruneQuerySet(models.QuerySet["Prune"]):
 
 
 class Prune(models.Model):
-    """One dry run of what the policies delete, and the removal once somebody orders it."""
+    """A dry run of what the policies would remove, and the removal once it is ordered."""
 
     class Status(models.TextChoices):
         # looking -> shown | dropped; shown -> applying | dropped; applying -> done | stopped
@@ -123,15 +123,15 @@ class Prune(models.Model):
         DROPPED = "dropped", _("Not applied")
 
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.LOOKING)
-    at = models.DateTimeField()  # ages count up to here; the database's clock
+    at = models.DateTimeField()  # the time from which ages count; the database's clock
     by = models.CharField(max_length=120)
     by_name = models.CharField(max_length=150, default="", blank=True)
-    nightly = models.BooleanField(default=False, db_default=False)  # applied as soon as it is looked at
+    nightly = models.BooleanField(default=False, db_default=False)  # applied as soon as the dry run is complete
     policies = models.JSONField(default=dict)  # agent -> the policy row's id, as they were at the dry run
-    cursor = models.BigIntegerField(default=0)  # the last run that was looked at
-    upto = models.BigIntegerField(default=0)  # the newest run that there was
-    runs = models.IntegerField(default=0)  # looked at
-    checkpoints = models.BigIntegerField(default=0)  # that go
+    cursor = models.BigIntegerField(default=0)  # the last run examined
+    upto = models.BigIntegerField(default=0)  # the newest run at the start
+    runs = models.IntegerField(default=0)  # examined
+    checkpoints = models.BigIntegerField(default=0)  # to remove
     size = models.BigIntegerField(default=0)  # bytes of their rows
     removed = models.BigIntegerField(default=0)  # so far
     freed = models.BigIntegerField(default=0)  # bytes so far, chunks included
@@ -151,12 +151,12 @@ class Prune(models.Model):
 
     @property
     def kept_after_all(self) -> int:
-        """Count the checkpoints that the dry run showed and that stayed when it was applied."""
+        """Count the checkpoints that the dry run listed but that were not removed."""
         return self.checkpoints - self.removed
 
 
 class PruneLine(models.Model):
-    """What goes of one run, what its holds keep that would go, and how far the removal is."""
+    """A prune's line for one run: what to remove, what only holds keep, and the progress of the removal."""
 
     prune = models.ForeignKey(Prune, on_delete=models.CASCADE, related_name="lines")
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="+")

@@ -31,8 +31,8 @@ from . import run_status
 from .run_status import move
 
 COUNTED = 5_000  # runs of a status
-# Each arm has a limit of its own: however many runs are queued, or live outside, they hide none that is due here.
-# Waiting ones by team, as their index has them. A timer that is due waits for the sweeper, which queues its run.
+# Each arm has a limit of its own, so that many queued or external runs hide none that is due here. Waiting runs are
+# read by team, as their index has them. A due timer waits for the sweeper, which queues its run.
 _TO_SWEEP = f"""
   (SELECT p.agent, r.status, CASE WHEN p.external THEN NULL ELSE {{due}} END AS due
    FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id
@@ -55,7 +55,7 @@ FROM live GROUP BY 1, 2 ORDER BY 1, 2
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Questions about many runs."""
+    """Queries on runs."""
 
     def visible_to(self, user: Any) -> RunQuerySet:
         """Return runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
@@ -67,9 +67,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status__in=Run.LIVE)
 
     def figures_by_agent(self) -> list[tuple[str, dict[str, int], float]]:
-        """Count, for each agent with live runs, its runs by status, and the seconds for which one has been due longest.
+        """Count, for each agent with live runs, its runs by status; return also the longest time overdue, in seconds.
 
-        No more than COUNTED runs of a status are counted here, and as many outside. A run outside is due to no worker.
+        At most COUNTED runs of a status are counted for agents here, and as many for external ones, never overdue.
         """
         found: dict[str, tuple[dict[str, int], float]] = {}
         for agent, status, number, due in run_sql(_FIGURES, []):
@@ -78,13 +78,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         return [(agent, counts, longest) for agent, (counts, longest) in found.items()]
 
     def of_lineage(self, lineage: int) -> RunQuerySet:
-        """Return the run at the root of the forks, and all of them, by the index of forks."""
+        """Return the run at the root of the lineage and all of its forks, by the index of forks."""
         return self.filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
 
     def due(self, now: datetime | None = None) -> RunQuerySet:
-        """Return what a worker should look at: queued and due, its lease run out, or its timer due.
+        """Return the runs that need a worker: queued and due, with an expired lease, or with a due timer.
 
-        By the database's clock unless `now` is given; oldest first. The sweeper locks and limits it.
+        By the database's clock unless `now` is given; oldest first. The sweeper locks and limits them.
         """
         at = now or Now()
         return self.filter(
@@ -124,7 +124,7 @@ class Run(models.Model):
     attempts = models.SmallIntegerField(default=0)  # starts of `next_step` since the head was saved
     wake_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=300, default="", blank=True)  # why it ended, or does not go on
-    frozen_at = models.DateTimeField(null=True)  # when something that it stands on was found not to verify
+    frozen_at = models.DateTimeField(null=True)  # when stored data that it depends on failed verification
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -136,7 +136,7 @@ class Run(models.Model):
     forked_from = models.UUIDField(null=True)
     environment = models.BinaryField(default=b"{}", db_default=b"{}")  # {"config": {…}, "libraries": {name: version}}
     halt = models.BooleanField(default=False, db_default=False)  # a person asks its worker to stop at the next step
-    ending = models.CharField(max_length=12, default="", db_default="", blank=True)  # its status, once settled
+    ending = models.CharField(max_length=12, default="", db_default="", blank=True)  # its status once effects settle
     ending_reason = models.CharField(max_length=300, default="", db_default="", blank=True)
     ending_by = models.CharField(max_length=120, default="", db_default="", blank=True)  # an actor, and their name
     ending_by_name = models.CharField(max_length=150, default="", db_default="", blank=True)
@@ -154,7 +154,7 @@ class Run(models.Model):
                 condition=Q(status__in=["queued", "running"]),
             ),
             models.Index("wake_at", name="run_timer", condition=Q(status="waiting", wake_at__isnull=False)),
-            # What a list of runs is picked by, each in the order of the list.
+            # The filters of the list of runs, each in the list's order.
             models.Index(fields=["team", "-id"], name="run_of_team"),
             models.Index(fields=["team", "status", "-id"], name="run_of_team_status"),
             models.Index(fields=["plan", "team", "-id"], name="run_of_plan"),
@@ -174,7 +174,7 @@ class Run(models.Model):
 
     @property
     def frozen(self) -> bool:
-        """Tell whether the run ended because what is stored does not verify."""
+        """Tell whether the run failed because stored data does not verify."""
         return self.status == Run.Status.FAILED and self.frozen_at is not None
 
     def wake(self, by: Actor) -> bool:
@@ -186,11 +186,11 @@ class Run(models.Model):
         return bool(woken)
 
     def hurry(self) -> None:
-        """Make a queued run due at once, for whoever takes it on without the waits."""
+        """Make a queued run due at once, skipping its pause."""
         Run.objects.filter(pk=self.pk, status=Run.Status.QUEUED).update(wake_at=None)
 
     def cancel(self, by: Actor, reason: str = "") -> bool:
-        """End a live run, whoever works on it: the new token fences a running worker. False where it had ended."""
+        """End a live run. A new token fences a worker that runs it. False if it had ended."""
         said = storable(reason[:300])
         data = canonical(event_log.with_request({}))
         ended = move(run_status.CANCEL, [self.pk, said, by.id, by.name, data])
@@ -199,9 +199,9 @@ class Run(models.Model):
         return bool(ended)
 
     def end_later(self, ending: str, reason: str, *, by: Actor) -> None:
-        """Note how, why and by whose order the run ends once its effects are settled; "" for not at all.
+        """Record how, why and by whose order the run will end once its effects are settled; "" cancels that.
 
-        In the transaction of whoever holds the run's token.
+        Call it in the transaction of the holder of the run's token.
         """
         self.ending, self.ending_reason = ending, storable(reason[:300])
         self.ending_by, self.ending_by_name = by.id, by.name
@@ -209,7 +209,7 @@ class Run(models.Model):
         Run.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in columns})
 
     def settle_first(self, ending: str, reason: str, *, by: Actor, key: str = "") -> None:
-        """Note that the run ends so once its effects are settled, which a person orders by the form `key`."""
+        """Record as `end_later` does, with the event of a person's order; `key` identifies the form that was sent."""
         self.end_later(ending, reason, by=by)
         data = {"key": key} if key else {}
         event_log.record("run.settling", subject=f"run:{self.pk}", by=by, run=self, data=data)

@@ -1,8 +1,8 @@
-"""The statements that move a run's status, each by a guarded UPDATE with its event; no other module writes it.
+"""The statements that change a run's status, each a guarded UPDATE with its event; no other module writes the status.
 
-A statement whose guard finds the run elsewhere moves nothing and writes no event. A save begins with STEP or STOP and
-inserts its checkpoint from what they moved, so that run, event and checkpoint are one statement (see
-checkpoints.store.save_statements). The arrows stand beside Run.Status.
+A statement whose guard does not match changes nothing and writes no event. A save begins with STEP or STOP and inserts
+its checkpoint from their result, so that run, event and checkpoint are one statement (see
+checkpoints.store.save_statements). The transitions are listed at Run.Status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from checkpoints.postgresql.sql import run_sql
 def _moved(
     change: str, guard: str, kind: str, by: str, *, columns: str = "*", version: str = "version", data: str = "'{}'"
 ) -> str:
-    """Build the beginning of a statement: these columns of the run as `moved`, and its event."""
+    """Build the beginning of a statement: the update of the run, returning `columns` as `moved`, and its event."""
     return f"""
 WITH moved AS (
   UPDATE checkpoints_run SET {change}
@@ -87,7 +87,7 @@ STOP = _moved(f"{_SAVED}, {_let_go('$30::text')}, attempts = 0", kind=_KINDS, **
 
 
 def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Run one of these statements and wake the tailers after commit; return what it moved, at most one row."""
+    """Run one of these statements and wake the tailers after commit; return its result, at most one row."""
     moved = run_sql(statement, params)
     if moved:
         transaction.on_commit(wakeup.ring)

@@ -1,4 +1,4 @@
-"""Seals: what makes a rewritten past show."""
+"""Seals, which reveal events that were altered, removed or inserted later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Seal(models.Model):
     last_id = models.BigIntegerField()
     count = models.IntegerField()
     merkle_root = models.BinaryField()
-    marks = models.BinaryField()  # one of each event, so that a wrong one can be named; see seals.leaves
+    marks = models.BinaryField()  # one per event, so that a wrong event can be named; see seals.leaves
     heads = models.BinaryField()  # canonical JSON: run id -> [number, digest] of its head
     previous = models.BinaryField(null=True)
     digest = models.BinaryField()  # HMAC-SHA-256 where a key is set, else SHA-256

@@ -1,4 +1,4 @@
-"""Verifications of the seals that somebody asked for: slices of work that any worker takes up."""
+"""Verifications of the seals that people order, done in slices by any worker."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LEASE = timedelta(seconds=60)
 
 
 class VerificationQuerySet(models.QuerySet["Verification"]):
-    """Questions about many verifications."""
+    """Queries on verifications; orders one."""
 
     def underway(self) -> VerificationQuerySet:
-        """Return the verification that has not ended, where there is one."""
+        """Return the verification that has not ended, if any."""
         return self.filter(status=Verification.Status.UNDERWAY)
 
     def idle(self) -> VerificationQuerySet:
-        """Return the verification that is under way and that no worker has in hand."""
+        """Return the verification that is under way and that no worker has claimed."""
         return self.underway().filter(Q(busy_until__isnull=True) | Q(busy_until__lt=Now()))
 
     def ask(self, *, by: Actor) -> Verification:
-        """Ask for a verification; return the one that is under way where there is one."""
+        """Order a verification; return the one under way if there is one."""
         try:
             with transaction.atomic():
                 return self.create(by=by.id, by_name=by.name)
@@ -49,12 +49,12 @@ class Verification(models.Model):
         FAILED = "failed", _("Failed")
 
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.UNDERWAY)
-    by = models.CharField(max_length=120)  # an actor, and what people call them
+    by = models.CharField(max_length=120)  # an actor's id; beside it their name
     by_name = models.CharField(max_length=150, default="")
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
-    busy_until = models.DateTimeField(null=True)  # a worker has it in hand
-    token = models.IntegerField(default=0)  # of the worker that has it in hand
+    busy_until = models.DateTimeField(null=True)  # the end of a worker's lease
+    token = models.IntegerField(default=0)  # the fencing token of that worker
     seals = models.IntegerField(default=0)  # checked so far
     of = models.IntegerField(default=0)  # how many will be
     events = models.BigIntegerField(default=0)
@@ -75,18 +75,18 @@ class Verification(models.Model):
         return f"verification {self.pk}"
 
     def take(self) -> bool:
-        """Claim the verification for a slice; False where it has ended, or another worker has it."""
+        """Claim the verification for a slice; False if it has ended, or another worker has it."""
         taken = Verification.objects.idle().filter(pk=self.pk).update(token=F("token") + 1, busy_until=Now() + LEASE)
         if taken:
             self.refresh_from_db()
         return bool(taken)
 
     def put_down(self, place: dict[str, Any], found: list[IntegrityProblem], *, of: int) -> bool:
-        """Store what a slice found, and where the next one continues; False where another worker has taken it over."""
+        """Store a slice's findings, and where the next slice continues; False if another worker has taken over."""
         return bool(self._mine().update(**self._kept(place, found), of=of, busy_until=None))
 
     def end(self, place: dict[str, Any], found: list[IntegrityProblem]) -> bool:
-        """Record the outcome, in the audit too; False where another worker has taken the verification over."""
+        """Record the outcome, in the audit too; False if another worker has taken over."""
         kept = self._kept(place, found)
         status = Verification.Status.FAILED if kept["faults"] else Verification.Status.PASSED
         with transaction.atomic():
@@ -99,7 +99,7 @@ class Verification(models.Model):
         return True
 
     def problems(self) -> list[IntegrityProblem]:
-        """Return what was found, up to SHOWN."""
+        """Return the first findings, up to SHOWN."""
         return [IntegrityProblem(*each) for each in decode(bytes(self.findings))]
 
     def _mine(self) -> VerificationQuerySet:
