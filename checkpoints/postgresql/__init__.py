@@ -1,1 +1,1 @@
-"""How processes of Holdpoint connect to PostgreSQL, and what they need of the server and of the way to it."""
+"""PostgreSQL: Holdpoint's connections, what they require of the server and of poolers, and helpers for SQL."""

@@ -1,11 +1,11 @@
-"""Django's PostgreSQL backend, with sessions that are bounded and a pool that gets over a server that was away.
+"""Django's PostgreSQL backend, with settings for each session and a pool that recovers quickly from an outage.
 
 A session's settings are `OPTIONS["session"]`. They are set by a statement, once a connection is made: poolers refuse
 or drop start-up parameters, and a setting that the server does not know yet would refuse every connection.
 
-psycopg's pool tries to connect again after pauses that double, and takes dead connections out one by one, with
-such pauses too: work would begin up to a minute after the server is back. Here the pauses start anew every
-few seconds for as long as somebody waits, and the first dead connection has all others replaced.
+psycopg's pool reconnects after pauses that double, and replaces dead connections one by one, with such pauses too:
+work would resume up to a minute after the server is back. Here the pauses start anew every few seconds while a
+caller waits, and the first dead connection has all others replaced.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Raw = psycopg.Connection[Any]
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
-    """The oldest PostgreSQL on which all migrations and tests were seen to pass."""
+    """The oldest supported PostgreSQL: all migrations and tests pass on it."""
 
     minimum_database_version = (15,)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection, or a place in the pool."""
+    """A connection of its own, or one from the pool."""
 
     features_class = DatabaseFeatures
     _connection_pools: dict[str, ConnectionPool[Raw]]  # Django's, by alias
@@ -45,7 +45,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return params
 
     def _configure_connection(self, connection: Raw) -> bool:
-        """Set the session's settings. Called by Django, or by the pool, for each connection that is made."""
+        """Set the session's settings. Called by Django or the pool for each new connection."""
         super()._configure_connection(connection)  # type: ignore[misc]
         session = {
             name: value
@@ -60,7 +60,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def pool(self) -> Any:
-        """Return the process's pool, which Django would make without a say in how connections are checked."""
+        """Return the process's pool, made here because Django's own cannot set how connections are checked."""
         options = self.settings_dict["OPTIONS"].get("pool")
         if self.alias == NO_DB_ALIAS or not options:
             return None
@@ -73,12 +73,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 reconnect_failed=_go_on,
                 **options,
             )
-            self._connection_pools.setdefault(self.alias, made)  # two threads may make one at once: the first stays
+            self._connection_pools.setdefault(self.alias, made)  # of two threads that make one, the first wins
         return self._connection_pools[self.alias]
 
 
 def _check(connection: Raw) -> None:
-    """Raise OperationalError where a pooled connection is dead or silent, and have all others replaced."""
+    """Raise OperationalError if a pooled connection is dead or silent, and have all others replaced."""
     try:
         connection.pgconn.send_query(b"")
         result = connection.wait(generators.execute(connection.pgconn), timeout=ANSWERS_WITHIN)[-1]
@@ -92,6 +92,6 @@ def _check(connection: Raw) -> None:
 
 
 def _go_on(pool: ConnectionPool[Raw]) -> None:
-    """Start connecting anew, with short pauses, where somebody still waits; else the next caller starts it."""
+    """Restart connecting with short pauses if a caller still waits; otherwise the next caller restarts it."""
     if pool.get_stats()["requests_waiting"]:
         pool.check()

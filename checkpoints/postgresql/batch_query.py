@@ -1,7 +1,7 @@
-"""Several small questions in one statement: what a page asks of unrelated tables costs it one round trip.
+"""Combines several small queries into one statement, so that a page reads unrelated tables in one round trip.
 
-A statement is put together once and prepared by every connection, since to write and to plan it takes longer than to
-answer it: its parameters stand in its text as constants, but for those that a `ParameterPlace` keeps open.
+A statement is built once and prepared by every connection, since building and planning it takes longer than running
+it: its parameters are constants in its text, except those that a `ParameterPlace` leaves open.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
 
 
 class ParameterPlace(Expression):
-    """Stands in a question for a whole number that is given when it is asked: the first, the second, ..."""
+    """A placeholder in a query for an integer that is given to `run`: the first, the second, ..."""
 
     def __init__(self, number: int) -> None:
         super().__init__(output_field=BigIntegerField())
         self.number = number
 
     def as_sql(self, compiler: object, connection: object) -> Any:
-        """Return itself as the parameter, which `columns` writes out."""
+        """Return itself as the parameter, which `columns` replaces by its number."""
         return "%s", [self]
 
 
 @dataclass(frozen=True, slots=True)
 class BatchStatement:
-    """A statement that can be run again: it holds the questions, never an answer."""
+    """A statement that can be run repeatedly: it holds the queries, never a result."""
 
     sql: str
     asked: tuple[str, ...]  # in the order of its columns
     names: tuple[str, ...]
 
     def run(self, *values: Any) -> dict[str, list[Any]]:
-        """Return the columns, all as of one moment; `values` are for the places."""
+        """Run the queries in one snapshot and return the columns; `values` fill the places."""
         found: dict[str, list[Any]] = {name: [] for name in self.names}
         if self.asked:
             found.update(zip(self.asked, run_sql(self.sql, values)[0], strict=True))
@@ -49,7 +49,7 @@ class BatchStatement:
 
 
 def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
-    """Build one statement that reads one column of each of these sets of rows (`values("name")`), in their order."""
+    """Build one statement that reads one column (`values("name")`) from each of these querysets, in its order."""
     parts: list[str] = []
     asked: list[str] = []
     for name, each in rows.items():
@@ -63,7 +63,7 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
 
 
 def _filled(sql: str, parameters: Sequence[Any]) -> str:
-    """Return the statement with its parameters in it."""
+    """Return the statement with its parameters inserted."""
     pieces = zip_longest(sql.split("%s"), map(_written, parameters), fillvalue="")
     return "".join(text.replace("%%", "%") + value for text, value in pieces)
 

@@ -1,4 +1,4 @@
-"""Counts for people, who do not tell 1,412 from 999+: so no page counts a million rows to show one number."""
+"""Capped counts: to people 1,412 and 999+ are the same, so no page counts a million rows to show one number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 999
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """How many there are, up to a bound; reads as `12` or `999+` and is false where there is none."""
+    """A count up to a bound; reads as `12` or `999+` and is false for 0."""
 
     number: int
     more: bool = False

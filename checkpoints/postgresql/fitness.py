@@ -1,9 +1,9 @@
-"""Whether this PostgreSQL, and the way to it, can be worked with. Asked by each service before it works.
+"""Checks that this PostgreSQL, and any pooler before it, meets the requirements. Each service asks before it works.
 
-Settings and locks of a session are this process's own only where a connection to the pooler is one to the server. A
-pooler that hands out the server's sessions by transaction gives them to whoever comes next, silently, and
-may do so by its configuration alone; so it is tried out. A session that takes a lock and ends has
-the lock no more, whereas a pooler by transaction goes on with the server's session, and the lock stays.
+A session's settings and locks belong to one process only if each connection to a pooler is one to the server. A
+pooler in transaction mode silently gives the server's sessions to the next client, and its configuration alone may
+decide that; so it is tried out. A session that takes a lock and ends releases it, whereas a pooler in transaction mode
+keeps the server's session open, and the lock remains.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from checkpoints.errors import RestoredDatabase, UnfitDatabase
 
 from . import xid_offset
 
-ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session that its client has left
+ENDED_WITHIN = 3.0  # seconds in which a pooler has to reset a session after its client has left
 POOLED = (
     "DATABASE_URL leads through a pooler that shares sessions by transaction: connect to PostgreSQL directly, or "
     "through a pooler in session mode."
 )
-_TAKE = "SELECT pg_advisory_lock(%s, %s)"  # keys by chance: where it stays, it is in nobody's way
+_TAKE = "SELECT pg_advisory_lock(%s, %s)"  # random keys: a lock that remains is in nobody's way
 _MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (%s, %s)"
 
 Raw = psycopg.Connection[Any]
 
 
 def fault(*, migrating: bool = False) -> str:
-    """Return a sentence that says what is unfit, or ""; "" too where nothing answers: `refuse` asks again then.
+    """Return a sentence that says what is unfit, or ""; also "" if the server does not answer: `refuse` asks again.
 
-    A restored database may be migrated, and nothing else until `manage.py restored` was run.
+    A restored database may only be migrated until `manage.py restored` was run.
     """
     try:
         return _found(migrating=migrating)
@@ -44,7 +44,7 @@ def fault(*, migrating: bool = False) -> str:
 
 @cache
 def refuse() -> None:
-    """Refuse to work with what is unfit. Asks PostgreSQL until it has answered once in this process, and then no more.
+    """Refuse to work with an unfit database. Asks PostgreSQL until it has answered once in this process, then no more.
 
     Raises UnfitDatabase and the database's errors.
     """
@@ -65,11 +65,11 @@ def _found(*, migrating: bool = False) -> str:
 
 
 def _shares_sessions() -> bool:
-    """Tell whether a pooler gives the server's sessions to others by transaction. Raises OperationalError."""
+    """Tell whether a pooler in transaction mode is between this process and the server. Raises OperationalError."""
     key = [secrets.randbits(31), secrets.randbits(31)]
     with _connected() as first:
         [(pid,)] = first.execute("SELECT pg_backend_pid()").fetchall()
-        if pid == first.info.backend_pid:  # the pid that the server gave at connecting: no pooler is in between
+        if pid == first.info.backend_pid:  # the pid that the server gave on connecting: there is no pooler between
             return False
         first.execute(_TAKE, key)
         if not _count(first, f"{_MINE} AND pid = pg_backend_pid()", key):
@@ -86,7 +86,7 @@ def _shares_sessions() -> bool:
 def _connected() -> Raw:
     """Connect without preparing anything.
 
-    In a shared session a statement of that name may be somebody else's.
+    In a shared session a prepared statement of that name may belong to another client.
     """
     return psycopg.connect(**connection.get_connection_params() | {"autocommit": True, "prepare_threshold": None})
 

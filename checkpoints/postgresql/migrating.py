@@ -1,4 +1,4 @@
-"""Migrating beside the application: who waits too long for a lock, or is in a deadlock, tries again."""
+"""The `migrate` command for use while the application runs: it retries after a lock timeout or a deadlock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg.errors import DeadlockDetected
 
 
 class _Try(migrate.Command):
-    """One try: the library tries again after a lock timeout alone, and a deadlock is told to it as one."""
+    """One attempt. The library retries only after a lock timeout, so a deadlock is reported to it as one."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -24,4 +24,4 @@ class _Try(migrate.Command):
 
 
 class Command(migrate_with_timeouts.Command, _Try):
-    """Migrates, and gives way to whoever is in the way."""
+    """Migrates, and gives way to transactions that hold locks."""

@@ -1,9 +1,9 @@
-"""What the application's database role may do: everything but rewrite the past.
+"""Grants the application's database role its privileges: everything except rewriting history.
 
-The owner's role migrates. The application's role gets every table that there is and will be. It may only insert and
-select events, seals, the gaps that pruning leaves, and what people approved; it may mark a decision as no longer
-counting. It deletes no gate and no effect, and of an effect it changes only the outcome: never what was to be done, nor
-by whose grant. Applied after every migrate, since other apps' tables come later; safe to repeat.
+The owner's role migrates. The application's role gets all present and future tables. It may only insert and select
+events, seals, the gaps that pruning leaves, and what people approved; it may mark a decision as no longer counting.
+It cannot delete gates or effects, and of an effect it may change only the outcome: never its input or its grant.
+Applied after every migrate, since other apps' tables come later; safe to repeat.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ APPEND_ONLY = (
     "checkpoints_event", "checkpoints_seal", "checkpoints_gap", "approvals_proposal", "approvals_decision",
     "approvals_outcome", "approvals_outcome_decisions", "approvals_grant",
 )  # fmt: skip
-KEPT = ("approvals_gate", "agents_effect")  # rows that change and never go
-CHANGING = {  # the columns that may change, of tables whose others may not
+KEPT = ("approvals_gate", "agents_effect")  # rows may change, but not be deleted
+CHANGING = {  # the only columns of these tables that may change
     "approvals_decision": ("counts",),
     "agents_effect": (
         "status", "version", "result", "error", "attempts", "token", "again", "landings", "intended_at", "settled_at",
@@ -42,8 +42,8 @@ def role() -> str:
 
 
 def grant(using: str = "default") -> bool:
-    """Give the application's role its rights; False where there is no such role, or it is the one migrating."""
-    # In one transaction: the application goes on meanwhile, and must neither lose a right nor have one too many.
+    """Grant the application's role its privileges; False if there is no such role, or it is the one migrating."""
+    # In one transaction: the application goes on meanwhile, and must never have a right too few or too many.
     with transaction.atomic(using), connections[using].cursor() as cursor:
         cursor.execute("SELECT rolname = current_user FROM pg_roles WHERE rolname = %s", [role()])
         found = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""Running one statement past the ORM.
+"""Runs one statement without the ORM.
 
 A statement runs prepared on Django's own connection, so it commits by itself in autocommit mode and joins a
 transaction where there is one.
@@ -23,12 +23,12 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tu
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
         cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
-        result = cursor.pgresult  # its fields are counted: `description` would make an object of each
+        result = cursor.pgresult  # only counts its fields: `description` would make an object for each
         return cursor.fetchall() if result is not None and result.nfields else []
 
 
 def storable(text: str) -> str:
-    """Return `text` with U+0000 and lone surrogates, which text columns refuse, shown as replaced."""
+    """Return `text` with U+0000 and lone surrogates, which text columns refuse, replaced."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 

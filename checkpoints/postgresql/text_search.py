@@ -1,19 +1,19 @@
-"""What somebody types to find something, as a text search by the beginnings of words. Pure."""
+"""Turns typed search words into a text search by the beginnings of words. Pure."""
 
 from __future__ import annotations
 
 import re
 
 WORDS = 8
-LONGEST = 1_000  # characters of one text that it is found by
+LONGEST = 1_000  # characters of one text that are searchable
 WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"(?:(gate|run|r-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 
 
 def beginnings(text: str) -> str:
-    """Turn `refund 204` into `'refund':* & '204':*` for to_tsquery('simple', …); "" where nothing is left to look for.
+    """Turn `refund 204` into `'refund':* & '204':*` for to_tsquery('simple', …); "" if no word is left.
 
-    Letters and digits alone: whatever else is typed is no operator. PostgreSQL reads the number in BK-204 as -204.
+    Only letters and digits are kept: nothing that is typed is an operator. PostgreSQL reads 204 in BK-204 as -204.
     """
     return " & ".join(_beginning(word) for word in WORD.findall(text)[:WORDS])
 
@@ -23,21 +23,18 @@ def _beginning(word: str) -> str:
 
 
 def looked_for(text: str) -> tuple[str, int, int]:
-    """Return (`beginnings`, *`numbered`) of a text; only the numbers where it says what they number.
-
-    R-7 is no word R.
-    """
+    """Return (`beginnings`, *`numbered`) of a text; no words if it is a number with its kind, such as R-7."""
     found = NUMBER.fullmatch(text.strip())
     return "" if found and found[1] not in (None, "#") else beginnings(text), *numbered(text)
 
 
 def terms(*texts: str) -> str:
-    """Return the search terms of these texts: their words alone, cut as `beginnings` cuts what is typed."""
+    """Return the search terms of these texts: only their words, split as `beginnings` splits what is typed."""
     return " ".join(word for text in texts for word in WORD.findall(text[:LONGEST]))
 
 
 def numbered(text: str) -> tuple[int, int]:
-    """Return the number of the gate, and that of the run, that `R-12`, `gate 45` or `45` may mean; 0 for none."""
+    """Return the gate's number and the run's number that `R-12`, `gate 45` or `45` may mean; 0 for none."""
     found = NUMBER.fullmatch(text.strip())
     if found is None:
         return 0, 0

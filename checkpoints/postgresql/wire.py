@@ -1,8 +1,8 @@
-"""One statement at a time, past psycopg's cursor: for the statement that runs after every step.
+"""Runs one statement without psycopg's cursor: for the statement that runs after every step.
 
-A cursor finds out each parameter's type, each time; for thirty of them that costs a quarter of the save. Here the
-types are known, and values go out in PostgreSQL's binary form. Only in autocommit mode: psycopg drops prepared
-statements after a rollback, which costs a repeat here and would cost a transaction there.
+A cursor determines each parameter's type every time; for thirty parameters that costs a quarter of the save. Here the
+types are known, and values are sent in PostgreSQL's binary form. Only in autocommit mode: psycopg drops prepared
+statements after a rollback, which costs a retry here but would abort a transaction.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def timestamp(at: datetime) -> bytes:
 
 
 def run(sql: str, values: Sequence[Value], *, meanwhile: Callable[[], object]) -> int | None:
-    """Run a statement that gives its parameters their types itself; return how many rows it returned.
+    """Run a statement that states its parameters' types itself; return the number of rows.
 
-    `meanwhile` is called while the server works. None, and nothing was run, where Django's connection is in a
+    `meanwhile` is called while the server works. Returns None, and runs nothing, if Django's connection is in a
     transaction.
     """
     django = connections[DEFAULT_DB_ALIAS]

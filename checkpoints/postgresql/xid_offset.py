@@ -1,11 +1,11 @@
-"""Transaction ids that never begin anew, whatever server a backup is restored into.
+"""The offset of transaction ids: keeps them rising, whatever server a backup is restored into.
 
-Readers go through events by (xid, id) and stop below the server's oldest open transaction (events/commit_order.py).
-A new server counts its transactions from the beginning, and one that was set back counts those once more that pages and
-programs have read. So the database adds an offset to its server's count: the constant in `checkpoints_xid_offset()`,
-which the default of `Event.xid` and the horizon both use, and which every backup takes along. After a restore
-`manage.py restored` raises it, so that what follows is beyond all that was ever stored or read: the time is part of the
-offset, since the same backup may be restored a second time.
+Readers read events by (xid, id) and stop below the server's oldest open transaction (checkpoints.events.cursor). A new
+server counts its transactions from the beginning, and one that was set back reuses ids that pages and programs have
+read. So the database adds an offset to its server's count: the constant in `checkpoints_xid_offset()`, which the
+default of `Event.xid` and the horizon both use, and which every backup contains. After a restore `manage.py restored`
+raises it, so that new ids are beyond all that were ever stored or read: the time is part of the offset, since the same
+backup may be restored a second time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from checkpoints.errors import ImplausibleEvent, NotThatDatabase, RestoredDataba
 
 from .sql import run_sql
 
-PER_SECOND = 100_000  # more transactions than a server counts
+PER_SECOND = 100_000  # more transactions than a server runs
 SINCE = 1735689600  # 2025-01-01
-GAP = 2**32  # for clocks that go wrong
+GAP = 2**32  # a margin for wrong clocks
 GREATEST = 2**62
-PATIENCE = "10s"  # for those who are writing events
+PATIENCE = "10s"  # to wait for transactions that write events
 
 _NEWEST = "(SELECT xid FROM public.checkpoints_event ORDER BY xid DESC, id DESC LIMIT 1)"
 _COUNT = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -43,7 +43,7 @@ WHERE sequence.relkind = 'S' AND sequence.relnamespace = 'public'::regnamespace
 
 
 def refuse_ahead(read: int = 0) -> None:
-    """Refuse to go on where this server's count has not come to an event that is stored, or to one that was read.
+    """Refuse to go on if an event that is stored, or was read, is ahead of this server's count.
 
     `read` is the transaction of the newest event read. Raises RestoredDatabase.
     """
@@ -56,16 +56,16 @@ def refuse_ahead(read: int = 0) -> None:
 
 
 def count() -> int:
-    """Return what this server's count has come to: every event that it holds is of a transaction below this.
+    """Return this server's count with the offset: every stored event is of a transaction below it.
 
-    The horizon may lie below it, so not all of those can be read yet.
+    The horizon may be lower, so not all of those events can be read yet.
     """
     [(found,)] = run_sql(f"SELECT {_NEXT_XID}", [])
     return int(found)
 
 
 def stored_ahead(raw: psycopg.Connection) -> bool:
-    """Tell whether events are stored that this server's count has not come to; not where there are no tables yet."""
+    """Tell whether stored events are ahead of this server's count; False if there are no tables yet."""
     try:
         [(ahead,)] = raw.execute(_AHEAD).fetchall()
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
@@ -74,11 +74,11 @@ def stored_ahead(raw: psycopg.Connection) -> bool:
 
 
 def raise_offset(owner: psycopg.Connection, *, lost_ids: int) -> None:
-    """Let transactions, and the ids of rows, go on beyond all that was given before the restore.
+    """Raise the offset and the sequences, so that new ids are beyond all that were given before the restore.
 
     `owner` is a session of the role that owns the tables. `lost_ids` is how many runs, gates and other rows may have
-    been made after the backup: none of their ids is given again, so that no link, note or idempotency key of theirs
-    means another row. Safe to repeat, and beside processes that read. Raises psycopg.errors.LockNotAvailable where
+    been made after the backup: none of their ids is reused, so that no link, note or idempotency key of theirs
+    refers to another row. Safe to repeat, and beside processes that read. Raises psycopg.errors.LockNotAvailable if
     events are being written, and ImplausibleEvent.
     """
     with owner.transaction():
@@ -104,7 +104,7 @@ def refuse_another(owner: psycopg.Connection) -> None:
 
 
 def _skip(owner: psycopg.Connection, sequence: str, table: str, column: str, lost_ids: int) -> None:
-    """Set a sequence past its own last id and past the greatest that is stored, which replication leaves behind it."""
+    """Raise a sequence above its last id and above the greatest stored id, which replication may have left ahead."""
     raised = "SELECT setval(%s, greatest(coalesce(max({}), 0), (SELECT last_value FROM {})) + %s) FROM {}"
     names = sql.Identifier(column), sql.SQL(sequence), sql.SQL(table)  # quoted by PostgreSQL
     owner.execute(sql.SQL(raised).format(*names), [sequence, lost_ids])
