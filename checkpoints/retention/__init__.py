@@ -1,7 +1,7 @@
-"""Retention: what of a run's history goes, what stays and why, and the removal itself.
+"""Retention: decides which checkpoints of a run to remove and why the others stay, and removes them.
 
-`rules` decides on plain data. A *prune* is looked at first (`prunes.look`): one line a run says what goes. Applied, it
-removes run by run, in transactions that hold the run's row for moments. The lines are the progress, so a prune that was
-killed goes on where it was. What is removed is what the line *and* the rules, asked again, let go; docs/architecture.md
-says why.
+`rules` decides on plain data. A *prune* begins as a dry run (`prunes.look`): one line per run lists what to remove.
+Applied, it removes run by run, in transactions that lock the run's row for moments. The lines are the progress, so a
+killed prune continues where it was. A checkpoint is removed only if the line lists it *and* the rules, asked again,
+allow it; docs/architecture.md says why.
 """

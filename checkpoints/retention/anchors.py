@@ -1,8 +1,8 @@
-"""Rewriting a survivor as an anchor, so that it can be read without the row before it.
+"""Rewrites a remaining row as an anchor, so that it can be read without the row before it.
 
-Only the encoding changes: the state, and with it every digest, stays. What the row says that its step wrote is kept
-beside the manifest, as in every anchor. Rows after it go on naming the anchor that they were saved under; a load
-begins with the newest that is there.
+Only the encoding changes: the state, and with it every digest, stays. The recorded writes of the row's step are kept
+beside the manifest, as in every anchor. Later rows still name the anchor that they were saved under; a load begins
+with the newest anchor that exists.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NewAnchor(NamedTuple):
 
 
 def prepared(run_id: int, lineage: int, places: Sequence[RetentionRow], orphans: Sequence[int]) -> list[NewAnchor]:
-    """Return the new encodings of these rows, each from its verified state. Raises NotVerified."""
+    """Encode the rows `orphans` anew as anchors, each from its verified state. Raises NotVerified."""
     contents = ChunkContents(fetcher(lineage))
     bases = [place.seq for place in places if place.anchor]
     found: list[NewAnchor] = []

@@ -1,8 +1,8 @@
-"""Freeing chunks: those of a lineage that no row of any of its runs names, directly or through another chunk.
+"""Removes unused chunks: those of a lineage that no row of any of its runs names, directly or through another chunk.
 
-Rows are marked first, without a lock. What a writer adds meanwhile may name a chunk that was found useless, so the
-runs of the lineage are locked for the removal, and what they saved since is marked too. A writer that comes later
-waits, and writes the chunk anew where it is gone.
+The chunks that rows name are collected first, without a lock. A row saved meanwhile may name a chunk that was found
+unused, so the runs of the lineage are locked for the removal, and rows saved since are read too. A writer that comes
+later waits, and writes the chunk anew if it is gone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NamedChunks:
         self.upto: dict[int, int] = {}
 
     def read(self, runs: Iterable[int]) -> None:
-        """Mark what the rows of these runs name that were not read yet. Raises NotVerified."""
+        """Add the chunks that the unread rows of these runs name. Raises NotVerified."""
         for run in runs:
             for page in rows.pages(run, self.upto.get(run, 0)):
                 self._mark(references(line for row in page for line in unpack(row)[1]))
@@ -55,7 +55,7 @@ class NamedChunks:
 
 
 def free(lineage: int) -> int:
-    """Remove the chunks that nothing names; return the bytes freed. Raises NotVerified where a row cannot be read."""
+    """Remove the chunks that nothing names; return the bytes freed. Raises NotVerified if a row cannot be read."""
     stored = [digest for (digest,) in run_sql(_STORED, [Int8(lineage)])]
     if not stored:
         return 0
@@ -73,9 +73,9 @@ def free(lineage: int) -> int:
 
 
 def _locked(lineage: int) -> list[int]:
-    """Lock every run of the lineage and return their ids; a fork made while it waits for the lock is a member too.
+    """Lock every run of the lineage and return their ids, including forks made while waiting for the lock.
 
-    Afterwards no fork can be made, since a fork locks the run that it begins at.
+    After that no fork can be made, since a fork locks the run that it begins at.
     """
     members: list[int] = []
     while (found := _runs(_LOCK, lineage)) != members:

@@ -1,11 +1,10 @@
-"""Removing a portion of one run: anchors, rows, gaps and the event in one transaction.
+"""Removes a portion of one run's checkpoints: anchors, rows, gaps and the event in one transaction.
 
-What takes time is read and worked out before. Under the lock of the run's row, which a save takes too and which lasts
-for moments, only that is asked which could have changed: whether something is held by now, and whether somebody moved
-the run. A row that was saved meanwhile follows the head, and changes nothing about what is older.
+The slow part is read and computed beforehand. Under the lock of the run's row, which a save takes too and which lasts
+for moments, only what could have changed is checked: whether there are new holds, and whether the run was moved.
+A row saved meanwhile follows the head, and changes nothing about older rows.
 
-Locks go one way: the line of the prune, then the run's row, then its checkpoints. Whoever makes a hold takes the
-run's row first.
+Lock order: the line of the prune, then the run's row, then its checkpoints. Making a hold locks the run's row first.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ FROM unnest($2::int[], $3::int[]) AS going (first, last)
 JOIN checkpoints_checkpoint c ON c.run_id = $1 AND c.seq BETWEEN going.first AND going.last ORDER BY c.seq
 """  # noqa: S608 - constants
 _LOCK = "SELECT uuid_send(head), seq, status, team_id FROM checkpoints_run WHERE id = $1 FOR NO KEY UPDATE"
-# A statement of its own: one that waited for the lock sees other tables as they were before it waited.
+# A separate statement: the one that waits for the lock sees other tables as they were before it waited.
 _NOW = f"""
 SELECT clock_timestamp(), newest.number, newest.digest, held.id, held.checkpoint FROM (VALUES (1)) AS one
 LEFT JOIN (SELECT number, digest FROM checkpoints_gap WHERE run_id = $1 ORDER BY number DESC LIMIT 1) AS newest ON true
@@ -73,24 +72,24 @@ _companions: list[Companion] = []
 
 
 def along(companion: Companion) -> None:
-    """Have `companion(run_id, ids)` remove what belongs to removed checkpoints, in the same transaction.
+    """Register `companion(run_id, ids)`, which removes what belongs to removed checkpoints, in the same transaction.
 
-    `ids()` are the removed checkpoints': a function, since most runs have nothing that belongs to them.
+    `ids()` returns the removed checkpoints' ids: a function, since most runs have nothing that belongs to them.
     """
     _companions.append(companion)
 
 
 class RunMoved(Exception):
-    """Somebody moved the run, or held something of it, since it was looked at: look again."""
+    """The run was moved, or something of it was held, since it was read: read it again."""
 
 
 @dataclass(frozen=True)
 class RemovalPortion:
-    """What is removed at once, ready to be: the rows by stretch, and the new anchors."""
+    """Checkpoints to remove in one transaction: their rows by stretch, and the new anchors."""
 
     run_id: int
     lineage: int
-    history: RetentionHistory  # the run's as it was looked at
+    history: RetentionHistory  # the run's when it was read
     stretches: Sequence[tuple[int, int]]
     rows: Sequence[RemovedCheckpoint]
     anchors: Sequence[NewAnchor]
@@ -98,7 +97,7 @@ class RemovalPortion:
 
 
 def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequence[int]) -> RemovalPortion:
-    """Read what the removal of these rows takes. Raises NotVerified for a row that is not what was written."""
+    """Read and compute what the removal of these rows needs. Raises NotVerified for an altered row, and RunMoved."""
     ranges = rules.stretches(seqs)
     rows, size = _rows(run_id, ranges)
     if len(rows) != len(seqs):
@@ -128,9 +127,9 @@ def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
 
 
 def _check(portion: RemovalPortion) -> tuple[int, datetime, Gap | None]:
-    """Lock the run; return its team, the time, and its newest gap as far as the next one continues from it.
+    """Lock the run; return its team, the time, and its newest gap with the columns that the next gap needs.
 
-    Raises RunMoved where the run was moved, held, or came to life, since it was looked at.
+    Raises RunMoved if the run was moved or held, or became live again, since it was read.
     """
     [(head, seq, status, team)] = run_sql(_LOCK, [Int8(portion.run_id)])
     if (status in Run.LIVE) and not portion.history.live:
@@ -140,7 +139,7 @@ def _check(portion: RemovalPortion) -> tuple[int, datetime, Gap | None]:
     held = {checkpoint for *_, hold, checkpoint in found if hold is not None}
     if held and (None in held or any(row.header[ID] in held for row in portion.rows)):
         raise RunMoved
-    # What was saved since follows the old head, one after the other; otherwise somebody moved the run.
+    # Rows saved since follow the old head, one after the other; otherwise the run was moved.
     history = portion.history
     if (seq, head) != (history.places[-1].seq, history.head) and _moved(portion.run_id, history):
         raise RunMoved
@@ -154,7 +153,7 @@ def _moved(run_id: int, history: RetentionHistory) -> bool:
 
 
 def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | None) -> list[Gap]:
-    """Write a gap for each stretch after the newest one, and the event that names the last."""
+    """Write a gap for each stretch, chained to the run's newest gap, and the event that names the last."""
     made: list[Gap] = []
     rows = iter(portion.rows)
     for first, last in portion.stretches:
@@ -170,7 +169,7 @@ def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | 
 
 
 def _rows(run_id: int, ranges: Sequence[tuple[int, int]]) -> tuple[list[RemovedCheckpoint], int]:
-    """Return headers with their digests, as the database sends them, and the bytes that the rows take, about."""
+    """Return headers with their digests, as the database sends them, and roughly the bytes that the rows occupy."""
     firsts, lasts = [Int4(first) for first, _ in ranges], [Int4(last) for _, last in ranges]
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:

@@ -1,4 +1,4 @@
-"""What retention refuses. Each docstring is the message a person reads."""
+"""Retention's errors. Each docstring is the message that a person reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dry run showed and its prune did not remove, and why: asked again once a run's part of the prune is over."""
+"""Counts the checkpoints that a dry run listed and its prune did not remove, by reason, once a run's part is over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASONS = rules.REASONS | {
 
 
 class KeptBack(NamedTuple):
-    """So many of a run for one reason; `hold` is the hold's id where that is the reason."""
+    """The number of a run's checkpoints that stayed for one reason; `hold` is the hold's id if a hold is the reason."""
 
     reason: str
     hold: int | None
@@ -28,7 +28,7 @@ class KeptBack(NamedTuple):
 
 
 def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
-    """Count what is still there of what the line showed, by reason.
+    """Count by reason the checkpoints that the line lists and that still exist.
 
     `counts`: whether the line's policy is still in force.
     """

@@ -1,4 +1,4 @@
-"""Which policy counts for which agent, and what changes one."""
+"""Finds the retention policy in force for an agent, and stores new versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
 from checkpoints.postgresql.sql import run_sql
 
-SKEW = timedelta(hours=1)  # by which a run's own time may be after its first checkpoint's: other clocks
+SKEW = timedelta(hours=1)  # by which a run's time may be later than its first checkpoint's: clocks differ
 
 ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
 
@@ -24,13 +24,13 @@ def current() -> dict[str, RetentionPolicy]:
 
 
 def named(ids: Mapping[str, int]) -> dict[str, RetentionPolicy]:
-    """Return the policies of a prune, as they were at its dry run."""
+    """Return the policies of a prune, by agent, as they were at its dry run."""
     known = RetentionPolicy.objects.in_bulk(list(ids.values()))
     return {agent: known[pk] for agent, pk in ids.items()}
 
 
 def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
-    """Return the policy of an agent's runs; None where there is none, or it deletes nothing."""
+    """Return the policy of an agent's runs; None if there is none, or it deletes nothing."""
     policy = policies.get(agent) or policies.get("")
     if policy is None or not policy.enabled or (policy.keep_days is None and policy.keep_last is None):
         return None
@@ -38,9 +38,9 @@ def of(agent: str, policies: ByAgent) -> RetentionPolicy | None:
 
 
 def touched(policies: ByAgent, at: datetime) -> Q:
-    """Match the runs from which these policies could delete something, as far as the runs' own rows tell.
+    """Match the runs from which these policies could delete something, judging by the runs' own rows.
 
-    Of more than one checkpoint, and more than count keeps; begun before the age that is kept.
+    Such a run has more than one checkpoint, more than `keep_last`, and began before the age that is kept.
     """
     found = Q(pk__in=[])
     for agent in policies:
@@ -55,12 +55,12 @@ def touched(policies: ByAgent, at: datetime) -> Q:
 
 
 def lock(agent: str) -> None:
-    """Make other writers of this agent's policy wait for the end of the transaction."""
+    """Lock this agent's policy against other writers until the end of the transaction."""
     run_sql("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [f"retention:{agent}"])
 
 
 def write(policy: RetentionPolicy, *, by: Actor) -> RetentionPolicy:
-    """Store a policy that has no row yet as the next version of its agent's, with its event, written from the row."""
+    """Store an unsaved policy as the next version of its agent's policy, with an event that repeats the stored row."""
     with transaction.atomic():
         lock(policy.agent)
         policy.version = RetentionPolicy.objects.next_version(policy.agent)

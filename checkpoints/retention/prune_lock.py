@@ -1,4 +1,4 @@
-"""One process at a time takes a prune further: what two did at once they would only take from each other."""
+"""The lock by which only one process at a time works on prunes: two would only compete for the same work."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-LOCK = 0x686F6C64_70727565  # of the session: a process that dies lets go of it
+LOCK = 0x686F6C64_70727565  # a session's lock: released when the process dies
 
 
 @contextmanager
 def alone(*, wait: bool = False) -> Iterator[bool]:
-    """Hold the lock on prunes for as long as the block lasts; yield False where another process has it.
+    """Hold the lock on prunes inside the block; yield False if another process has it.
 
-    `wait`: wait for the slice that the other is at, no longer than a statement may take.
+    `wait`: wait for the other process to finish its slice, no longer than a statement may take.
     """
     with connection.cursor() as cursor:
         if wait:

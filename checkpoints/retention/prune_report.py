@@ -16,12 +16,12 @@ from checkpoints.models import Hold, Prune, PruneLine
 from . import kept_back
 from .rules import HELD, REASONS
 
-RANGES = 8  # of one run that are named
-RUNS = 50  # for which a page shows what stayed after all
+RANGES = 8  # ranges of one run that are named
+RUNS = 50  # runs for which a page shows what stayed after all
 
 
 class HoldLine(NamedTuple):
-    """A hold and how many checkpoints stay for it alone."""
+    """A hold and the number of checkpoints that only it keeps."""
 
     kind: str
     reason: str
@@ -30,7 +30,7 @@ class HoldLine(NamedTuple):
 
 
 class RunPruneWords(NamedTuple):
-    """What goes of one run, and what stays: for the rules, by reason, and for the holds."""
+    """A prune's line in words: what to remove from one run, and what stays, by reason and by hold."""
 
     line: PruneLine
     ranges: str
@@ -39,7 +39,7 @@ class RunPruneWords(NamedTuple):
 
     @property
     def words(self) -> str:  # not translated: a command prints it
-        """Describe the run's line in one line, for the command."""
+        """Describe the line in one line of text, for the command."""
         line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
         goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
         holds = (f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)
@@ -47,7 +47,7 @@ class RunPruneWords(NamedTuple):
 
 
 class KeptAfterAll(NamedTuple):
-    """What of one run was shown and stayed, and why."""
+    """The number of one run's checkpoints that the dry run listed and that stayed, and why."""
 
     run: int
     checkpoints: int
@@ -55,7 +55,7 @@ class KeptAfterAll(NamedTuple):
 
 
 def by_agent(prune: Prune) -> Iterable[Mapping[str, Any]]:
-    """Return the sums by agent: what goes of its runs, and what went."""
+    """Return the sums by agent: what to remove from its runs, and what was removed."""
     found = prune.lines.values("agent").annotate(
         runs=Count("pk", filter=Q(checkpoints__gt=0)), shown=Sum("checkpoints"), bytes=Sum("size"),
         gone=Sum("removed"), stayed=Sum("checkpoints") - Sum("removed"), net=Sum("freed"),
@@ -64,7 +64,7 @@ def by_agent(prune: Prune) -> Iterable[Mapping[str, Any]]:
 
 
 def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> Iterator[RunPruneWords]:
-    """Yield some of the runs, those first of which most goes."""
+    """Yield some of the lines in words, those with the most to remove first."""
     found = list(prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit])
     held = {line.pk: [*line.held, *([hold, count] for _, hold, count in line.stayed if hold)] for line in found}
     holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
@@ -80,7 +80,7 @@ def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
 
 
 def ranges(found: Sequence[Sequence[int]]) -> str:
-    """Write numbers as people read them: "1 to 980, 985"."""
+    """Write ranges for people: "1 to 980, 985"."""
     between = gettext("%(first)s to %(last)s")
     said = [between % {"first": first, "last": last} if first != last else str(first) for first, last in found[:RANGES]]
     if len(found) <= RANGES:
@@ -90,10 +90,7 @@ def ranges(found: Sequence[Sequence[int]]) -> str:
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:
-    """Count the checkpoints that stay only because of holds, by the kind of hold.
-
-    Adds what the dry run counted and what the prune counted.
-    """
+    """Count the checkpoints that only holds keep, by the kind of hold: those of the dry run and those of the prune."""
     counts: Counter[int] = Counter()
     for kept, stayed in prune.lines.exclude(held=[], stayed=[]).values_list("held", "stayed").iterator():
         counts.update(dict(kept))
@@ -108,7 +105,7 @@ def held(prune: Prune) -> list[tuple[str, int]]:
 
 
 def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
-    """Yield what was shown and is not removed, run by run, with the reason; nothing before the prune is applied."""
+    """Yield, run by run, what the dry run listed and is not removed, with the reason; nothing before it is applied."""
     if prune.started_at is None:
         return
     lines = list(prune.lines.filter(removed__lt=F("checkpoints")).order_by("run_id")[:RUNS])
@@ -128,7 +125,7 @@ def kept_after_all(prune: Prune) -> Iterator[KeptAfterAll]:
 def freed(prune: Prune) -> str:
     """Say how much the prune freed so far.
 
-    Where little was deleted, the complete copies may cost more than it frees.
+    If little was deleted, the new anchors may take more space than the removal frees.
     """
     if prune.freed < 0:
         return gettext("which takes %(size)s more than before") % {"size": filesizeformat(-prune.freed)}
@@ -136,7 +133,7 @@ def freed(prune: Prune) -> str:
 
 
 def files(prune: Prune) -> int:
-    """Return the bytes that it freed beside the rows of runs: the files of artifacts, at night."""
+    """Return the bytes that a nightly prune freed by removing artifact files."""
     return prune.freed - (prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0)
 
 
@@ -153,7 +150,7 @@ def _not_reached(prune: Prune) -> str:
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:
-    """Return the holds on runs of this prune that were made after its dry run, which keep what they protect."""
+    """Return the holds made on runs of this prune after its dry run; what they protect stays."""
     return Hold.objects.standing().filter(run__in=prune.lines.values("run"), created_at__gt=prune.at)
 
 

@@ -1,7 +1,7 @@
-"""A prune from its dry run to its end: looked at in portions, ordered by a person or at night, applied line by line.
+"""Runs a prune: the dry run in portions, the order of a person or of the night, then the removal line by line.
 
-Everything that it has done so far is in its rows, so whoever comes next goes on: after a kill, beside another worker,
-or in a slice of a few seconds. Only what the line shows and the rules, asked again, still allow to go is removed.
+All progress is in its rows, so that any process can continue: after a kill, beside another worker, or in a slice of a
+few seconds. A checkpoint is removed only if its line lists it and the rules, asked again, still allow it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from . import chunks, delete_batch, kept_back, policies, reading, rules, stray_a
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .rules import RetentionHistory
 
-PORTION = 2000  # checkpoints that one transaction removes at most, about
-LOOKED = 20  # runs that one transaction writes the lines of
-PASSED = 20_000  # runs that one statement passes at most, most of which no policy touches
-AT_ONCE = 20  # lines that are read at once to be applied
-SHOWN_DAYS = 7  # that a dry run can be applied
-TRIES = 5  # of a run that somebody moves meanwhile
+PORTION = 2000  # checkpoints removed by one transaction, about
+LOOKED = 20  # runs whose lines one transaction writes
+PASSED = 20_000  # runs that one statement scans at most; most concern no policy
+AT_ONCE = 20  # lines read at once to be applied
+SHOWN_DAYS = 7  # days for which a dry run can be applied
+TRIES = 5  # attempts at a run that is moved meanwhile
 _COUNT = """
 WITH line AS (
   UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3 WHERE id = $1 RETURNING prune_id
@@ -62,7 +62,7 @@ log = structlog.get_logger(__name__)
 
 
 def begin(*, by: Actor, nightly: bool = False) -> Prune:
-    """Begin a dry run that has looked at nothing yet, with the policies and the time that count for it."""
+    """Begin a dry run that has examined nothing yet; record the policies and the time that apply to it."""
     known = {agent: policy.pk for agent, policy in policies.current().items()}
     newest = Run.objects.aggregate(upto=Max("pk"))["upto"] or 0
     at = run_sql("SELECT clock_timestamp()", [])[0][0]
@@ -70,7 +70,7 @@ def begin(*, by: Actor, nightly: bool = False) -> Prune:
 
 
 def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
-    """Continue the dry run for that long; tell whether it is complete. Two processes at once share the work."""
+    """Continue the dry run for `seconds`; tell whether it is complete. Two processes at once share the work."""
     known = policies.named(prune.policies)
     touched = policies.touched(known, prune.at)
     until = time.monotonic() + seconds
@@ -85,7 +85,7 @@ def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 
 def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine | None:
-    """Make the line of a run; None where no checkpoint goes and no hold keeps one that would."""
+    """Make the line of a run; None if there is nothing to remove and no hold keeps anything alone."""
     if policy is None:
         return None
     history = reading.history_of(run.pk)
@@ -102,7 +102,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
 
 
 def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
-    """Store what was found up to this run, unless another has done so; the dry run is over after the last run."""
+    """Store the lines up to this run, unless another process has; the dry run is complete after the last run."""
     mine = Prune.objects.looking().filter(pk=prune.pk, cursor=prune.cursor)
     with transaction.atomic():
         if last == prune.cursor:
@@ -117,7 +117,7 @@ def _note(prune: Prune, last: int, runs: int, lines: list[PruneLine]) -> None:
 
 
 def _digest(prune: Prune) -> bytes:
-    """Compute the digest of all that the dry run shows: time, policies, and what goes of which run."""
+    """Compute the digest of the whole dry run: its time, its policies, and what to remove from each run."""
     made = hashlib.sha256(b"holdpoint prune\n" + canonical([prune.at.isoformat(), prune.policies]))
     for line in prune.lines.order_by("run_id").values_list("run_id", "policy_id", "ranges").iterator():
         made.update(canonical(list(line)))
@@ -125,9 +125,9 @@ def _digest(prune: Prune) -> bytes:
 
 
 def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
-    """Order the removal of what was shown. Raises PruneChanged, PoliciesChanged and AlreadyPruning.
+    """Order the removal of what the dry run lists. Raises PruneChanged, PoliciesChanged and AlreadyPruning.
 
-    `seen` is the digest of what was shown.
+    `seen` is the digest of the dry run that the person saw.
     """
     if {agent: policy.pk for agent, policy in policies.current().items()} != prune.policies:
         raise PoliciesChanged
@@ -144,7 +144,7 @@ def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
 
 
 def drop(prune: Prune) -> None:
-    """Drop a dry run that nobody will apply any more, and delete its lines."""
+    """Drop a dry run that was not applied, and delete its lines."""
     with transaction.atomic():
         open_ = (Prune.Status.LOOKING, Prune.Status.SHOWN)
         if Prune.objects.filter(pk=prune.pk, status__in=open_).update(status=Prune.Status.DROPPED):
@@ -152,15 +152,15 @@ def drop(prune: Prune) -> None:
 
 
 def drop_old() -> None:
-    """Drop the dry runs that nobody applied within `SHOWN_DAYS`: by then they are out of date."""
+    """Drop the dry runs that were not applied within `SHOWN_DAYS`: by then they are out of date."""
     for prune in Prune.objects.filter(status=Prune.Status.SHOWN, at__lt=Now() - timedelta(days=SHOWN_DAYS)):
         drop(prune)
 
 
 def stop(prune: Prune, *, by: Actor) -> None:
-    """End a prune that is under way; what it removed stays removed. Raises NotUnderWay.
+    """Stop a prune that is under way; what it removed stays removed. Raises NotUnderWay.
 
-    A portion that is being removed meanwhile counts itself on the prune's row: before this, or not at all.
+    A portion removed at the same time updates the prune's row too: either before this, or it is rolled back.
     """
     with transaction.atomic():
         if not Prune.objects.under_way().filter(pk=prune.pk).update(status=Prune.Status.STOPPED, finished_at=Now()):
@@ -171,7 +171,7 @@ def stop(prune: Prune, *, by: Actor) -> None:
 
 
 def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
-    """Continue removing for that long; tell whether the prune is over. Several at once share what is left."""
+    """Continue removing for `seconds`; tell whether the prune is over. Several processes share the work."""
     until, after = time.monotonic() + seconds, 0
     with suppress(Stopped):
         while time.monotonic() < until:
@@ -189,9 +189,9 @@ def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 @contextmanager
 def _unhurried() -> Iterator[None]:
-    """Open a transaction whose commit waits for no disk.
+    """Open a transaction whose commit does not wait for the disk.
 
-    What a power cut takes of the last moments is only done again.
+    Whatever a power failure loses of the last moments is simply done again.
     """
     with transaction.atomic():
         run_sql("SET LOCAL synchronous_commit TO off", [], prepare=False)
@@ -199,7 +199,7 @@ def _unhurried() -> Iterator[None]:
 
 
 def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
-    """Remove what goes of one run; a run that is moved all the time is left for the next prune."""
+    """Remove the checkpoints of one line; a run that is moved all the time is left for the next prune."""
     for _ in range(TRIES):
         try:
             if not _remove(prune, line, until):
@@ -216,7 +216,7 @@ def _apply_line(prune: Prune, line: PruneLine, until: float) -> None:
 
 
 def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
-    """Remove portion by portion while the policy is in force; False where the time is over.
+    """Remove portion by portion while the policy is in force; False if the time is up.
 
     Raises RunMoved, NotVerified and Stopped.
     """
@@ -251,7 +251,7 @@ def _counts(line: PruneLine) -> bool:
 
 
 def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
-    """Return the run's history as it is once these are removed."""
+    """Return the run's history without these checkpoints."""
     gone, bare = set(seqs), set(rules.orphans(history.places, seqs))
     left = [
         place._replace(anchor=place.anchor or place.seq in bare) for place in history.places if place.seq not in gone
@@ -260,7 +260,7 @@ def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
 
 
 def _close(prune: Prune, line: PruneLine) -> None:
-    """Note what stayed and why, and free the chunks that nothing of the lineage names after the last of its lines."""
+    """Record what stayed and why; after the last line of a lineage, remove its unused chunks."""
     crash_points.point("prune_line_done", str(line.run_id))
     kept = kept_back.of(line, counts=_counts(line))
     lineage = line.run.lineage
@@ -272,7 +272,7 @@ def _close(prune: Prune, line: PruneLine) -> None:
 
 
 def _finish(prune: Prune) -> bool:
-    """End a prune of which nothing is left to do; tell whether it has ended."""
+    """End a prune that has no lines left; tell whether it has ended."""
     with transaction.atomic():
         mine = Prune.objects.under_way().filter(pk=prune.pk)
         if not prune.lines.filter(done=False).exists() and mine.update(status=Prune.Status.DONE, finished_at=Now()):
@@ -286,14 +286,14 @@ def _finish(prune: Prune) -> bool:
 
 
 def remove_files(prune: Prune) -> None:
-    """Remove the artifacts that nothing names any more. It reads all that is stored, so pages leave it to the night."""
-    freed = stray_artifacts.remove()
+    """Remove unused artifacts. This reads all stored data, so pages leave it to the nightly prune."""
+    freed = strays.remove()
     Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
     prune.refresh_from_db()
 
 
 def go_on(*, seconds: float) -> bool:
-    """Continue whatever is begun: dry runs, the night's own orders, and prunes; tell whether more is left."""
+    """Continue what was begun: dry runs, the orders of nightly ones, and prunes; tell whether more is left."""
     until = time.monotonic() + seconds
     for prune in Prune.objects.looking().order_by("pk"):
         look(prune, seconds=until - time.monotonic())

@@ -1,4 +1,4 @@
-"""What the rules need to know of a run: one statement for the run and its holds, one for its rows, no payload."""
+"""Reads a run's history for the rules: one statement for the run and its holds, one for its rows, no payloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from checkpoints.runs.plans import spec_of
 
 from .rules import ActiveHold, RetentionHistory, RetentionRow
 
-ROW = 400  # bytes of a row and its index entries beside the payload, about
+ROW = 400  # bytes of a row and its index entries without the payload, about
 _PLACES = """
 SELECT seq, uuid_send(id), uuid_send(parent), kind, step, at, anchor_seq = seq, next_step, plan_id,
   octet_length(payload)

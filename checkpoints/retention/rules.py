@@ -1,7 +1,7 @@
-"""What of one run goes and what stays, and why: pure, over the columns of its rows.
+"""The retention rules: decide which checkpoints of a run to remove, and why the others stay. Pure, over row columns.
 
-A checkpoint goes only where every rule lets it go. Kinds and steps say what a row is: a *gate* is where a run asked,
-a *decision* what came of it, a *final* the last row of a branch.
+A checkpoint is removed only if every rule allows it. Kinds and steps say what a row is: a *gate* is the state that a
+gate showed, a *decision* records the gate's outcome, a *final* is the last row of a branch.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ REASONS = {
     DECISION: gettext_lazy("what was decided, or the input"),
     FINAL: gettext_lazy("the end of a branch"),
 }
-BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # what the runtime looks back at whatever its age
+BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # kinds that the runtime reads again at any age
 OUTCOMES = ("gate", "recovery")
 EXECUTED = ("step", "reused")
 
 
 class RetentionRow(NamedTuple):
-    """One row. `effect`: the step that comes next is an effect; `size`: the bytes of its payload.
+    """One row. `effect`: the next step is an effect; `size`: the bytes of its payload.
 
-    Ids are bytes, which are compared and looked up without a call of ours.
+    Ids are bytes, which compare and hash faster than UUID objects.
     """
 
     seq: int
@@ -49,7 +49,7 @@ class RetentionRow(NamedTuple):
 
 
 class ActiveHold(NamedTuple):
-    """A hold that is not freed: on one checkpoint, or on the whole run."""
+    """A hold in force: on one checkpoint, or on the whole run."""
 
     id: int
     checkpoint: bytes | None
@@ -67,7 +67,7 @@ class RetentionHistory:
 
 @dataclass(frozen=True)
 class RetentionVerdict:
-    """`going` are numbers in order; `reasons` says why each other stays, `held` which a hold keeps alone, by its id."""
+    """The numbers to remove, in order; why each other row stays; and by hold id, the numbers that only it keeps."""
 
     going: list[int]
     reasons: Mapping[int, str]
@@ -75,7 +75,7 @@ class RetentionVerdict:
 
 
 def decide(history: RetentionHistory, policy: RetentionPolicy, now: datetime) -> RetentionVerdict:
-    """Decide which of a run's checkpoints go under this policy, with ages counted up to `now`.
+    """Decide which of a run's checkpoints this policy removes, with ages counted up to `now`.
 
     A policy that keeps neither by age nor by count keeps everything.
     """
@@ -114,7 +114,7 @@ def _protected(
 
 
 def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[int]]:
-    """Return, by hold, those of `seqs` that it keeps, where it keeps any."""
+    """Return, for each hold that keeps any of `seqs`, those that it keeps."""
     if not (history.holds and seqs):
         return {}
     going = set(seqs)
@@ -129,13 +129,13 @@ def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[
 
 
 def _asked(places: Sequence[RetentionRow]) -> list[int]:
-    """Return the places of gates whose outcome is recorded; a gate that is open is held."""
+    """Return the numbers of gates whose outcome is recorded; open gates have holds."""
     parents = {place.parent for place in places if place.kind in OUTCOMES}
     return [place.seq for place in places if place.id in parents] if parents else []
 
 
 def _needed(history: RetentionHistory) -> set[int]:
-    """Return what the runtime reads again: to go on, to undo an effect, and to compare what people changed."""
+    """Return the numbers that the runtime reads again: to resume, to undo effects, and to compare people's changes."""
     places = history.places
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
     wanted = {place.parent for place in places if place.kind in BY_HAND}
@@ -149,7 +149,7 @@ def _needed(history: RetentionHistory) -> set[int]:
 def _on_path(history: RetentionHistory) -> list[RetentionRow]:
     """Return the rows that lead to the head, in order.
 
-    Where a gap hides part of the path, all rows older than the gap count as on it.
+    If a gap hides part of the path, all rows older than the gap count as part of it.
     """
     known = {place.id: place for place in history.places}
     found: list[RetentionRow] = []
@@ -163,7 +163,7 @@ def _on_path(history: RetentionHistory) -> list[RetentionRow]:
 
 
 def orphans(places: Sequence[RetentionRow], going: Collection[int]) -> list[int]:
-    """Return the survivors whose base goes: they are no anchors, and the row before them is removed."""
+    """Return the remaining rows that lose the row they build on: not anchors, and the row before them is removed."""
     gone = set(going)
     return [place.seq for place in places if place.seq not in gone and not place.anchor and place.seq - 1 in gone]
 
@@ -180,7 +180,7 @@ def stretches(seqs: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
-    """Return those of the numbers, in order, that lie in one of the ranges, which are in order too."""
+    """Return the numbers that lie in one of the ranges; both are sorted."""
     found, left = [], list(reversed(ranges))
     for seq in seqs:
         while left and left[-1][1] < seq:
@@ -191,9 +191,9 @@ def within(seqs: Iterable[int], ranges: Sequence[Sequence[int]]) -> list[int]:
 
 
 def batches(places: Sequence[RetentionRow], going: Sequence[int], size: int) -> list[list[int]]:
-    """Split what goes into portions of about `size`.
+    """Split the numbers to remove into portions of about `size`.
 
-    Each portion ends where the next row can be read without what went before it.
+    Each portion ends where the next row can be read without the removed ones.
     """
     if len(going) <= size:
         return [list(going)] if going else []

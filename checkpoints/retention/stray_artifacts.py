@@ -1,9 +1,9 @@
-"""Removing artifacts that nothing names any more.
+"""Removes artifacts that nothing names any more.
 
-A file is old where it was not kept again for a while: `artifacts.keep` renews its time, so an upload whose checkpoint
-is still to come is left alone. Old files are looked for in all that may name one, rows and chunks and what other apps
-register. What is named nowhere is put aside first and its time looked at again, so that one that is kept again in
-that very moment comes back; whoever dies in between has put files aside, and the next puts back what is named.
+A file is old if it was not kept again for a while: `artifacts.keep` renews its time, so an upload whose checkpoint is
+not saved yet is left alone. Old files are searched for in everything that may name one: rows, chunks and what other
+apps register. A file that nothing names is first moved aside and its time checked again, so that one that is kept
+again at that very moment is put back. After a crash in between, the next run puts back the moved files that are named.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _sources: list[Source] = []
 
 
 def look_in(source: Source) -> None:
-    """Register `source()`, whose contents are searched too: each an iterable of canonical JSON."""
+    """Register `source()`, whose contents, iterables of canonical JSON, are searched too."""
     _sources.append(source)
 
 
 def remove(*, grace: timedelta = GRACE) -> int:
-    """Remove what is old and named nowhere; return the bytes freed."""
+    """Remove the artifacts that are old and named nowhere; return the bytes freed."""
     root = Path(storages["artifacts"].path(""))
     since = datetime.now(UTC) - grace
     old = {path.name: path for path in _files(root) if _time(path) < since}
@@ -62,7 +62,7 @@ def remove(*, grace: timedelta = GRACE) -> int:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """List the artifacts: each is in a folder named by the first two digits of its digest."""
+    """Yield the artifacts: each is in a folder named by the first two digits of its digest."""
     for path in root.glob("??/*"):
         if _FILE.fullmatch(path.name):
             yield path
@@ -76,7 +76,7 @@ def _time(path: Path) -> datetime:
 
 
 def _named(wanted: Iterable[str]) -> set[str]:
-    """Return those of the digests that something stored names."""
+    """Return those of the digests that stored data names."""
     left = set(wanted)
     found: set[str] = set()
     for content in _contents():
@@ -87,9 +87,9 @@ def _named(wanted: Iterable[str]) -> set[str]:
 
 
 def _contents() -> Iterator[bytes]:
-    """Yield all that is stored and may name an artifact.
+    """Yield all stored content that may name an artifact.
 
-    The states come last: what a source names goes into a state before the source lets go of it.
+    The states come last: what a source names gets into a state before the source drops it.
     """
     for source in _sources:
         for contents in source():
@@ -99,11 +99,11 @@ def _contents() -> Iterator[bytes]:
 
 
 def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
-    """Yield the contents of a table after a key, reading a bounded number of rows a statement.
+    """Yield the contents of a table after a key, reading a bounded number of rows per statement.
 
-    So no statement lasts as long as reading all of it takes. The rows come in the order of their keys, in which a state
-    moves: what a row of a run stops naming, as its checkpoint is removed meanwhile, a later row of that run or of a
-    fork has taken over, or a chunk.
+    So no statement lasts as long as reading the whole table. The rows come in the order of their keys, in which states
+    are handed on: what a row names, if its checkpoint is removed meanwhile, is named by a later row of that run or of
+    a fork, or by a chunk.
     """
     while rows := run_sql(slice, [*after, Int8(AT_ONCE)]):
         yield from (payloads.unpack(codec, payload) for _, _, codec, payload in rows)
@@ -112,7 +112,7 @@ def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
 
 
 def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
-    """Yield a column of rows with numbers as keys, a bounded number a statement: for whoever registers a source."""
+    """Yield a column of rows with integer keys, a bounded number per statement; a helper for sources."""
     after = 0
     while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", name)[:AT_ONCE]):
         yield from (value for _, value in rows)
