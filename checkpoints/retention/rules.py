@@ -22,9 +22,9 @@ REASONS = {
     NEEDED: gettext_lazy("needed to resume or undo"),
     LAST: gettext_lazy("among the newest"),
     YOUNG: gettext_lazy("too young"),
-    GATE: gettext_lazy("where the run asked"),
-    DECISION: gettext_lazy("what was decided, or the input"),
-    FINAL: gettext_lazy("the end of a branch"),
+    GATE: gettext_lazy("shown at a gate"),
+    DECISION: gettext_lazy("with a decision or the input"),
+    FINAL: gettext_lazy("at the end of a branch"),
 }
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # kinds that the runtime reads again at any age
 OUTCOMES = ("gate", "recovery")
