@@ -1,1 +1,1 @@
-"""What belongs to runs beside their checkpoints: plans, names, holds and notes."""
+"""Data of runs besides their checkpoints: plans, names, holds and notes."""

@@ -1,7 +1,7 @@
-"""What people hold: a checkpoint by a name, a checkpoint or a whole run for the law.
+"""Holds made by people: a name holds a checkpoint, a legal hold a checkpoint or a whole run.
 
-A hold is made under the lock of the run's row, which a prune takes too. So it either keeps what it names, or is told
-that this is gone already.
+A hold is made under the lock of the run's row, which a prune takes too. So either it protects its checkpoint, or the
+caller is told that this is already gone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_REASON = 300
 
 
 def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
-    """Name a checkpoint, which holds it; a new name replaces the one it has.
+    """Name a checkpoint, which also holds it; a new name replaces the old one.
 
     Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
     """
@@ -38,7 +38,7 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
 
 
 def unname(run: Run, seq: int, *, by: Actor) -> bool:
-    """Take a checkpoint's name away, and its hold with it; False where it has none."""
+    """Remove a checkpoint's name and its hold; False if it has none."""
     with transaction.atomic():
         id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
         freed = bool(id and Hold.objects.free(run=run.pk, subject=_named(id), by=by))
@@ -48,13 +48,13 @@ def unname(run: Run, seq: int, *, by: Actor) -> bool:
 
 
 def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
-    """Hold a checkpoint, or the whole run, for the law. Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint."""
+    """Set a legal hold on a checkpoint, or the whole run. Raises ValueRefused, CheckpointRemoved, NoSuchCheckpoint."""
     said = storable(" ".join(reason.split()))
     if not said or len(said) > LONGEST_REASON:
         raise ValueRefused("/reason", f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}")
     with transaction.atomic():
         id = None if seq is None else locked(run, seq)
-        subject = f"legal:{uuid4().hex}"  # each is a hold of its own: the second stays when the first is freed
+        subject = f"legal:{uuid4().hex}"  # a subject of its own: a second hold stays when the first is freed
         made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=said, by=by)
         data = {"hold": made.pk, "seq": seq}
         event_log.record("retention.held", subject=f"run:{run.pk}", run=run, by=by, data=data, text=said)
@@ -62,7 +62,7 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
 
 
 def release(held: Hold, *, by: Actor) -> bool:
-    """Free a legal hold; False where somebody has already."""
+    """Free a legal hold; False if it is already freed."""
     with transaction.atomic():
         legal = held.kind == Hold.Kind.LEGAL
         freed = legal and bool(Hold.objects.free(run=held.run_id, subject=held.subject, by=by))
@@ -75,7 +75,10 @@ def release(held: Hold, *, by: Actor) -> bool:
 
 
 def locked(run: Run, seq: int) -> UUID:
-    """Return the id of one of the run's checkpoints, which no prune removes before the end of the transaction."""
+    """Return a checkpoint's id, locking the run so that no prune removes it before the end of the transaction.
+
+    Raises CheckpointRemoved and NoSuchCheckpoint.
+    """
     list(Run.objects.select_for_update(no_key=True).filter(pk=run.pk).values_list("pk"))
     id = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if id is None:

@@ -1,7 +1,7 @@
-"""What people note on a checkpoint: events beside it, with the text in a row of its own, which may be erased.
+"""People's notes on checkpoints: each is an event, with its text in a row of its own, which may be erased.
 
 A note decides nothing and holds nothing. It is written under the lock of the run's row, so that the same form sent
-twice is one note, one taken back is taken back once, and a checkpoint that is gone takes none.
+twice makes one note, a note is taken back once, and a removed checkpoint gets none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from . import holds
 
 KINDS = (NOTED, REMOVED) = ("checkpoint.noted", "checkpoint.note_removed")
 LONGEST = 4_000  # characters
-MOST = 100  # notes of one checkpoint, those that were taken back too: its page reads all of them
+MOST = 100  # notes of one checkpoint, including those taken back: its page reads all of them
 
 
 class NotTheirs(CheckpointError):
@@ -42,9 +42,9 @@ class NoteLine:
 
 
 def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
-    """Note something on a checkpoint; False where this person's form with this `key` was taken before.
+    """Add a note to a checkpoint; False if this person's form with this `key` was accepted before.
 
-    Raises ValueRefused for no words, too many, or too many notes; CheckpointRemoved and NoSuchCheckpoint.
+    Raises ValueRefused for an empty or too long text or for too many notes; CheckpointRemoved and NoSuchCheckpoint.
     """
     said = words.replace("\r\n", "\n").strip()
     if not said:
@@ -66,7 +66,7 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
 
 
 def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
-    """Take back a note of one's own; the events keep that it was there. False where it is gone, or never was.
+    """Take back one's own note; the events still show that it existed. False if there is no such note.
 
     Raises NotTheirs, CheckpointRemoved and NoSuchCheckpoint.
     """
@@ -89,7 +89,7 @@ def of_checkpoint(checkpoint: UUID) -> list[Event]:
 
 
 def standing(events: Iterable[Event]) -> list[NoteLine]:
-    """Return the notes among a checkpoint's events that were not taken back, oldest first."""
+    """Return the notes in a checkpoint's events that were not taken back, oldest first."""
     told = sorted((each for each in events if each.kind in KINDS), key=lambda each: each.pk)
     gone = {decode(bytes(each.data)).get("note") for each in told if each.kind == REMOVED}
     return [_noted(each) for each in told if each.kind == NOTED and each.pk not in gone]

@@ -1,7 +1,7 @@
-"""A plan as data: what an agent version's steps read, write and may do.
+"""Plans as data: an agent version's steps with what they read, write and may do.
 
-Whoever reviews a run reads this and need not import the agent. A plan's row is found by its body's digest, so
-the same declaration registered twice is one row.
+Pages of a run read the plan and do not import the agent. A plan's row is found by its body's digest, so the same
+declaration registered twice is one row.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from checkpoints.models.plan import named
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
-READ = 4_000_000  # bytes of plans that a process keeps read; their values take some ten times as much
-STEP = 500  # of one step
+READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
+STEP = 500  # bytes counted for one step
 
 
 @dataclass(frozen=True, slots=True)
 class StepSpec:
     """One step. `kind` is "step", "effect" or "gate"; `code_hash` is hex; `timeout` and `backoff` are in seconds.
 
-    `jumps` and `ends` are where else it may go than to the step after it, which the runner enforces: from them a
-    reader knows what can run next without running anything.
+    `jumps` and `ends` say where it may go instead of to the step after it, which the runner enforces: they tell what
+    can run next without running anything.
     """
 
     name: str
@@ -48,27 +48,27 @@ class StepSpec:
     edits: tuple[str, ...] = ()
     on_reject: str = ""
     on_expire: str = ""
-    on_skip: str = ""  # where a gate goes on that has nothing to ask
+    on_skip: str = ""  # the step after a gate that has nothing to ask
     policy: str = ""
     feedback: str = ""
     timeout: float | None = None
     retry: int = 0
     backoff: float = 1.0  # before the second attempt; doubles
-    catch: str = ""  # the step to go on with when the attempts have run out
+    catch: str = ""  # the step to continue with when all attempts failed
     loop_guard: int = 0  # executions on one path, after which a person is asked; 0: no limit
     jumps: tuple[str, ...] = ()
     ends: bool = False
     config: tuple[str, ...] = ()  # names of the configuration that it uses
-    readable: str = ""  # the method that asks the provider, by key, what became of the effect
+    readable: str = ""  # the method that asks the provider, by key, for the effect's outcome
     asks: bool = False  # a gate that always has something to ask
     observes: tuple[str, ...] = ()  # a gate's observations of the world, which may become preconditions
     validators: tuple[str, ...] = ()
-    rings: int = 0  # how far back a refused output is taken to the producers of its inputs
-    tries: int = 1  # in each ring
-    action: str = ""  # an effect's: the field that holds the id of the action that it performs next
-    responds: str = ""  # an effect's: the field that a person's answer in its place is written to
-    then: str = ""  # the step that comes after it, where that is not the next in order
-    title: str = ""  # what people call it; without one, its name in words
+    rings: int = 0  # how many levels of producers a repair of a refused output goes back
+    tries: int = 1  # repairs in each ring
+    action: str = ""  # of an effect: the field that holds the id of the action that it performs next
+    responds: str = ""  # of an effect: the field for a person's answer instead
+    then: str = ""  # the step after it, if that is not the next in order
+    title: str = ""  # its title for people; without one, its name in words
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -76,7 +76,7 @@ class StepSpec:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read one step; names this version does not know are left out."""
+        """Read one step; names that this version does not know are ignored."""
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         return cls(**values)
@@ -91,7 +91,7 @@ class PlanSpec:
     doc: str = ""
     state_schema: dict[str, Any] = field(default_factory=dict)
     steps: tuple[StepSpec, ...] = ()
-    external: bool = field(default=False, compare=False)  # as its row says; no part of its body
+    external: bool = field(default=False, compare=False)  # from its row, not from its body
 
     @property
     def named(self) -> str:
@@ -106,37 +106,37 @@ class PlanSpec:
         raise KeyError(name)
 
     def title_of(self, name: str) -> str:
-        """Return the title of the step of that name, as pages show it, whether or not the plan has it."""
+        """Return a step's title for pages; if the plan has no such step, one made from its name."""
         return self.titles.get(name) or (name if self.external else in_words(name))
 
     @property
     def titles(self) -> dict[str, str]:
-        """Return the title of each step, as pages show it, by the step's name."""
+        """Return the steps' titles for pages, by name."""
         return {step.name: step.title for step in self.steps}
 
     def untitled(self) -> Self:
-        """Return the same plan without titles of its own: what the steps do, whatever people call them."""
+        """Return the same plan with default titles, so that plans that differ only in titles are equal."""
         return replace(self, steps=tuple(replace(step, title="") for step in self.steps))
 
     def next_after(self, name: str) -> str:
-        """Return the name of the step after `name`: the one that it names, else the next; "" after the last."""
+        """Return the step after `name`: its `then`, else the next in order; "" after the last."""
         if then := self.step(name).then:
             return then
         names = [step.name for step in self.steps]
         return (*names, "")[names.index(name) + 1]
 
     def passed(self, name: str) -> str:
-        """Return the step at which the run goes on after a gate that has nothing to ask."""
+        """Return the step after a gate that has nothing to ask."""
         return self.step(name).on_skip or self.next_after(name)
 
     def successors(self, name: str) -> set[str]:
-        """Return the steps at which the run may go on after `name` without a person's order; "" for the end."""
+        """Return the steps that may follow `name` without a person's order; "" for the end."""
         step = self.step(name)
         elsewhere = filter(None, [step.catch, step.on_expire, step.on_skip])
         return {self.next_after(name), *step.jumps, *elsewhere, *[""] * step.ends}
 
     def reachable(self, name: str) -> set[str]:
-        """Return the steps that may still run once the run is before `name`, itself included; empty for the end."""
+        """Return the steps that may still run when `name` is next, itself included; empty for the end."""
         found: set[str] = set()
         left = {name} - {""}
         while left:
@@ -161,7 +161,7 @@ class PlanSpec:
         return found - {name}
 
     def sources(self, fields: Iterable[str], steps: Collection[str]) -> set[str]:
-        """Return these fields, and all that some of these steps may make them of, and so on."""
+        """Return these fields and, transitively, all fields from which these steps may compute them."""
         found = set(fields)
         while (
             new := {
@@ -173,9 +173,9 @@ class PlanSpec:
         return found
 
     def redone(self, executed: Sequence[str], fields: Iterable[str] = ()) -> list[str]:
-        """Return those of the steps executed in this order whose input may change once the first of them runs again.
+        """Return those of the `executed` steps, in order, whose input may change if the first of them runs again.
 
-        `fields` are others that change with that. A gate asks people where what it shows is another, and is left out.
+        `fields` are further fields that change. Gates are left out: they ask again if what they show has changed.
         """
         known = {step.name: step for step in self.steps}
         changed, found = set(fields), []
@@ -191,7 +191,7 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then` and `title` are left out where a step says none.
+        `then` and `title` are left out if they have their defaults.
         """
         steps = [asdict(step) for step in self.steps]
         for step in steps:
@@ -210,9 +210,9 @@ class PlanSpec:
 
 
 def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[str, Any] | None = None) -> bytes:
-    """Compute H(step, {read field: its digest}); a field that nobody wrote has none.
+    """Compute H(step, {read field: its digest}); a field that was never written has none.
 
-    Where the step uses configuration, the digest of the values that it names is part of it ("*": of all of it).
+    If the step uses configuration, the digest of the values that it names is included ("*": of all values).
     """
     read = {name: bytes(fields[name]).hex() for name in step.reads if name in fields}
     parts: list[Any] = ["step input", step.name, read]
@@ -226,8 +226,8 @@ def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[st
 def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
     """Return the plans that these teams have runs of.
 
-    One run of each plan is looked for along an index, whose order is asked for: as a join, or without it, the planner
-    would read every run of the teams.
+    One run of each plan is looked up in an index, whose order the subquery requests: as a join, or without that order,
+    the planner would read every run of the teams.
     """
     runs = Run.objects.filter(plan=OuterRef("pk"), team__in=list(teams))
     some = runs.order_by("plan", "team", "-pk").values("pk")[:1]
@@ -235,10 +235,10 @@ def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
 
 
 def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
-    """Return the plan's row, made where it is new. `external`: the agent's code is elsewhere.
+    """Return the plan's row; make it if it is new. `external`: the agent's code is elsewhere.
 
-    Other titles are the same plan, whose row has the newest. Of an agent elsewhere they are another plan: its rows are
-    shared by teams, and nobody may give another team's steps other titles.
+    Plans that differ only in titles are one row, with the newest titles. Not so for an external agent, whose rows
+    teams share: nobody may change the titles of another team's steps.
     """
     body = canonical(spec.to_json())
     plan, _ = Plan.objects.get_or_create(
@@ -255,20 +255,20 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
 
 
 def digest_of(spec: PlanSpec, *, external: bool = False) -> bytes:
-    """Compute the digest by which the plan's row is found."""
+    """Compute the digest that identifies the plan's row."""
     return hashlib.sha256(canonical((spec if external else spec.untitled()).to_json())).digest()
 
 
 def in_words(name: str) -> str:
-    """Write a step's name as people read it: "ask_facts" is "Ask facts"."""
+    """Turn a step's name into words: "ask_facts" is "Ask facts"."""
     words = " ".join(re.findall(r"[^\s_.:-]+", name)) or name
     return words[:1].upper() + words[1:]
 
 
 def spec_of(plan: Plan) -> PlanSpec:
-    """Return the plan's body, read once a process.
+    """Return the plan's body, cached in the process.
 
-    Where the code is elsewhere a title is whatever a program sent, so a step is called by its name there.
+    An external agent's titles are whatever its program sent, so its steps are titled by their names.
     """
     return _read(bytes(plan.body), plan.external)
 
