@@ -1,7 +1,7 @@
-"""The file of exported seals: what shows that seals were cut off or made again, even by somebody with the key.
+"""The file of exported seals, which reveals removed or remade seals, even if made by somebody with the key.
 
-One line of JSON for each seal, appended after its commit; see SealFact.to_json. Keep copies where whoever can write
-the database cannot reach: the log says the same lines.
+One line of JSON for each seal, appended after its commit; see SealFact.to_json. Keep copies out of reach of those who
+can write the database; the log contains the same lines.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Stored = Callable[[list[int]], Mapping[int, bytes]]
 
 
 def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since: int = 0) -> Iterator[IntegrityProblem]:
-    """Report seals that the lines know and that are not stored, or are stored otherwise; and lines that are no seals.
+    """Report exported seals that are missing from the database or differ there, and lines that are not seals.
 
-    `stored` gives the digests of those seals that there are, by id; seals up to `since` are passed over.
+    `stored` returns the digests of the stored seals among these ids, by id; seals up to `since` are skipped.
     """
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     while batch := list(islice(numbered, BATCH)):
@@ -39,7 +39,7 @@ def check(lines: Iterable[str], stored: Stored, *, key: bytes, name: str, since:
 
 
 def read(line: str) -> SealFact | None:
-    """Read one line; None where it is no seal."""
+    """Parse one line; None if it is not a seal."""
     try:
         return SealFact.from_json(json.loads(line))
     except (ValueError, KeyError, TypeError, AttributeError, ValueRefused, OverflowError):

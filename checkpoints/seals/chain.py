@@ -1,4 +1,4 @@
-"""The chain that seals form, followed seal by seal."""
+"""Follows the chain of seals, seal by seal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ UNKNOWN = "made with a key that is not set here, or {their} columns do not match
 
 @dataclass
 class SealChain:
-    """What was followed so far. Without the key it cannot be told whether a key made a digest or nobody did."""
+    """The state of following the chain. Without the key, a digest made with a key looks like a wrong one."""
 
     key: bytes
     before: SealFact | None = None
     begins: bytes | None = None  # the digest that the first seal has to name as the previous one
-    wrong: list[tuple[int, int, str]] = field(default_factory=list)  # seals in a row whose digests are not right
+    wrong: list[tuple[int, int, str]] = field(default_factory=list)  # consecutive seals with wrong digests
 
     def follow(self, seal: SealFact) -> Iterator[IntegrityProblem]:
-        """Take the next seal. What is wrong with digests themselves is reported once for many, by `digests`."""
+        """Check the next seal. Wrong digests are collected, and reported together by `digests`."""
         before = self.before.digest if self.before else self.begins
         if seal.previous != before:
             told = f"seal {self.before.id}" if self.before else "what it began with"

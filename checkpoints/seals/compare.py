@@ -1,4 +1,4 @@
-"""A seal's marks beside the events that are there now: which of them is not what was sealed, and in what."""
+"""Compares a seal's marks with the events stored now: names each event that differs, and the columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .leaves import TAGGED, EventMark, SealedRow, differing, kind_of, leaf, tags
 from .problem import IntegrityProblem
 
-# What people call a column.
+# Columns in words.
 WORDS = {
     "at": "its time",
     "run_id": "its run",
@@ -20,7 +20,7 @@ WORDS = {
 
 
 class ComparisonSources(NamedTuple):
-    """What a comparison asks for once something is wrong: events by id, wherever they are, and the kinds there are."""
+    """Queries that a comparison needs only if something is wrong: events by id anywhere, and the stored kinds."""
 
     elsewhere: Callable[[Sequence[int]], Mapping[int, SealedRow]]
     kinds: Callable[[], Collection[str]]
@@ -39,7 +39,7 @@ class _Differences:
 def compare(
     seal: int, marks: Iterable[EventMark], rows: Iterable[SealedRow], sources: ComparisonSources = NOWHERE
 ) -> list[IntegrityProblem]:
-    """Return what is wrong with the events of one seal; empty where all is as it was sealed.
+    """Return what is wrong with the events of one seal; empty if all are as they were sealed.
 
     `marks` and `rows` are in order of their place.
     """

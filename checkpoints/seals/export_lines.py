@@ -1,4 +1,4 @@
-"""The lines of an export: how an event, its place in its seal and its text are written as JSON, and read again."""
+"""The lines of an export: writes an event, its place in its seal and its text as JSON, and reads them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the yea
 
 @dataclass(frozen=True)
 class ExportedEvent:
-    """One event of an export. `index` is its place among its seal's events, None where it is in no seal.
+    """One event of an export. `index` is its place among its seal's events, None if it is in no seal.
 
-    `mark` is its leaf and its tags as they are kept beside the seal; `path` leads from its leaf to the seal's root, and
-    is None where all events of the seal are in the export.
+    `mark` is its leaf and its tags, as the seal's marks have them; `path` leads from its leaf to the seal's root, and
+    is None if all events of the seal are in the export.
     """
 
     row: SealedRow

@@ -1,4 +1,4 @@
-"""One event as a seal covers it: its leaf, and the mark that is kept of it beside the seal."""
+"""One event as a seal covers it: computes its leaf, and the mark that the seal keeps of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARK = struct.Struct("!qq32s20s")
 
 
 class SealedRow(NamedTuple):
-    """An event's columns. `at` is in microseconds since 1970, None where it is no time that there is."""
+    """An event's columns. `at` is in microseconds since 1970, None if Python cannot represent the time."""
 
     id: int
     xid: int
@@ -39,12 +39,12 @@ class SealedRow(NamedTuple):
         return [*self[:10], self.data.hex(), digest]
 
 
-# Two bytes are kept of each of these; the place is kept whole.
+# A mark keeps two bytes of each of these columns, and the place whole.
 TAGGED = SealedRow._fields[2:]
 
 
 class EventMark(NamedTuple):
-    """What is kept of one sealed event: its place, its leaf, two bytes for each column but the place."""
+    """A seal's mark of one event: its place, its leaf, and two bytes for each other column."""
 
     xid: int
     id: int
@@ -63,7 +63,7 @@ def leaf(row: SealedRow) -> bytes:
 
 
 def tag(column: str, value: object) -> bytes:
-    """Compute two bytes that tell one value of a column from another. Not secure: the leaf is."""
+    """Compute two bytes that distinguish values of a column. Only the leaf is secure, these are not."""
     return hashlib.sha256(canonical([column, value])).digest()[:2]
 
 
@@ -73,22 +73,22 @@ def tags(row: SealedRow) -> bytes:
 
 
 def differing(mark: EventMark, row: SealedRow) -> list[str]:
-    """Return the columns whose tags are not those of the mark."""
+    """Return the columns whose tags differ from the mark's."""
     now = tags(row)
     return [name for n, name in enumerate(TAGGED) if now[2 * n : 2 * n + 2] != mark.tags[2 * n : 2 * n + 2]]
 
 
 def kind_of(mark: EventMark, kinds: Iterable[str]) -> str:
-    """Return the kind that the event had, where it is one of `kinds`; else ""."""
+    """Return the kind that the event had, if it is one of `kinds`; else ""."""
     at = 2 * TAGGED.index("kind")
     return next((kind for kind in kinds if tag("kind", kind) == mark.tags[at : at + 2]), "")
 
 
 def pack(rows: Iterable[SealedRow]) -> bytes:
-    """Pack the marks of events, to be kept beside their seal."""
+    """Pack the marks of events for their seal."""
     return b"".join(_MARK.pack(row.xid, row.id, leaf(row), tags(row)) for row in rows)
 
 
 def unpack(marks: bytes) -> Iterator[EventMark]:
-    """Return the marks in what `pack` made. Raises struct.error where it is cut."""
+    """Unpack what `pack` made. Raises struct.error if it is cut."""
     return (EventMark._make(fields) for fields in _MARK.iter_unpack(marks))

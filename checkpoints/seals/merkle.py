@@ -35,7 +35,7 @@ def path(tree: Sequence[Sequence[bytes]], index: int) -> list[bytes]:
 
 
 def climb(leaf: bytes, index: int, size: int, siblings: Sequence[bytes]) -> bytes | None:
-    """Compute the root to which a leaf, its index among `size` leaves and its path lead; None where they do not fit."""
+    """Compute the root to which a leaf, its index among `size` leaves and its path lead; None if they do not fit."""
     if not 0 <= index < size:
         return None
     node, rest = leaf, iter(siblings)

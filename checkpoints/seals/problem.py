@@ -1,4 +1,4 @@
-"""What a verification finds."""
+"""The problems that verifications report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class IntegrityProblem(NamedTuple):
-    """Something stored that is not what was written. `subject` names it, "checkpoint <id>", "seal 7" or "event 12"."""
+    """Stored data that is not what was written. `subject` names it: "checkpoint <id>", "seal 7" or "event 12"."""
 
     subject: str
     reason: str

@@ -1,4 +1,4 @@
-"""A seal as plain data: its digest, and how it is written into files."""
+"""A seal as plain data: computes its digest, and reads and writes its form in files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SealFact:
     digest: bytes
 
     def expected(self, key: bytes) -> bytes:
-        """Compute what the digest has to be: HMAC-SHA-256 under a key, plain SHA-256 without one."""
+        """Compute the expected digest: HMAC-SHA-256 under a key, plain SHA-256 without one."""
         columns: list[object] = [
             self.at, *self.first, *self.last, self.count, self.root.hex(),
             self.heads_digest.hex(), self.previous.hex() if self.previous else None, self.marks_digest.hex(),
@@ -45,16 +45,16 @@ class SealFact:
         return hmac.digest(key, data, "sha256") if key else hashlib.sha256(data).digest()
 
     def made(self, key: bytes) -> Made:
-        """Tell with what the digest was made: the key, nothing, or something else.
+        """Tell how the digest was made: with the `key`, "plain" without one, or "other".
 
-        It is "other", too, where the seal's columns were altered.
+        It is also "other" if the seal's columns were altered.
         """
         if key and hmac.compare_digest(self.expected(key), self.digest):
             return "key"
         return "plain" if self.expected(b"") == self.digest else "other"
 
     def to_json(self, *, heads: bool = True) -> dict[str, Any]:
-        """Return the form in files, with the `heads` themselves or with their digest alone."""
+        """Return the form in files, with the `heads` themselves or only their digest."""
         said = {
             "seal": self.id,
             "at": moment(self.at),
