@@ -1,7 +1,7 @@
-"""Who may write a run now.
+"""Claims: the right to write a run.
 
-A claim is a lease by the database's clock and a fencing token. Every claim raises the token, and every write
-checks it, so that a worker which was thought dead and comes back writes nothing.
+A claim is a lease by the database's clock and a fencing token. Every claim raises the token, and every write checks
+it, so that a worker that was thought dead and comes back writes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAKE_OVER_LEASE = 30.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to write one run. Position and `attempts` are as they were when it was made."""
+    """The right to write one run. Position and `attempts` are those at the time of the claim."""
 
     run_id: int
     token: int
@@ -33,11 +33,11 @@ class Claim:
     seq: int
     next_step: str
     attempts: int
-    at: datetime  # the database's clock when it was made
+    at: datetime  # the database's clock at the time of the claim
     monotonic: float = field(default_factory=time.monotonic, repr=False)
 
     def clock(self) -> datetime:
-        """Return the database's time now, without asking it."""
+        """Return the database's current time without a query."""
         return self.at + timedelta(seconds=time.monotonic() - self.monotonic)
 
 
@@ -45,37 +45,37 @@ _HALTING = "SELECT halt FROM checkpoints_run WHERE id = $1 AND token = $2"
 
 
 def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by: Actor = SYSTEM) -> Claim | None:
-    """Take a run that is queued and due, or whose worker's lease ran out; None where there is nothing to take.
+    """Claim a run that is queued and due, or whose worker's lease ran out; None if it is neither.
 
-    Only runs of these plans: a worker never takes a version that it does not have. Counts one start of the next
-    step, whatever becomes of it.
+    Only a run of these plans: a worker never takes a version that it does not have. Counts one start of the next
+    step, whatever its outcome.
     """
     found = move(run_status.CLAIM, [run_id, list(plan_ids), worker[:120], lease, by.id, by.name])
     return _made(run_id, lease, found[0]) if found else None
 
 
 def take_over(run: Run, by: Actor) -> Claim:
-    """Claim a run for a page that rewinds, edits or cancels it, whatever its status; a running worker is fenced.
+    """Claim a run, whatever its status, for a page that rewinds, edits or cancels it; fence its worker.
 
-    In the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
+    Runs in the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
     """
     (taken,) = move(run_status.TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])
     return _made(run.pk, TAKE_OVER_LEASE, taken)
 
 
 def ask_to_halt(run: Run, by: Actor) -> bool:
-    """Ask the run's worker to let go of it after the step at hand; False where none works on it, or it was asked."""
+    """Ask the run's worker to release it after the current step; False if no worker runs it, or was asked before."""
     return bool(move(run_status.HALT, [run.pk, by.id, by.name]))
 
 
 def halting(claim: Claim) -> bool:
-    """Tell whether the worker with this claim is asked to let go of the run."""
+    """Tell whether the worker with this claim was asked to release the run."""
     found = run_sql(_HALTING, [claim.run_id, claim.token])
     return bool(found and found[0][0])
 
 
 def renew(claim: Claim) -> bool:
-    """Extend the lease; False where somebody else has the run by now."""
+    """Extend the lease; False if the claim is no longer valid."""
     return bool(run_sql(run_status.RENEW, [claim.run_id, claim.token, claim.lease]))
 
 
@@ -89,10 +89,10 @@ def release(
     attempts: int | None = None,
     freeze: bool = False,
 ) -> None:
-    """Let go of the run without a new checkpoint, with its event. Raises Fenced.
+    """Give up the claim without a new checkpoint, with the event. Raises Fenced.
 
-    `attempts` is kept unless given: a step that failed has still been started that often. `freeze`: what is stored
-    does not verify, and the run is frozen where it ends as failed, now or once it has settled.
+    `attempts` is kept unless given: it also counts starts of a step that failed. `freeze`: stored data does not
+    verify, so the run is frozen if it ends as failed, now or once its effects are settled.
     """
     params = [claim.run_id, claim.token, status, wake_at, storable(reason[:300]), by.id, by.name, attempts, freeze]
     if not move(run_status.RELEASE, params):

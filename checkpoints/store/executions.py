@@ -1,7 +1,7 @@
-"""What was recorded: the executions of a lineage, the path to a checkpoint, and what a step wrote.
+"""Reads the records of a lineage: its executions, the path to a checkpoint, and the writes of steps.
 
-A record's writes can be replayed on another state than the one they were made on. An append stays an append
-there; a list that a step gave as a whole is written as a whole.
+Recorded writes can be replayed on a state other than the one they were made on. An append stays an append there; a
+list that a step gave as a whole is written as a whole.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["executions", "of_lineage", "path", "writes_of"]
 
 
 _COLUMNS = ", ".join(f"c.{name}" for name in COLUMNS)
-# The root by its key and the forks by their own index: runs that are neither are not looked at.
+# The root by its key and the forks by their own index, so that no other runs are read.
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL)"
 _LINEAGE = f"""
 SELECT {_COLUMNS} FROM ({_MEMBERS}) run JOIN checkpoints_checkpoint c ON c.run_id = run.id ORDER BY c.run_id, c.seq
 """  # noqa: S608 - constants
 _EXECUTIONS = _LINEAGE.replace("ORDER BY", "WHERE c.input_digest IS NOT NULL ORDER BY")
-# A parent is older than its child, which ends the walk whatever is stored. One that was removed ends it too.
+# A parent must be older than its child, so the walk ends even on corrupt data. A removed parent ends it too.
 _PATH = f"""
 WITH RECURSIVE path AS (
   SELECT {_COLUMNS}, 0 AS up FROM checkpoints_checkpoint c WHERE id = $1
@@ -40,9 +40,9 @@ SELECT {_COLUMNS} FROM path c ORDER BY up DESC
 
 
 def executions(lineage: int) -> list[CheckpointHeader]:
-    """Return what was executed in a run and its forks, on all branches, by run and number.
+    """Return the executions of a run and its forks, on all branches, by run and number.
 
-    What is removed is included.
+    Removed ones are included.
     """
     found = [CheckpointHeader(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
     gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
@@ -50,7 +50,7 @@ def executions(lineage: int) -> list[CheckpointHeader]:
 
 
 def of_lineage(lineage: int) -> list[CheckpointHeader]:
-    """Return all that was saved in a run and its forks, of every kind, by run and number; what is removed included."""
+    """Return all checkpoints of a run and its forks, of every kind, by run and number; removed ones included."""
     found = [CheckpointHeader(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
     known = {each.id for each in found}
     if all(each.parent is None or each.parent in known for each in found):
@@ -79,5 +79,5 @@ def path(head: UUID) -> list[CheckpointHeader]:
 
 
 def _stretch(tip: UUID) -> list[CheckpointHeader]:
-    """Return the checkpoints that lead to this one, back to the first whose parent is not there any more."""
+    """Return the checkpoints that lead to this one, back to the first whose parent is missing."""
     return [CheckpointHeader(*row) for row in run_sql(_PATH, [tip])]

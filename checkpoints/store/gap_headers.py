@@ -1,8 +1,8 @@
-"""The headers of what a gap removed, as bytes: everything that a checkpoint's digest covers, and nothing of its state.
+"""The headers of removed checkpoints, packed: everything that a checkpoint's digest covers, and nothing of its state.
 
-They lie column by column, each as in the table's binary form, since like stands beside like compresses best. A column
-is every value's length, -1 for NULL; then the values. Run and number are left out, since they follow from the place;
-and where a parent is the row before, its two columns are empty.
+They are stored column by column, in PostgreSQL's binary form, since similar values next to each other compress best. A
+column is the length of every value, -1 for NULL, and then the values. Run and number are left out, since they follow
+from the position; if the parent is the row before, its two columns are empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BinaryHeader = Sequence[bytes | None]  # the seventeen columns, in binary form
 
 
 class RemovedCheckpoint(NamedTuple):
-    """One checkpoint that is gone: its header and the digest that it had."""
+    """One removed checkpoint: its header and its digest."""
 
     header: BinaryHeader
     digest: bytes
@@ -40,7 +40,7 @@ class RemovedCheckpoint(NamedTuple):
         return UUID(bytes=self.header[ID])
 
     def decoded(self) -> CheckpointHeader:
-        """Return the same as the history of a lineage has it."""
+        """Return the header as the history of a lineage has it."""
         id, run, plan, seq, parent, _, kind, step, after, occurrence, attempt, _, given, code, at, took, _ = self.header
         return CheckpointHeader(
             UUID(bytes=id), _int(run), _int(seq), UUID(bytes=parent) if parent else None, _text(kind), _text(step),
@@ -64,7 +64,7 @@ def pack(rows: Sequence[RemovedCheckpoint]) -> bytes:
 
 
 class _Reader:
-    """Takes columns off the front of the bytes. Raises ValueError where they end too early."""
+    """Reads columns from the front of the bytes. Raises ValueError if they end too early."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
@@ -104,7 +104,7 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
 
 
 def over(rows: Iterable[RemovedCheckpoint]) -> bytes:
-    """Hash the digests of what was removed, in order."""
+    """Hash the digests of the removed checkpoints, in order."""
     return hashlib.sha256(_TAG + b"".join(row.digest for row in rows)).digest()
 
 

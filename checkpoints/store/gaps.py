@@ -1,7 +1,7 @@
-"""Gap rows: written for a stretch that is removed, read as the history that it was, and checked.
+"""Gap rows: makes one for a removed stretch, reads the removed headers from it, and checks it.
 
-A gap's digest covers all its columns and the gap before it in its run, with the seal's key where one is set; the
-event of the removal, which seals cover, names the newest. Its headers have to give the very digests that the rows
+A gap's digest covers all its columns and the gap before it in its run, with the seal's key if one is set; the event
+of the removal, which seals cover, names the newest gap. Its headers have to give exactly the digests that the rows
 around it name, so a gap that is forged, widened or moved does not fit between them.
 """
 
@@ -27,7 +27,7 @@ from .header import CheckpointHeader, ancestry
 
 
 class RemovalReason(NamedTuple):
-    """By which policy something is removed, by whom and when; `at` is set anew under the lock of the run."""
+    """The policy, the actor and the time of a removal; `at` is set again under the lock of the run."""
 
     policy: str
     version: int
@@ -42,7 +42,7 @@ def made(
     before: Gap | None,
     why: RemovalReason,
 ) -> Gap:
-    """Make the gap for rows that begin at number `first`, after the run's newest gap; it is not saved."""
+    """Make the unsaved gap for rows that begin at number `first`; `before` is the run's newest gap."""
     gap = Gap(
         run_id=run_id, number=before.number + 1 if before else 1, first_seq=first, last_seq=first + len(rows) - 1,
         parent_digest=rows[0].header[gap_headers.PARENT_DIGEST], removed=gap_headers.over(rows),
@@ -54,10 +54,7 @@ def made(
 
 
 def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
-    """Compute what a gap's digest has to be under a key, empty for none.
-
-    The key is the one that is set now unless it is given.
-    """
+    """Compute a gap's expected digest under a key, empty for none; by default under the key that is set."""
     columns = [
         gap.run_id, gap.number, gap.first_seq, gap.last_seq, _hex(gap.parent_digest), _hex(gap.removed),
         _hex(gap.last_digest), hashlib.sha256(bytes(gap.headers)).hexdigest(), gap.policy, gap.policy_version, gap.by,
@@ -70,12 +67,12 @@ def digest_of(gap: Gap, key: bytes | None = None) -> bytes:
 
 
 def removed(gap: Gap) -> Iterator[RemovedCheckpoint]:
-    """Return what a gap removed, in order. Raises ValueError where its headers cannot be read."""
+    """Return a gap's removed checkpoints, in order. Raises ValueError if its headers cannot be read."""
     return gap_headers.unpack(bytes(gap.headers), run_id=gap.run_id, first=gap.first_seq)
 
 
 def faults(gap: Gap, before: Gap | None) -> list[str]:
-    """Return what is wrong with a gap's rows and its place after the one before it.
+    """Return what is wrong with a gap's headers and its place after the gap before it.
 
     `audit.removals` checks its digest.
     """
@@ -101,13 +98,13 @@ def faults(gap: Gap, before: Gap | None) -> list[str]:
 
 
 def records_of(lineage: int) -> dict[UUID, CheckpointHeader]:
-    """Return all that was removed from a run and its forks, by id."""
+    """Return all removed checkpoints of a run and its forks, by id."""
     found = Gap.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("run_id", "number")
     return {row.id: row for gap in found.iterator(chunk_size=20) for row in _records(gap)}
 
 
 class RemovedPast:
-    """What was removed from a run's lineage, unpacked gap by gap as far as a path goes through it."""
+    """The removed checkpoints of a run's lineage, unpacked gap by gap, only as far as a path needs them."""
 
     def __init__(self, run_id: int) -> None:
         lineage = Run.objects.values_list("lineage", flat=True).filter(pk=run_id).first()
@@ -116,9 +113,9 @@ class RemovedPast:
         self._known: dict[UUID, CheckpointHeader] = {}
 
     def leading_to(self, tip: UUID, child: CheckpointHeader) -> list[CheckpointHeader]:
-        """Return the removed checkpoints that led to this one, itself last, up to one that is not unpacked.
+        """Return the removed checkpoints that lead to `tip`, itself last, back to the first that is not unpacked.
 
-        `child` follows this one; it is not removed, or was found last. What is younger than `child` is not looked at.
+        `child` follows `tip`; it is not removed, or was found by the last call. Gaps younger than `child` are skipped.
         """
         while tip not in self._known and self._left:
             *place, pk = self._left.pop()
@@ -135,12 +132,12 @@ def _records(gap: Gap) -> list[CheckpointHeader]:
 
 
 def over(run_id: int, seq: int) -> Gap | None:
-    """Find the gap in which this number of a run lies."""
+    """Find the gap that includes this number of a run."""
     return Gap.objects.filter(run_id=run_id, first_seq__lte=seq, last_seq__gte=seq).defer("headers").first()
 
 
 def of(checkpoint: UUID, runs: Any) -> tuple[Gap, CheckpointHeader] | None:
-    """Find the gap of one of these runs that removed a checkpoint, and return what it was."""
+    """Find the gap of one of these runs that removed a checkpoint; return the gap and the checkpoint's header."""
     for gap in Gap.objects.filter(run__in=runs).order_by("run_id", "number").iterator(chunk_size=20):
         for row in removed(gap):
             if row.id == checkpoint:

@@ -1,4 +1,4 @@
-"""A checkpoint without its state, and the way from one back to the root."""
+"""Checkpoint headers: a checkpoint without its state, and the path from one back to the root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 class CheckpointHeader(NamedTuple):
-    """What a checkpoint is, without its state: its place in its run's history, and how it came to be.
+    """A checkpoint without its state: its place in its run's history, and how it was made.
 
     One with an input digest is an execution: of a step or a gate, or the reuse of one.
     """
@@ -28,7 +28,7 @@ class CheckpointHeader(NamedTuple):
     took_us: int
     at: datetime
     plan_id: int
-    removed: bool = False  # by retention: there is no state any more, and what it wrote is not known
+    removed: bool = False  # by retention: its state and its writes are gone
 
 
 COLUMNS = CheckpointHeader._fields[:-1]
@@ -37,9 +37,9 @@ COLUMNS = CheckpointHeader._fields[:-1]
 def ancestry(
     tip: UUID, among: Mapping[UUID, CheckpointHeader], child: CheckpointHeader | None = None
 ) -> list[CheckpointHeader]:
-    """Return the checkpoints that lead to `tip`, itself last, back to the first that is not `among` these.
+    """Return the checkpoints that lead to `tip`, itself last, back to the first whose parent is not `among` these.
 
-    A parent is older than its `child`, which ends the walk whatever is stored.
+    A parent must be older than its `child`, so the walk ends even on corrupt data.
     """
     found: list[CheckpointHeader] = []
     at: UUID | None = tip

@@ -1,4 +1,4 @@
-"""Loading checkpoints: one statement for the rows, one for the chunks they name, and every digest checked."""
+"""Loads checkpoints: one statement for the rows, one for the chunks they name, and every digest checked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
 
 
 def fields_of(id: UUID) -> dict[str, bytes]:
-    """Return the digests of a checkpoint's fields, verified; it costs less than their values.
+    """Return the digests of a checkpoint's fields, verified; cheaper than their values.
 
     Raises as `load_checkpoint` does.
     """
@@ -61,10 +61,10 @@ def _on_shelf(id: UUID) -> tuple[int, rows.CheckpointRow, Assembly]:
 
 
 def _read_twice(read: Callable[[], Sequence[rows.CheckpointRow]], lineage: int | None) -> Snapshot:
-    """Read a trail and put it together; read once more where it does not verify.
+    """Read a trail and assemble it; read it again if it does not verify.
 
-    Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. What
-    does not verify is a fault only where the rows are still the same on the second reading.
+    Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. A
+    failed verification is a fault only if the second reading finds the same rows.
     """
     trail = read()
     try:

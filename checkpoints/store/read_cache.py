@@ -1,9 +1,9 @@
-"""What one reader has read of the store, kept for as long as it reads.
+"""The read cache: rows and chunks of the store, kept for one reader while it reads.
 
-A page looks at several checkpoints of one lineage, and at some of them more than once: they build on the same rows
-and name the same chunks. Inside `reading` a row and a chunk are fetched once, and those that are
-`expect`ed in one statement. Checkpoints never change, so what is kept cannot grow stale; each state is put
-together and verified as every load is. Outside of `reading` nothing is kept: a worker must find what was damaged since.
+A page loads several checkpoints of one lineage, and some of them more than once: they build on the same rows and name
+the same chunks. Inside `reading` a row and a chunk are fetched once, and those that are `expect`ed in one statement.
+Checkpoints never change, so the cache cannot become stale; each state is assembled and verified as in every load.
+Outside of `reading` nothing is cached: a worker must notice later damage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ORDER BY c.run_id, c.seq
 
 @dataclass(slots=True)
 class ReadCache:
-    """Rows, from an anchor to what builds on it without a gap, and the chunks that they name."""
+    """Rows, each with all rows back to its anchor, and the chunks that they name."""
 
     rows: dict[UUID, tuple[int, CheckpointRow]] = field(default_factory=dict)  # by id, with the lineage
     runs: dict[int, dict[int, CheckpointRow]] = field(default_factory=lambda: defaultdict(dict))  # by run and number
@@ -41,9 +41,9 @@ class ReadCache:
     expected: set[UUID] = field(default_factory=set)
 
     def fetch(self, id: UUID) -> None:
-        """Read what this checkpoint builds on, and those that are expected, all in one statement.
+        """Read the rows of this checkpoint and of all expected ones in one statement.
 
-        Their chunks come in as few as can be.
+        Their chunks take as few statements as possible.
         """
         if id in self.rows:
             return
@@ -59,7 +59,7 @@ class ReadCache:
             self._collect(found)
 
     def _collect(self, rows: Iterable[CheckpointRow]) -> None:
-        """Fetch the chunks of many rows at once. What does not verify is left to the load that needs it."""
+        """Fetch the chunks of many rows at once. Failed verification is left to the load that needs the row."""
         lines: dict[int, set[bytes]] = defaultdict(set)
         for row in rows:
             with suppress(NotVerified):
@@ -73,7 +73,7 @@ class ReadCache:
         return self.contents.setdefault(lineage, ChunkContents(fetcher(lineage)))
 
     def assembled(self, id: UUID) -> tuple[int, CheckpointRow, Assembly] | None:
-        """Put a checkpoint together, unchecked, and return it with its lineage; None where there is none of that id.
+        """Assemble a checkpoint, unchecked; return it with its lineage and row, or None if the id is unknown.
 
         Raises NotVerified.
         """
@@ -82,7 +82,7 @@ class ReadCache:
             return None
         lineage, row = self.rows[id]
         assembly = Assembly(self.contents_of(lineage))
-        # Not by the anchor that a row names: pruning may have made a later one, which names itself, the anchor.
+        # Not by each row's own anchor: pruning may have made a later row an anchor, which then names itself.
         here = self.runs[row.run_id]
         assembly.feed_all(here[seq] for seq in sorted(here) if row.anchor_seq <= seq <= row.seq)
         return lineage, row, assembly
@@ -92,12 +92,12 @@ _SHELF: ContextVar[ReadCache | None] = ContextVar("shelf", default=None)
 
 
 def current() -> ReadCache | None:
-    """Return the cache of the reading under way; None outside of `reading`."""
+    """Return the cache of the current `reading`; None outside of one."""
     return _SHELF.get()
 
 
 def expect(ids: Iterable[UUID]) -> None:
-    """Announce that these checkpoints will be loaded: the next load reads them with its own.
+    """Announce that these checkpoints will be loaded, so that the next load reads them too.
 
     Does nothing outside of `reading`.
     """
@@ -108,7 +108,7 @@ def expect(ids: Iterable[UUID]) -> None:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Keep what is read of the store until the end of this block."""
+    """Cache what is read from the store inside this block."""
     token = _SHELF.set(ReadCache())
     try:
         yield

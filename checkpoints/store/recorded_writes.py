@@ -1,7 +1,7 @@
-"""What steps wrote, in the form in which they gave it, read back from the rows of their checkpoints.
+"""Reads the writes of steps back from the rows of their checkpoints, in the form in which the steps gave them.
 
-A row's own ops say it, except for a plain list that was stored as what changed in it: that list is read from the
-state after the row, which is put together and checked as a load does.
+A row's own ops suffice, except for a plain list that was stored as a change: that list is read from the state after
+the row, which is assembled and checked as in a load.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class _Written:
     portions: list[Portion]
 
     def plain(self) -> list[str]:
-        """Return the fields that were given as a plain list and are stored as what changed in it."""
+        """Return the fields that were given as a plain list and are stored as a change of the old one."""
         return [op[1] for op, _ in self.portions if len(op) == _MARKED.get(op[0])]
 
 
 def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
-    """Return what each of these executions wrote, as its step gave it: values, Append, Splice and DROP.
+    """Return the writes of each of these executions as its step gave them: values, Append, Splice and DROP.
 
-    A few queries however many they are. Raises NoSuchCheckpoint (NotRecorded where there is one, but no execution)
-    and NotVerified.
+    A few queries for any number of executions. Raises NoSuchCheckpoint (NotRecorded if the checkpoint is not an
+    execution) and NotVerified.
     """
     wanted = list(dict.fromkeys(ids))
     found = {row[1]: (row[0], _written(CheckpointRow._make(row[1:]))) for row in run_sql(_ROWS, [wanted])}
@@ -62,7 +62,7 @@ def writes_of(ids: Iterable[UUID]) -> dict[UUID, dict[str, Write]]:
 
 
 def _written(row: CheckpointRow) -> _Written:
-    """Return a row's own ops; an anchor's are beside its manifest. Raises NotVerified and NotRecorded."""
+    """Return a row's own writes; an anchor has them beside its manifest. Raises NotVerified and NotRecorded."""
     if row.input_digest is None:
         raise NotRecorded
     check_header(row)
@@ -112,7 +112,7 @@ def _writes(written: _Written, contents: ChunkContents, lists: dict[str, Any]) -
 
 
 def _whole_lists(members: Sequence[_Written], contents: ChunkContents) -> dict[UUID, dict[str, Any]]:
-    """Return the lists that these executions gave as plain lists, after each of them, from its verified state."""
+    """Return the plain lists of these executions, each read from the verified state after it."""
     fields = {written.row.id: written.plain() for written in members}
     ends: dict[tuple[int, int], int] = {}
     for written in members:

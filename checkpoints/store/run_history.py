@@ -1,4 +1,4 @@
-"""Looking back over a run: its checkpoints, and where the ways to two of them parted."""
+"""A run's history: lists its checkpoints, and finds where the paths to two of them parted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .header import CheckpointHeader
 
 @dataclass(frozen=True, slots=True)
 class CheckpointComparison:
-    """Two checkpoints of a lineage: the last that their paths share, and the ways from it to each, without it."""
+    """Two checkpoints of a lineage compared: their last common ancestor, and the path from it to each, without it."""
 
     ancestor: CheckpointHeader
     to_a: tuple[CheckpointHeader, ...]
@@ -34,7 +34,7 @@ def history(run: Run, *, before_seq: int | None = None, limit: int = 100) -> lis
 
 
 def compare(a_id: UUID, b_id: UUID) -> CheckpointComparison:
-    """Find where two checkpoints of one lineage parted, and what led to each.
+    """Find where the paths to two checkpoints of one lineage parted.
 
     Raises NoSuchCheckpoint and OtherLineage.
     """
@@ -42,7 +42,7 @@ def compare(a_id: UUID, b_id: UUID) -> CheckpointComparison:
 
 
 def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> CheckpointComparison:
-    """Compare the ends of two paths from the root. Raises OtherLineage where they share nothing."""
+    """Compare two paths from the root. Raises OtherLineage if they share nothing."""
     shared = 0
     for one, other in zip(a, b, strict=False):
         if one.id != other.id:

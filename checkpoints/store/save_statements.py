@@ -1,10 +1,10 @@
 """The statements that write checkpoints.
 
-A save is one statement: the guard is the run's own update, and everything else is inserted from what it
-returned, so that a lost guard writes nothing. It costs about one round trip and one commit more than nothing.
+A save is one statement: the guard is the update of the run, and everything else is inserted from its result, so that
+a failed guard writes nothing. A save costs about one round trip and one commit.
 
-A run's plan is its head's: a checkpoint may be of another version than the one before it. Where it is the same, its
-index and its foreign key cost nothing.
+A run's plan is that of its head: a checkpoint may be of another version than the one before it. If it is the same,
+updating it costs no index entry and no check of the foreign key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .claims import Claim
 
 
 class RunMove(NamedTuple):
-    """What a save does to its run besides moving the head."""
+    """The changes of a save to its run besides the head, and the save's notes and actor."""
 
     status: str
     reason: str
@@ -53,9 +53,9 @@ SELECT $2, $1, note, $28, clock_timestamp() FROM moved, unnest({0}::bytea[]) AS 
 
 @cache
 def _statement(stops: bool, chunks: bool, notes: bool) -> str:
-    """Build the statement of a save, with chunks and notes where there are some.
+    """Build the statement of a save, with parts for chunks and notes if there are some.
 
-    `stops`: the save changes the run's status; else the run goes on.
+    `stops`: the save changes the run's status; otherwise the run goes on.
     """
     sql = [run_status.STOP if stops else run_status.STEP]
     last = 30 if stops else 29
@@ -72,7 +72,7 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
 def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
-    Only while the run is at `head` and `seq` and nobody else has claimed it; False, and nothing written, else.
+    Returns False and writes nothing unless the run is at `head` and `seq` and the claim is still valid.
     """
     row, blobs, stops = made.row, made.changes.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
@@ -94,7 +94,7 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove) -
 
 
 def _reason(move: RunMove) -> str:
-    """Return the reason as a text column takes it: an exception's text may hold what the column refuses."""
+    """Return the reason as a text column accepts it: an exception's text may contain what the column refuses."""
     return storable(move.reason[:300]) if move.reason else ""
 
 
@@ -116,7 +116,7 @@ def insert_first(made: RowDraft) -> None:
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:
-    """Write chunks that are not there yet; in the caller's transaction."""
+    """Write the chunks that are not stored yet; in the caller's transaction."""
     run_sql(_CHUNKS.format("$2", "$3", "$4", "$5", lineage="$1") + " ON CONFLICT DO NOTHING",
             [Int8(lineage), *_columns(lineage, blobs)])  # fmt: skip
 
@@ -130,7 +130,7 @@ def _columns(lineage: int, blobs: Sequence[ChunkBlob]) -> list[list[Any]]:
 
 
 def _typed(row: CheckpointRow) -> list[Any]:
-    """Return a row's columns with types that do not change with their size, so that one prepared statement serves."""
+    """Return a row's columns with types that do not depend on the values, so that one prepared statement serves all."""
     return [
         row.id, Int8(row.run_id), Int8(row.plan_id), Int4(row.seq), row.parent, row.parent_digest, row.kind, row.step,
         row.next_step, Int4(row.occurrence), Int2(row.attempt), Int8(row.token), row.input_digest, row.code_hash,

@@ -1,4 +1,4 @@
-"""Saving what a step wrote, and moving a run's head back to an earlier checkpoint."""
+"""Saves what a step wrote, and moves a run's head back to an earlier checkpoint."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def save(
 ) -> Snapshot:
     """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
 
-    The run goes on with `plan` where one is given: its state was upgraded to that version. One statement: it
-    commits by itself in autocommit mode and joins a transaction where there is one. Raises Fenced where another
-    claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
+    The run continues with `plan` if one is given: its state was upgraded to that version. One statement: it commits
+    by itself in autocommit mode, and joins a transaction if there is one. Raises Fenced if another claim or another
+    head came first, ValueRefused and StateTooLarge before anything is sent.
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
@@ -87,7 +87,8 @@ def move_head(
 def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
     """Lock the run and the checkpoint to which it moves; return the run's head and number.
 
-    The run must not continue from what a prune removes meanwhile: its chunks may be freed. Raises NoSuchCheckpoint.
+    The run must not continue from a checkpoint that a prune removes meanwhile: its chunks may be freed. Raises
+    NoSuchCheckpoint.
     """
     found = Run.objects.select_for_update(no_key=True).values_list("head", "seq").get(pk=run_id)
     if not run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 FOR KEY SHARE", [target]):

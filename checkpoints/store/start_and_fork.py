@@ -1,4 +1,4 @@
-"""Beginning runs: from an input, or from a checkpoint of another run (a fork)."""
+"""Starts runs: from an input, or from a checkpoint of another run (a fork)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def start(
     environment: Mapping[str, Any] | None = None,
     thread: str = "",
 ) -> Run:
-    """Make a run with its first checkpoint, queued, in one transaction.
+    """Make a queued run with its first checkpoint, in one transaction.
 
-    `environment` is what the run is to find the same: {"config": {…}, "libraries": {name: version}}. The same `key`
-    again gives the run that the first call made. Raises ValueRefused before anything is written.
+    `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. Another call with
+    the same `key` returns the run that the first one made. Raises ValueRefused before anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
@@ -71,13 +71,13 @@ def fork(
 ) -> Run:
     """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
 
-    Plan, next step, environment and team are those of the origin where they are not given; `writes` change its
-    state. The same `key` again gives the run that the first call made. Raises NoSuchCheckpoint, NotVerified, and
+    Plan, next step, environment and team are those of the origin unless given; `writes` change its state. Another
+    call with the same `key` returns the run that the first one made. Raises NoSuchCheckpoint, NotVerified, and
     ValueRefused before anything is written.
     """
 
     def make() -> Run:
-        # Before the state is read: a prune, which takes this lock too, removes neither it nor its chunks from then on.
+        # Lock before reading the state: a prune takes this lock too, and so cannot remove the state or its chunks.
         stands = Checkpoint.objects.filter(pk=checkpoint_id).values("run_id")
         locked = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
         source = locked.filter(pk__in=stands).first()
@@ -110,7 +110,7 @@ def _once(key: str | None, make: Callable[[], Run]) -> Run:
         with transaction.atomic():
             return make()
     except IntegrityError:
-        # Two calls with one key at once: the constraint lets one through, and the other answers with its run.
+        # Two concurrent calls with one key: the constraint lets one through, and the other returns its run.
         made = Run.objects.filter(key=key).first() if key is not None else None
         if made is None:
             raise
