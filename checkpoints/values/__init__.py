@@ -1,1 +1,1 @@
-"""Values of a state: their canonical form, digests, differences and the operations that change them."""
+"""Values of states: their canonical form, digests, differences and the operations that change them."""

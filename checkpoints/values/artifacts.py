@@ -1,12 +1,12 @@
-"""Artifacts: large binaries kept by their SHA-256 outside the database, and named in the state.
+"""Artifacts: large binaries stored by their SHA-256 outside the database, and referenced in the state.
 
-A step keeps the content and puts the reference that it gets into the state:
+A step stores the content and puts the reference that it gets into the state:
 
     {"$artifact": "<SHA-256, hex>", "size": 1048576, "media_type": "image/png"}
 
-They lie in the folder of Django's storage "artifacts". A content's place follows from its digest alone, so nothing in a
-state leads anywhere else, and keeping it twice is keeping it once. It is written beside the others, flushed and then
-renamed: a crash leaves a stray file under `new/`, never half an artifact under its name.
+They are files in the folder of Django's storage "artifacts". A file's path depends only on its digest, so nothing in a
+state can lead elsewhere, and storing a content twice keeps one file. A file is written under `new/`, flushed and then
+renamed: a crash leaves a stray file there, never half an artifact under its name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reference = dict[str, Any]
 
 
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
-    """Keep a binary, read from the file's current position, and return its reference. Raises ValueRefused."""
+    """Store a binary, read from the file's current position, and return its reference. Raises ValueRefused."""
     canonical(media_type)
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
     with _spooled(source) as (spooled, digest, size):
@@ -63,7 +63,7 @@ def read(reference: Reference) -> bytes:
 
 @contextmanager
 def opened(reference: Reference) -> Iterator[BinaryIO]:
-    """Open the content as a file at its beginning, read through and compared first. Raises what `read` raises."""
+    """Open the content as a file at its beginning, after checking its digest. Raises what `read` raises."""
     digest, size = _parsed(reference)
     try:
         file = _path(digest).open("rb")
@@ -84,7 +84,7 @@ def digest_of(file: Any) -> str:
 
 
 def is_reference(value: Any) -> bool:
-    """Tell whether a value is a well-formed reference, whatever else it holds."""
+    """Tell whether a value is a well-formed reference; other members are allowed."""
     try:
         _parsed(value)
     except ValueRefused:
@@ -111,7 +111,7 @@ def references(state: Any) -> Iterator[tuple[str, Any]]:
 def missing(state: Any) -> list[str]:
     """Return the JSON Pointers of references that are malformed, or whose artifact is missing or has another size.
 
-    Looks at sizes, and reads no content.
+    Compares sizes, and reads no content.
     """
     sizes: dict[str, int | None] = {}
     found = []
@@ -133,7 +133,7 @@ def _path(digest: str) -> Path:
 
 
 def _parsed(reference: Any) -> tuple[str, int]:
-    """Return digest and size. Raises ValueRefused: whatever is no digest never becomes a path."""
+    """Parse a reference into digest and size. Raises ValueRefused, so that only a digest ever becomes a path."""
     if isinstance(reference, dict):
         digest, size = reference.get(MARK), reference.get("size")
         if isinstance(digest, str) and _DIGEST.fullmatch(digest) and type(size) is int and size >= 0:
@@ -142,7 +142,7 @@ def _parsed(reference: Any) -> tuple[str, int]:
 
 
 def _size(path: Path) -> int | None:
-    """Return the size of a file; None where there is none."""
+    """Return the size of a file; None if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -150,7 +150,7 @@ def _size(path: Path) -> int | None:
 
 
 def _renewed(path: Path, size: int) -> bool:
-    """Make an artifact as young as one that was just kept, so that no prune takes it; False where it is not there."""
+    """Set an artifact's time to now, so that no prune removes it; False if it does not exist."""
     try:
         os.utime(path)
     except FileNotFoundError:
@@ -178,7 +178,7 @@ def _spooled(source: BinaryIO | File[bytes]) -> Iterator[tuple[Path, str, int]]:
 
 
 def _flush_folders(path: Path) -> None:
-    """Make a rename outlast a loss of power: a checkpoint that names the artifact may be committed next."""
+    """Make a rename survive a power failure: a checkpoint that names the artifact may be committed next."""
     for folder in (path.parent, path.parent.parent):
         entry = os.open(folder, os.O_RDONLY)
         try:

@@ -1,13 +1,13 @@
-"""Values that a state may hold, and their one canonical form.
+"""Canonical JSON: the values that a state may hold, and their only encoding.
 
 A value is what JSON can say: objects with text keys, arrays, text without lone surrogates, integers of any
 size, finite doubles, true, false and null. Canonical JSON has sorted keys, no spaces and UTF-8 as it is;
 a double keeps its point (`1.0`, `-0.0`), so that types survive. It never holds a raw line break, which
 checkpoints.layout.payloads relies upon.
 
-`parse` is for text from outside, with the standard library's hooks. orjson keeps the last of two equal keys,
-turns 2**64 into a double and NaN into null, so it only ever sees what `_is_simple` has looked through: there the
-two libraries write the same bytes, and orjson is ten times as fast.
+`parse` is for text from outside, with the standard library's hooks. orjson keeps the last of two equal keys, turns
+2**64 into a double and NaN into null, so it only gets values that `_is_simple` has checked: for those the two
+libraries write the same bytes, and orjson is ten times as fast.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def encode(value: Any) -> tuple[bytes, bool]:
 
 
 def decode(data: bytes, *, wide: bool | None = None) -> Any:
-    """Read canonical bytes of our own making; `wide` spares the look for long integers where it is known."""
+    """Read bytes that `canonical` wrote; a known `wide` saves the search for long integers."""
     if _WIDE.search(data) is not None if wide is None else wide:
         return json.loads(data)
     return orjson.loads(data)
 
 
 def parse(text: str | bytes) -> Any:
-    """Read JSON from outside. Raises ValueRefused for what is no JSON, ambiguous, or cannot be saved."""
+    """Read JSON from outside. Raises ValueRefused for what is not JSON, is ambiguous, or cannot be saved."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if _count(text) > MOST_VALUES and _count(_STRING.sub("", text)) > MOST_VALUES:
@@ -86,12 +86,12 @@ def parse(text: str | bytes) -> Any:
 
 
 def _count(text: str) -> int:
-    """Bound the number of values in a JSON text from above: what is in strings counts too."""
+    """Compute an upper bound of the number of values in a JSON text: it also counts within strings."""
     return 1 + text.count(",") + text.count("[") + text.count("{")
 
 
 class _Refused:
-    """Stands where the parser met something that may not be saved, until its pointer is known."""
+    """A placeholder for a value that may not be saved, until its pointer is known."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -125,7 +125,7 @@ def _integer(text: str) -> Any:
 def _is_simple(value: Any) -> bool:
     """Tell whether orjson writes `value` as the standard library does: plain types, narrow integers, no exponents.
 
-    Says no to cycles and deep nesting too. One pass over the nodes, level by level.
+    False also for cycles and deep nesting. One pass over the nodes, level by level.
     """
     level: list[Any] = [value]
     for _ in range(DEPTH_LIMIT + 2):
@@ -175,7 +175,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _explain(value: Any) -> None:
-    """Raise ValueRefused for the first culprit in `value`, depth first."""
+    """Raise ValueRefused for the first faulty node in `value`, depth first."""
     stack: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     while stack:
         path, node = stack.pop()
@@ -191,7 +191,7 @@ def _explain(value: Any) -> None:
 
 
 def _fault(node: Any) -> str:
-    """Say what is wrong with this node itself; "" when nothing is."""
+    """Say what is wrong with this node itself; "" if nothing is."""
     if isinstance(node, str):
         return "" if is_utf8(node) else "has a lone surrogate, which is no text"
     if node is None or isinstance(node, (bool, list, tuple)):

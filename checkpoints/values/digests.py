@@ -1,9 +1,8 @@
 """Digests of values, never of history or of encoding.
 
-A value's digest is SHA-256 over its canonical JSON. A list field's is a chain over its items' digests, so
-that an append costs one step of the chain. A state's covers names and field digests; a checkpoint's covers
-its header, its parent's digest and its state's. Each kind starts with a tag of its own, so that no two kinds
-can share a digest.
+A value's digest is SHA-256 over its canonical JSON. A list field's is a chain over its items' digests, so that an
+append costs one step of the chain. A state's covers names and field digests; a checkpoint's covers its header, its
+parent's digest and its state's. Each kind starts with its own tag, so that no two kinds can share a digest.
 """
 
 from __future__ import annotations

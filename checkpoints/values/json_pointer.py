@@ -23,12 +23,12 @@ def tokens(pointer: str) -> list[str]:
 
 
 def join(outer: str, *names: str) -> str:
-    """Return the pointer to a place further in."""
+    """Extend a pointer by more names and numbers."""
     return outer + pointer(*names)
 
 
 def covers(outer: str, inner: str) -> bool:
-    """Tell whether `inner` is the place that `outer` names, or lies in it."""
+    """Tell whether `inner` is the place of `outer` or within it."""
     return inner == outer or inner.startswith(outer + "/")
 
 
@@ -38,7 +38,7 @@ def overlaps(one: str, other: str) -> bool:
 
 
 def find(value: Any, at: str) -> Any:
-    """Return what a pointer names in `value`. Raises ValueRefused where there is nothing."""
+    """Return what a pointer names in `value`. Raises ValueRefused if there is nothing."""
     for token in tokens(at):
         if isinstance(value, dict) and token in value:
             value = value[token]

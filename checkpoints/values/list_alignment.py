@@ -1,8 +1,8 @@
-"""Which items of two lists are one item: kept, moved, changed, added or removed. Pure.
+"""Aligns two lists: finds the items that were kept, moved, changed, added or removed. Pure.
 
-Equal items are found by their canonical bytes. Of what is left, an item of the old list and one of the new are taken
-for one that was changed where they share the most members, in order; past `PAIRED` items simply in order, so that
-two long lists cost what they are long.
+Equal items are found by their canonical bytes. Of the rest, an item of the old list and one of the new count as one
+changed item if they share the most members, in order; past `PAIRED` items simply in order, so that the cost is linear
+in the length of long lists.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PAIRED = 40  # items on either side whose likeness is measured
+PAIRED = 40  # items on either side whose similarity is measured
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedItem:
-    """One item. `old` and `new` are its places; None where it is not in that list."""
+    """One item. `old` and `new` are its places; None if it is not in that list."""
 
     old: int | None
     new: int | None
     same: bool = False
-    moved: bool = False  # its order among those that stayed is another
+    moved: bool = False  # its order among the remaining items has changed
 
 
 def shared_ends(left: Sequence[bytes], right: Sequence[bytes]) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _alike(old: Sequence[tuple[int, Any]], new: Sequence[tuple[int, Any]]) -> It
 
 
 def likeness(one: Any, other: Any) -> float:
-    """Measure how much two items share: above 0, so that a pair is better than a loss and a gain."""
+    """Measure how much two items share; always above 0, so that a pair beats a removal and an addition."""
     if isinstance(one, dict) and isinstance(other, dict):
         return 0.01 + sum(1 for name, value in one.items() if name in other and other[name] == value)
     return 0.01 if type(one) is type(other) else 0.005

@@ -1,7 +1,7 @@
-"""What a step may say about a field: a new value, or how its list changed.
+"""The writes that a step may return for a field: a new value, or a change of its list.
 
-Append and Splice spare the store the comparison with the old list. A plain list is compared with the old one
-item by item, by canonical form, once.
+Append and Splice save the store the comparison with the old list. A plain list is compared with the old one item by
+item, by canonical form, once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Put `items` in the place of the `delete` items from `start` on; 0 <= start, start + delete <= length."""
+    """Replace the `delete` items from `start` on by `items`; 0 <= start, start + delete <= length."""
 
     start: int
     delete: int
@@ -34,7 +34,7 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Take the field out of the state."""
+    """Remove the field from the state."""
 
 
 DROP: Final = Drop()
@@ -42,7 +42,7 @@ Write = Any  # a value, Append, Splice or DROP
 
 
 def apply(value: Any, write: Write) -> Any:
-    """Return the field's value after `write`; `value` itself is left alone.
+    """Return the field's value after `write`; `value` itself is not changed.
 
     Raises ValueRefused as `checked` does.
     """
@@ -53,9 +53,9 @@ def apply(value: Any, write: Write) -> Any:
 
 
 def checked(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Sequence[Any]]:
-    """Return the old list, where to start, how many to delete and what to put there.
+    """Return the old list, the start, the number of items to delete and the items to insert.
 
-    Raises ValueRefused for what is no list, and for a range outside it.
+    Raises ValueRefused for what is not a list, and for a range outside it.
     """
     if value is None:
         value = []  # a list that nobody wrote yet
@@ -73,7 +73,7 @@ def checked(value: Any, write: Append | Splice) -> tuple[list[Any], int, int, Se
 def normalise(old: Any, new: Any) -> Any:
     """Find the smallest write that turns the list `old` into the list `new`: an Append, a Splice or `new` itself.
 
-    Compared by canonical form, since Python holds 1, 1.0 and True for equal.
+    Items are compared by canonical form, since Python considers 1, 1.0 and True equal.
     """
     if not (isinstance(old, list) and isinstance(new, (list, tuple)) and old and new):
         return new

@@ -17,12 +17,12 @@ from .json_pointer import INDEX, find, has, pointer, tokens
 from .list_alignment import AlignedItem, aligned, shared_ends
 
 Op = dict[str, Any]
-COPIED = 1_000_000  # values that the copies of one patch may make: each may copy what the one before made
+COPIED = 1_000_000  # values that the copies of one patch may make: each copy may double those before it
 _MISSING = object()
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two values are one value: equal, and of the same types throughout."""
+    """Tell whether two values are the same: equal, and of the same types throughout."""
     return canonical(a) == canonical(b)
 
 
@@ -79,9 +79,9 @@ def _middle(a: list[Any], b: list[Any]) -> tuple[int, list[Any], list[Any], list
 def changes(a: Any, b: Any) -> list[dict[str, Any]]:
     """List what differs, as rows {"pointer", "kind": "added" | "removed" | "changed" | "moved", "before", "after"}.
 
-    A pointer names a place in `b`, for what was removed in `a`. `before` is absent where something was added,
-    `after` where it was removed. An item of a list that was moved has its old place in `from`, and its value in
-    `after` alone; where it was changed as well, rows of that follow. A reference to a file is one value.
+    A pointer names a place in `b`, or in `a` for what was removed. `before` is absent for what was added, `after` for
+    what was removed. A moved list item has its old place in `from` and its value only in `after`; if it was changed
+    too, rows for that follow. A reference to a file is one value.
     """
     return list(_changes((), a, b))
 
@@ -115,7 +115,7 @@ def _list_changes(path: tuple[str | int, ...], a: list[Any], b: list[Any]) -> It
 
 
 def apply(patch: list[Op], value: Any) -> Any:
-    """Return the value after the patch; `value` is left alone.
+    """Return the value after the patch; `value` is not changed.
 
     Raises ValueRefused with the pointer that does not fit.
     """
@@ -132,7 +132,7 @@ def apply(patch: list[Op], value: Any) -> Any:
 
 
 def _size(value: Any, most: int) -> int:
-    """Count the values in a value, itself included, no further than `most`."""
+    """Count the values in a value, itself included, up to `most`."""
     count, ahead = 0, [value]
     while ahead and count < most:
         each = ahead.pop()
@@ -209,6 +209,6 @@ def _edit_list(made: list[Any], step: str, rest: list[str], at: str, verb: str, 
 
 
 def put(value: Any, at: str, new: Any) -> Any:
-    """Put `new` into `value` at the pointer: a place that is there, or a new name in an object. Raises ValueRefused."""
+    """Set the place at the pointer to `new`: an existing place, or a new name in an object. Raises ValueRefused."""
     verb = "replace" if has(value, at) else "add"
     return apply([{"op": verb, "path": at, "value": new}], value)
