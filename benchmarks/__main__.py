@@ -1,4 +1,4 @@
-"""`python -m benchmarks [SECTION ...]`: each section in a process and on servers of its own."""
+"""`python -m benchmarks [SECTION ...]`: runs each section in its own process and on its own servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def main(asked: list[str]) -> int:
-    """Run the sections asked for, or all; 1 where one failed."""
+    """Run the given sections, or all; return 1 if one failed."""
     unknown = sorted(set(asked) - set(SECTIONS))
     if unknown:
         print(f"There is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}.")

@@ -13,7 +13,7 @@ from agents import Action, Agent, Card, gate, step
 
 
 class Relay(Agent):
-    """Stops at a gate at once; the step after it says when it began."""
+    """Stops at a gate at once; the step after it records when it began."""
 
     name = "relay"
 
@@ -23,7 +23,7 @@ class Relay(Agent):
 
     @gate(policy="default")
     def ask(self, question: str) -> Card:
-        """The summary carries the moment at which the gate was reached."""
+        """Ask, with the time at which the gate was reached in the summary."""
         action = Action(id="go", title="Go on", tool="relay.go", pointer="/question")
         return Card(title="Go on", summary=str(time.monotonic_ns()), actions=[action])
 
@@ -34,5 +34,5 @@ class Relay(Agent):
 
 @shared_task(name="benchmarks.hop", ignore_result=True)
 def hop(number: int) -> None:
-    """A message, a worker, and nothing else: what any Celery task pays."""
+    """Do nothing: the cost of any Celery task, a message and a worker."""
     redis.Redis.from_url(settings.REDIS_URL).rpush(f"hop-{number}", time.monotonic_ns())

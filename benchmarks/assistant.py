@@ -1,11 +1,11 @@
-"""What the assistant itself costs a turn of its model: our code, the client and the store, without the endpoint's time.
+"""Measures the assistant's own cost of a turn: its code, the client and the store, without the endpoint's time.
 
     python -m benchmarks.assistant [TURNS [ROUNDS]]
 
-A turn is thinking and looking, two checkpoints, with a free call in it; or, where the call is to write a file, a gate,
-its outcome, the effect and what the model is told of it besides, four more, without the person. The endpoint is a
-process of its own that answers at once with forty pieces of text and a call, and tells how long it took; the rest is
-ours, the real client's reading of the stream among it.
+A turn is thinking and looking, two checkpoints, with a call that needs no approval; or, if the call writes a file, four
+more checkpoints: a gate, its outcome, the effect, and its result for the model, without the person's time. The endpoint
+is a separate process that answers at once with forty pieces of text and a call, and reports its own time; the rest
+counts, including the real client's reading of the stream.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAID = 500  # texts of a running step
 
 
 def main(turns: int = 40, rounds: int = 5) -> None:
-    """Print the figures and the aim that they are held against."""
+    """Print the figures and the aim."""
     with Scratch("agents.examples.assistant") as scratch:
         from agents.ringing import doorbell
 
@@ -62,7 +62,7 @@ def _holds(over: float) -> str:
 
 
 def _measured(folder: Path, call: str, turns: int) -> list[float]:
-    """Milliseconds of each turn of a new run, without the endpoint's."""
+    """Measure each turn of a new run, in milliseconds without the endpoint's."""
     from django.conf import settings
 
     command = [sys.executable, "-m", "benchmarks.chat", call, str(turns)]
@@ -81,7 +81,7 @@ def _measured(folder: Path, call: str, turns: int) -> list[float]:
 
 
 def _turns_taken() -> list[float]:
-    """Milliseconds that each turn took of the runner, from its first line to the next's; people take none."""
+    """Measure each turn's time in the runner, in milliseconds from its first line to the next's; people take none."""
     from django.contrib.auth.models import User
 
     from agents.runner import engine
@@ -117,7 +117,7 @@ def _permissions() -> Any:
 
 
 class Clock:
-    """A clock that goes only while the runner works, with a mark at each turn's first line."""
+    """A clock that runs only while the runner works, with a mark at each turn's first line."""
 
     def __init__(self) -> None:
         self.marks: list[float] = []
@@ -135,7 +135,7 @@ class Clock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The clock goes inside the block."""
+        """Run the clock inside the block."""
         self.stood += time.perf_counter() - self._stopped
         yield
         self._stopped = time.perf_counter()
@@ -149,7 +149,7 @@ CLOCK = Clock()
 
 
 def _texts() -> list[float]:
-    """Milliseconds of each text that a running step says: a row, and a whisper to the pages."""
+    """Measure each progress text of a running step, in milliseconds: one row, and one live message to the pages."""
     from django.contrib.auth.models import Group
 
     from agents.models import Spoken

@@ -1,4 +1,4 @@
-"""The least that a live socket can be with Channels: one group, and whoever speaks is repeated to all of it."""
+"""The simplest possible live socket with Channels: one group, to which every message is repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.urls import path  # noqa: E402
 
 
 class Bare(AsyncJsonWebsocketConsumer):
-    """Says to everybody what anybody says."""
+    """Sends each message that it receives to everybody."""
 
     async def connect(self) -> None:
         await self.channel_layer.group_add("all", self.channel_name)

@@ -1,7 +1,7 @@
-"""What the worst requests cost a web process, and who waits while ten clients send them at once.
+"""Measures the cost of the worst requests for a web process, and the delay of others while ten clients send them.
 
-Each kind alone first: the processor seconds that one request takes of the server. Then all kinds from ten clients for a
-minute, while `/healthz` is asked ten times a second: how long it takes to answer, and the resident memory.
+Each kind alone first: the server's processor seconds for one request. Then all kinds from ten clients for a minute,
+while `/healthz` is requested ten times a second: its response time, and the resident memory.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 CLIENTS = 10
 SECONDS = 60
 JSON = {"Content-Type": "application/json"}
-ENDLESS = 4_000_000  # bytes of a head that has no end
+ENDLESS = 4_000_000  # bytes of a request head that never ends
 
 
 class Worst:
-    """A program with a token, a reviewer's session, and somebody at a bare socket."""
+    """The senders of the worst requests: a program with a token, a reviewer's session, and a raw socket."""
 
     def __init__(self, base: str, token: str, reviewer: User) -> None:
         limits = httpx.Limits(max_connections=CLIENTS)
@@ -102,7 +102,7 @@ class Worst:
 
 
 def main(seconds: int = SECONDS) -> None:
-    """Print what each kind costs, then memory and `/healthz` under all of them."""
+    """Print the cost of each kind, then memory and `/healthz` under all of them."""
     with Scratch() as scratch:
         token, reviewer = _people()
         web, base = scratch.web()
@@ -143,7 +143,7 @@ def _together(worst: Worst, web: Service, base: str, seconds: int) -> None:
 
 
 def _answers(base: str, over: threading.Event, limit: int = 1_000_000) -> list[float]:
-    """Seconds that `/healthz` took, asked ten times a second on connections of their own."""
+    """Measure the response time of `/healthz` in seconds, ten times a second, on connections of their own."""
     took: list[float] = []
     while not over.is_set() and len(took) < limit:
         began = time.monotonic()

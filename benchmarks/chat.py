@@ -1,9 +1,9 @@
-"""A model's endpoint that answers at once: a turn as long as the request's conversation asks for, in one write.
+"""A model's endpoint that answers at once, each turn in one write.
 
     python -m benchmarks.chat CALL TURNS
 
 `CALL` is "list" or "write": the tool that each turn calls, until `TURNS` are over. It prints its address, and answers
-GET /spent with the microseconds that it took for each request since it was last asked, from its first line to its last.
+GET /spent with the microseconds that each request since the last GET took, from its first line to its last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPENT: list[float] = []
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """One connection, kept."""
+    """A handler of one kept-alive connection."""
 
     protocol_version = "HTTP/1.1"
     call, turns = "list", 10
@@ -45,11 +45,11 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(head.encode() + body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def answer(turn: int, call: str) -> bytes:
-    """The turn's chunks as Server-Sent Events."""
+    """Return the turn's chunks as Server-Sent Events."""
     size = -(-len(WORDS) // PIECES)
     said: list[dict[str, Any]] = [{"content": WORDS[at : at + size]} for at in range(0, len(WORDS), size)]
     if call:

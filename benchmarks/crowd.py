@@ -1,7 +1,7 @@
-"""A deployment's worth of rows, by COPY: runs that ended or wait, and open gates in the queues of many teams.
+"""Fills the database like a large deployment's, by COPY: ended and waiting runs, and open gates of many teams.
 
-The rows are what lists, filters, counts and indexes meet. They carry no checkpoints: the pages of single runs and
-gates are measured on runs that a real worker brought to their gates, in the middle of this crowd.
+The rows are for lists, filters, counts and indexes. They have no checkpoints: the pages of single runs and gates are
+measured on runs that a real worker brought to their gates, among these rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = ("Marit Ellery", "Ivo Petrov", "Nadia Haddad", "Tomasz Hale", "Chiara Br
 def fill(owner_url: str, *, runs: int, gates: int, model: int, crowd: list[int]) -> None:
     """Add `runs` runs, `gates` of them waiting at an open gate, to the teams `crowd`; half of the gates to the first.
 
-    `model` is the id of a real open gate, whose card the gates of the crowd repeat under titles of their own.
+    `model` is the id of a real open gate, whose card the new gates repeat under titles of their own.
     """
     dice = random.Random(20261121)
     with psycopg.connect(owner_url) as connection:
@@ -44,9 +44,9 @@ def fill(owner_url: str, *, runs: int, gates: int, model: int, crowd: list[int])
 
 
 def events(owner_url: str, upto: int) -> None:
-    """Add events of runs that are long over, until there are `upto`: four saved checkpoints to one other, as runs have.
+    """Add events of long ended runs up to `upto` in total: four saved checkpoints to one other event, as in real runs.
 
-    They lie before whatever follows: the offset of transactions is raised first.
+    They come before all later events: the offset of transactions is raised first.
     """
     with psycopg.connect(owner_url) as connection:
         [[there]] = connection.execute("SELECT count(*) FROM checkpoints_event").fetchall()
@@ -59,7 +59,7 @@ def events(owner_url: str, upto: int) -> None:
         connection.execute("VACUUM ANALYZE")
 
 
-# Each in a transaction of its own, as far as anybody can see.
+# To readers, each event is in a transaction of its own.
 _EVENTS = """
 INSERT INTO checkpoints_event (xid, kind, run_id, team_id, subject, version, actor, actor_name, data)
 SELECT newest + n, CASE n %% 5 WHEN 0 THEN 'run.running' ELSE 'checkpoint.saved' END, -n / 10, 1, 'run:' || -n / 10,
@@ -69,7 +69,7 @@ FROM generate_series(1, %s) AS n, (SELECT coalesce(max(xid), 0) AS newest FROM c
 
 
 class _Like:
-    """The plan, the policies and the card that the crowd repeats."""
+    """The plan, the policies and the card that the new rows repeat."""
 
     def __init__(self, connection: psycopg.Connection[Any], gate: int) -> None:
         row = connection.execute(
@@ -84,7 +84,7 @@ class _Like:
 
 
 def _spread(runs: int, gates: int) -> Callable[[int], bool]:
-    """Which of the runs wait: spread over all of them, a little denser among the newest."""
+    """Return a test of whether the n-th run waits: every k-th one does, up to the number of gates."""
     every = max(runs // gates, 1)
     return lambda n: n % every == 0 and n // every < gates
 
@@ -123,7 +123,7 @@ def _gates(
 
 
 def _copy(connection: psycopg.Connection[Any], table: str, rows: Iterable[dict[str, Any]]) -> None:
-    """COPY the rows; the first names the columns."""
+    """COPY the rows; the first one's keys are the columns."""
     each = iter(rows)
     row = next(each)
     columns = list(row)

@@ -1,11 +1,11 @@
-"""Random agents of 10 to 200 steps, one input edited after completion: what runs again, and what is done again.
+"""Counts, for random agents of 10 to 200 steps, the steps and effects repeated after an edit of one input.
 
     python -m benchmarks.graphs [GRAPHS]
 
-Three ways to go on from there are counted on the same graphs: Holdpoint's edit (really made, and driven to the end), a
-restart from the checkpoint before the first step that reads the input, and a restart from scratch (really run, with
-the edited input: both have to end in the same state). A step's output follows from what it reads; half of them have
-one of two values, so that some ripples end early. Effects are a fifth of the steps.
+The edit is made after completion. Three ways to continue are counted on the same graphs: Holdpoint's edit (really made,
+and run to the end), a restart from the checkpoint before the first step that reads the input, and a restart from
+scratch (really run, with the edited input: both have to end in the same state). A step's output depends only on what
+it reads; half of them have one of two values, so that some changes do not spread. A fifth of the steps are effects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEED = 11
 
 
 class Shares(NamedTuple):
-    """Of a graph's steps and effects: how many run, are performed, when one input was edited."""
+    """The counts of one graph: its steps and effects, and those that each way repeats after the edit."""
 
     size: int
     steps: int  # of the path, effects included
@@ -95,7 +95,7 @@ def _person() -> Any:
 
 
 def _measured(folder: Path, number: int, size: int, user: Any) -> Shares:
-    """Run one graph to its end, edit an input that something reads, and compare with a run from scratch."""
+    """Run one graph to its end, edit an input that some step reads, and compare with a run from scratch."""
     from django.conf import settings
 
     from agents.definition import registry

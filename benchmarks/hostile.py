@@ -1,8 +1,8 @@
-"""The memory of a web process while somebody sends it what is meant to break it.
+"""Measures the memory of a web process under hostile requests.
 
-Requests of eight kinds come four at a time: bodies that are refused, gates and versions with a schema of their own
-each, large states, single texts of a megabyte, and pages, previews and drafts of what they left. A process that keeps
-something of each grows with their number; the figures are resident megabytes after each tenth of them.
+Requests of eight kinds come four at a time: bodies that are refused, gates and versions each with a schema of its own,
+large states, single texts of a megabyte, and pages, previews and drafts of the results. A process that keeps
+something of each request grows with their number; the figures are resident megabytes after each tenth of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AGENT = "bench-outside"
 
 
 class Attacker:
-    """A program with a token, and a reviewer's session that reads what the program wrote."""
+    """The attacker: a program with a token, and a reviewer's session that reads what the program wrote."""
 
     def __init__(self, base: str, token: str, reviewer: User) -> None:
         headers = {"Authorization": f"Bearer {token}"}
@@ -47,14 +47,14 @@ class Attacker:
         ]  # fmt: skip
 
     def send(self, number: int, only: str = "") -> None:
-        """Send the request of that number; the same number is the same request."""
+        """Send the request of that number; the same number always sends the same request."""
         kinds = [each for each in self.kinds if not only or each.__name__ in only.split("+")]
         kind = kinds[number % len(kinds)]
         answer = kind(random.Random(number))
         self.answers[f"{kind.__name__} {answer.status_code}"] += 1
 
     def refused(self, chance: random.Random) -> httpx.Response:
-        """Send a body that is no card: deep, wide, long, doubled, or without end."""
+        """Send a body that is no card: deep, wide, long, with duplicate keys, or unterminated."""
         body = chance.choice([
             "[" * 500_000, "[" + "[]," * 200_000 + "[]]", json.dumps("x" * 2_000_000), '{"a":1,"a":2}',
             json.dumps({"actions": [None] * 50_000}), json.dumps({str(n): n for n in range(50_000)}), "1e999",
@@ -62,7 +62,7 @@ class Attacker:
         return self.program.post("/api/gates", content=body, headers={"Content-Type": "application/json"})
 
     def gate(self, chance: random.Random) -> httpx.Response:
-        """Ask under a schema that nobody has seen before."""
+        """Open a gate with a new schema."""
         arguments = {f"name{n}": _text(chance) for n in range(20)}
         card = {
             "title": _text(chance)[:200], "summary": _text(chance), "state": {"padding": _text(chance) * 20},
@@ -74,7 +74,7 @@ class Attacker:
         return answer
 
     def version(self, chance: random.Random) -> httpx.Response:
-        """Register a plan that nobody has seen before, and start a run of it."""
+        """Register a new plan, and start a run of it."""
         fields = {f"field{n}": _text(chance) for n in range(40)}
         steps = [{"name": "work", "kind": "step", "reads": [], "writes": list(fields), "code_hash": "aa" * 32}]
         body = {"version": secrets.token_hex(6), "state_schema": _schema(chance, fields), "steps": steps}
@@ -89,7 +89,7 @@ class Attacker:
         return started
 
     def state(self, chance: random.Random) -> httpx.Response:
-        """Keep a state of some megabytes at a gate."""
+        """Open a gate with a state of some megabytes."""
         card = {"title": "Large", "state": {f"part{n}": _text(chance) * 40 for n in range(40)},
                 "actions": [{"id": "wire", "arguments": {"to": _text(chance) * 100}}]}  # fmt: skip
         answer = self.program.post("/api/gates", json=card)
@@ -98,7 +98,7 @@ class Attacker:
         return answer
 
     def huge(self, chance: random.Random) -> httpx.Response:
-        """Ask with one text of a megabyte, in which nothing repeats."""
+        """Open a gate with one incompressible text of a megabyte."""
         card = {"title": "Huge", "state": {"text": chance.randbytes(500_000).hex()},
                 "actions": [{"id": "wire", "arguments": {"to": chance.randbytes(100_000).hex()}}]}  # fmt: skip
         answer = self.program.post("/api/gates", json=card)
@@ -107,16 +107,16 @@ class Attacker:
         return answer
 
     def page(self, chance: random.Random) -> httpx.Response:
-        """Read a gate's page or a part of it."""
+        """Load a gate's page or a part of it."""
         part = chance.choice(["", "status/", "preview/", "values/?at=/padding"])
         return self.browser.get(f"/gates/{self._gate(chance)}/{part}")
 
     def preview(self, chance: random.Random) -> httpx.Response:
-        """Have an edit's consequences told while it is typed."""
+        """Request the preview of an edit, as while typing."""
         return self.browser.post(f"/gates/{self._gate(chance)}/impacts/", data=self._form(chance))
 
     def draft(self, chance: random.Random) -> httpx.Response:
-        """Keep a draft."""
+        """Save a draft."""
         return self.browser.post(f"/gates/{self._gate(chance)}/drafts/", data=self._form(chance))
 
     def _gate(self, chance: random.Random) -> int:
@@ -147,20 +147,20 @@ def main(requests: int = 10_000, only: str = "") -> None:
 
 
 def _text(chance: random.Random) -> str:
-    """Words that look different each time: markup, what cannot be seen, look-alikes, piles, long stretches."""
+    """Make a random text of markup, invisible characters, look-alikes, combining marks and long stretches."""
     piece = chance.choice(["<script>alert(1)</script>", "\u202e\u2066\u200b", "p\u0430ypal.com", "Z" + "\u0301" * 40,
                            "{{ 7*7 }}", "w" * 200, " " * 300, "\U000e0041", "'\"></form>", "99999.00 EUR"])  # fmt: skip
     return f"{piece}{chance.getrandbits(64):x}" * 3
 
 
 def _schema(chance: random.Random, values: dict[str, str]) -> dict[str, Any]:
-    """A JSON Schema of these names that nobody has seen before."""
+    """Make a new JSON Schema with these names."""
     each = {name: {"type": "string", "title": _text(chance), "description": _text(chance)} for name in values}
     return {"type": "object", "properties": each}
 
 
 def _people() -> tuple[str, User]:
-    """A token for the program, and somebody who decides what it asks."""
+    """Make a token for the program, and a reviewer of its gates."""
     from datetime import timedelta
 
     from django.contrib.auth.models import Permission, User

@@ -1,8 +1,8 @@
-"""What a breakdown costs: shifting alone, repairing locally, planning everything anew that has not begun.
+"""Measures the cost of a breakdown: by shifting only, by local repair, by planning anew all that has not begun.
 
 The ten bundled shops, each with one breakdown drawn from a seed, and the Config's defaults. Every schedule is checked
-here by a reading of the rules of its own, over every unit of time and from the shop's file: nothing of it is shared
-with the agent or with the agent's checker.
+by an independent implementation of the rules, over every unit of time and from the shop's file: it shares nothing with
+the agent or with the agent's checker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Line = tuple[Schedule, Repair]
 
 
 def main() -> int:
-    """Print the table; 1 where a schedule breaks a rule."""
+    """Print the table; return 1 if a schedule breaks a rule."""
     settings = Effort()
     solver.load()
     print(f"radius {settings.radius}, at most {settings.swaps:,} swaps tried, {settings.seconds:g} s of the solver")
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def ways(settings: Effort) -> dict[str, Callable[[Situation], list[int]]]:
-    """By name, what gives the starts of a schedule after a breakdown."""
+    """Return, by name, the functions that compute the starts of a schedule after a breakdown."""
 
     def locally(now: Situation) -> list[int]:
         return local.repaired(now, radius=settings.radius, limit=settings.swaps).starts
@@ -57,7 +57,7 @@ def ways(settings: Effort) -> dict[str, Callable[[Situation], list[int]]]:
 
 
 def broken(file: Path) -> tuple[Schedule, Downtime, Situation]:
-    """A shop's first schedule, and a breakdown between a tenth and three fifths of it, for 5 to 15 % of it."""
+    """Make a shop's first schedule, and a breakdown between a tenth and three fifths of it, for 5 to 15 % of it."""
     [source] = Source.read(file)
     rng = random.Random(f"breakdown of {source.name}")
     instance = read(source)
@@ -71,21 +71,21 @@ def broken(file: Path) -> tuple[Schedule, Downtime, Situation]:
 
 
 def read(source: Source) -> Instance:
-    """The shop as the agent reads it."""
+    """Read the shop as the agent does."""
     [shop] = reading.read(source.text)
     return Instance(machines=shop.machines, jobs=shop.jobs)
 
 
 def mended(now: Situation, way: Callable[[Situation], list[int]]) -> Repair:
-    """A schedule found one way, with the time that it took."""
-    fresh = Situation(now.plant, now.planned, now.down)  # what is worked out once counts for each way
+    """Find a schedule one way, and measure the time."""
+    fresh = Situation(now.plant, now.planned, now.down)  # without cached results, so that each way is charged for them
     began = time.perf_counter()
     starts = way(fresh)
     return schedules.repair(fresh, starts, seconds=time.perf_counter() - began, how="")
 
 
 def broken_rules(file: Path, plan: Schedule, downtime: Downtime, repair: Repair) -> list[str]:
-    """What is wrong with a schedule, unit of time by unit of time."""
+    """Return the violations of a schedule, checked unit of time by unit of time."""
     lines = [text for text in file.read_text().splitlines() if text.strip() and not text.startswith("#")]
     numbers = [[int(word) for word in text.split()] for text in lines[1:]]
     need = {(job, at // 2): (row[at], row[at + 1]) for job, row in enumerate(numbers) for at in range(0, len(row), 2)}
@@ -114,7 +114,7 @@ def broken_rules(file: Path, plan: Schedule, downtime: Downtime, repair: Repair)
 
 
 def line(shop: str, plan: Schedule, downtime: Downtime, name: str, repair: Repair) -> str:
-    """One line of the table."""
+    """Format one line of the table."""
     down = f"{downtime.machine}: {downtime.since}-{downtime.until}"
     change = f"{change_of(plan, repair):+.1f} %"
     moved = f"{repair.retimed:>9}{repair.resequenced:>9}{repair.ms:>8,}"
@@ -122,7 +122,7 @@ def line(shop: str, plan: Schedule, downtime: Downtime, name: str, repair: Repai
 
 
 def summary(name: str, lines: Sequence[Line]) -> str:
-    """The means of one way over all shops."""
+    """Format the means of one way over all shops."""
     change = f"{mean(change_of(plan, repair) for plan, repair in lines):+.1f} %"
     moved = (
         f"{mean(repair.retimed for _, repair in lines):>9.1f}{mean(repair.resequenced for _, repair in lines):>9.1f}"
@@ -131,7 +131,7 @@ def summary(name: str, lines: Sequence[Line]) -> str:
 
 
 def change_of(plan: Schedule, repair: Repair) -> float:
-    """By how many per cent of the plan's end the schedule ends later."""
+    """Compute by how many per cent of the plan's end the schedule ends later."""
     return (repair.makespan - plan.makespan) / plan.makespan * 100
 
 

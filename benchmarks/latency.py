@@ -1,7 +1,7 @@
-"""From a decision to the next step's first line, and from a gate to the fact at an open socket.
+"""Measures the latency from a decision to the next step's first line, and from a gate to the fact at an open socket.
 
-Every process is real: a worker, a web process, a socket; the clock is the machine's monotonic one, which all
-of them share. A bare Celery message through the same worker is measured in between.
+Every process is real: a worker, a web process, a socket; the clock is the machine's monotonic one, which all of them
+share. Bare Celery messages through the same worker are measured in turn with the decisions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _reviewer() -> User:
 
 
 def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of a bare message and of a decision's way to the next step, in turn."""
+    """Measure, in turn, bare messages and decisions up to the next step's first line, in milliseconds."""
     import redis
     from django.conf import settings
 
@@ -74,7 +74,7 @@ def _decisions(ann: User, rounds: int) -> tuple[list[float], list[float]]:
 
 @contextmanager
 def _commits() -> Iterator[list[int]]:
-    """The moments of this thread's commits: right after each, before anything that waits for it."""
+    """Record the times of this thread's commits: right after each, before anything that waits for it."""
     from django.db import connection
 
     moments: list[int] = []
@@ -89,7 +89,7 @@ def _commits() -> Iterator[list[int]]:
 
 
 def _facts(ann: User, base: str, rounds: int) -> list[float]:
-    """Milliseconds from the gate step's last line to its fact at a socket."""
+    """Measure the time from the gate step's last line to its fact at a socket, in milliseconds."""
     from django.conf import settings
     from websockets.sync.client import connect
     from websockets.typing import Origin

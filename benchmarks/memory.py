@@ -1,4 +1,4 @@
-"""The memory of each process before and after a thousand runs, and their rate."""
+"""Measures the memory of each process before and after a thousand runs, and the rate of runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = 50
 
 
 def main(runs: int = 1000) -> None:
-    """Print resident megabytes, a process and its children together."""
+    """Print resident megabytes, of a process and its children together."""
     with Scratch() as scratch:
         worker, sweeper = scratch.worker(), scratch.sweeper()
         web, _ = scratch.web()
@@ -49,7 +49,7 @@ def _pass(ann: object, count: int) -> None:
 
 
 def _resident(service: Service) -> float:
-    """Proportional set size where the kernel tells it, so that shared pages count once; MB."""
+    """Return the proportional set size in MB if the kernel reports it, so that shared pages count once."""
     parent = psutil.Process(service.pid)
     total: int = sum(each.memory_full_info().pss for each in [parent, *parent.children(recursive=True)])
     return total / 1e6

@@ -1,11 +1,10 @@
-"""What it costs to operate: a web process that nobody uses, a run, one web process more, and coming back.
+"""Measures the cost of operation: an idle web process, a run, each further web process, and recovery from an outage.
 
     python -m benchmarks.operating [EVENTS ...]
 
-The same runs at growing numbers of events that are stored: ten at a time, from start through gate and decision to the
-end, by a worker of two processes beside a sweeper. PostgreSQL's processor time is that of all its processes; rows,
-commits and bytes are its own statistics. Runs are awaited by a look every fifth of a second, so that looking is no
-part of what is measured.
+The same runs at growing numbers of stored events: ten at a time, from start through gate and decision to the end, by a
+worker of two processes beside a sweeper. PostgreSQL's processor time is that of all its processes; rows, commits and
+bytes are its own statistics. The runs are polled only every fifth of a second, so that polling hardly counts.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 EVENTS = (10_000, 1_000_000, 5_000_000)
 RUNS, AT_ONCE, WARM = 100, 10, 20
 IDLE = 20.0  # seconds
-SETTLED = 12.0  # seconds after which every backend has told of what it did before
-SEALED = 600.0  # seconds within which the sealer has taken all that was stored
+SETTLED = 12.0  # seconds after which every backend has reported its earlier statistics
+SEALED = 600.0  # seconds within which the sealer must have sealed all stored events
 AWAY = 70.0  # seconds without PostgreSQL
 FLAT, HALVED_MS, HALVED_COMMITS, BACK = 1.25, 8.0, 11.0, 5.0  # the aims
 BYTES = """
@@ -44,7 +43,7 @@ COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_data
 
 @dataclass
 class Cost:
-    """What was spent between two moments: seconds of PostgreSQL's processor, commits, rows that were read."""
+    """The cost between two moments: PostgreSQL's processor seconds, its commits, and the rows read."""
 
     processor: float
     commits: int
@@ -52,7 +51,7 @@ class Cost:
 
 
 def main(*events: int) -> None:
-    """Print the figures and the aims that they are held against."""
+    """Print the figures and the aims."""
     with Scratch() as scratch:
         scratch.worker()
         scratch.sweeper()
@@ -78,9 +77,9 @@ def main(*events: int) -> None:
 
 
 def _filled(scratch: Scratch, web: Service, stored: int) -> Service:
-    """Store events until there are so many, and wait until all of them are sealed; returns another web process.
+    """Store events up to the number `stored`, wait until all are sealed, and return a new web process.
 
-    One that was there before would read them all first, which is no part of what is measured.
+    The former one would first read all the new events, which is not to be measured.
     """
     from checkpoints.audit import sealer
 
@@ -95,7 +94,7 @@ def _filled(scratch: Scratch, web: Service, stored: int) -> Service:
 
 
 def _runs(ann: Any, count: int) -> None:
-    """Start runs, approve each at its gate, wait for their ends; ten at a time."""
+    """Start runs, approve each at its gate, and wait for their ends; ten at a time."""
     from approvals.models import Gate
     from checkpoints.models import Run
 
@@ -116,10 +115,10 @@ def _until(found: Callable[[], Iterable[Any]], count: int, *, within: float = 12
 
 
 def _spent(scratch: Scratch, act: Callable[[], object]) -> Cost:
-    """What PostgreSQL spent while something happened."""
+    """Measure PostgreSQL's cost of `act`."""
     before = _now(scratch)
     act()
-    time.sleep(1.5)  # a backend that is idle tells of its statistics once a second
+    time.sleep(1.5)  # an idle backend reports its statistics once a second
     after = _now(scratch)
     return Cost(*(late - early for late, early in zip(after, before, strict=True)))  # type: ignore[arg-type]
 
@@ -132,21 +131,21 @@ def _now(scratch: Scratch) -> tuple[float, int, int]:
 
 
 def _processor(scratch: Scratch) -> float:
-    """Seconds that PostgreSQL's processes took, those that ended included."""
+    """Return the processor seconds of all PostgreSQL processes, ended ones included."""
     assert scratch.postgres.process is not None
     main = psutil.Process(scratch.postgres.process.pid)
     living = [main, *main.children(recursive=True)]
     spent = []
     for each in living:
-        with suppress(psutil.NoSuchProcess):  # it ended just now, and is counted with the server's own
+        with suppress(psutil.NoSuchProcess):  # it has just ended, and is counted with the server's own process
             spent.append(each.cpu_times())
     return float(sum(each.user + each.system + each.children_user + each.children_system for each in spent))
 
 
 def _idle(scratch: Scratch, web: Service) -> tuple[Cost, float]:
-    """What a minute costs in which nobody does anything: PostgreSQL, and the web process itself in seconds."""
+    """Measure the cost of an idle minute: PostgreSQL's, and the web process's own processor seconds."""
     scratch_sweeper = next(each for each in scratch.services if each.name == "sweeper")
-    scratch_sweeper.pause()  # its passes are no web process's
+    scratch_sweeper.pause()  # only the web process is to be measured
     time.sleep(SETTLED)
     process = psutil.Process(web.pid)
     began = process.cpu_times()
@@ -159,7 +158,7 @@ def _idle(scratch: Scratch, web: Service) -> tuple[Cost, float]:
 
 
 def _another(scratch: Scratch, ann: Any) -> None:
-    """Print what a second and a third web process add to a run."""
+    """Print what a second and a third web process add to the cost of a run."""
     one = _spent(scratch, lambda: _runs(ann, RUNS))
     for _ in range(2):
         scratch.web()
@@ -172,7 +171,7 @@ def _another(scratch: Scratch, ann: Any) -> None:
 
 
 def _bytes(owner: str, ann: Any) -> None:
-    """Print what a run leaves behind, by table."""
+    """Print the bytes that a run leaves, by table."""
 
     def sizes() -> dict[str, int]:
         with psycopg.connect(owner, autocommit=True) as connection:
@@ -188,7 +187,7 @@ def _bytes(owner: str, ann: Any) -> None:
 
 
 def _back(scratch: Scratch, ann: Any) -> None:
-    """Print how soon runs are worked on that were started before PostgreSQL went away, and not looked at yet."""
+    """Print the delay after an outage of PostgreSQL until runs that were queued before it are worked on."""
     from django.db import connection
 
     late = [each for each in scratch.services if each.name in ("worker", "sweeper")]

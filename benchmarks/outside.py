@@ -1,7 +1,7 @@
-"""Agents from outside: what they do over the API a second, and how soon they hear how a gate ended.
+"""Measures external agents: API calls per second, and the delay until they learn a gate's outcome.
 
-One web process and its PostgreSQL and Redis, on the machine that asks; who asks is a process of its own, whose share
-of the machine is printed. DBOS does its part beside it in the same run: it has no HTTP in between.
+One web process with its PostgreSQL and Redis, and the clients on the same machine; the waiting clients are a separate
+process. DBOS does the same in the same benchmark, but without HTTP in between.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
         sent = _token()
         web, base = scratch.web()
         with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {sent}"}, timeout=60) as client:
-            _post(client, "gates", CARD)  # connections, plans and statements are made
+            _post(client, "gates", CARD)  # a warm-up of connections, plans and statements
             _gates(client)
             _peer(scratch)
             _saves(client)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _gates(client: httpx.Client) -> None:
-    """Gates opened a second: each with a run, its checkpoint, its plan and its card."""
+    """Print the gates opened per second: each with a run, its checkpoint, its plan and its card."""
     for at_once in (1, AT_ONCE):
         waits, took = _many(lambda _: _post(client, "gates", CARD), GATES // (2 if at_once == 1 else 1), at_once)
         print(f"gates opened, {at_once} at a time: {len(waits) / took:.0f}/s")
@@ -63,7 +63,7 @@ def _gates(client: httpx.Client) -> None:
 
 
 def _peer(scratch: Scratch) -> None:
-    """The same through DBOS: workflows that wait for a message, and the message."""
+    """Print the same for DBOS: workflows that wait for a message, and the message."""
     python = _peers_python()
     for mode, numbers in (("starts", [GATES, AT_ONCE]), ("words", [HEARD])):
         with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
@@ -80,7 +80,7 @@ def _peer(scratch: Scratch) -> None:
 
 
 def _saves(client: httpx.Client) -> None:
-    """Checkpoints of a run saved a second: a message of 1 KB appended, beside a document of 50 KB."""
+    """Print the checkpoints saved per second: each appends a message of 1 KB, beside a document of 50 KB."""
     for at_once, together in ((1, 1), (4, 1), (1, TOGETHER), (4, TOGETHER)):
         work = Workload(SAVES)
         turns = [_begun(client, work) for _ in range(at_once)]
@@ -102,14 +102,14 @@ def _saves(client: httpx.Client) -> None:
 
 
 def _checkpoint(work: Workload, number: int) -> dict[str, Any]:
-    """A message, and where the agent is in its document."""
+    """Make a checkpoint's body: one message, and the agent's cursor in its document."""
     ops = [{"op": "append", "field": "messages", "items": [work.messages[number]]},
            {"op": "set", "field": "cursor", "value": work.cursors[number]}]  # fmt: skip
     return {"step": "work", "ops": ops, "next_step": "work"}
 
 
 def _heard(client: httpx.Client, base: str, sent: str, *, stream: bool) -> None:
-    """From a decision's commit to the program's having it."""
+    """Print the time from a decision's commit until the program has it."""
     facts, waits = [], []
     for _ in range(HEARD + 5):
         gate = _open(client)
@@ -131,7 +131,7 @@ def _heard(client: httpx.Client, base: str, sent: str, *, stream: bool) -> None:
 
 
 def _crowd(client: httpx.Client, base: str, sent: str, web: Any) -> None:
-    """A thousand programs that wait at one web process, each at a gate of its own, of which some end."""
+    """Print the cost of a thousand programs that wait at one web process, each for its own gate; decide some gates."""
     gates = [_open(client) for _ in range(WAITING)]
     before = _resident(web)
     with Waiters(base, sent, [gate.pk for gate in gates], stream=False) as waiting:
@@ -149,7 +149,7 @@ def _crowd(client: httpx.Client, base: str, sent: str, web: Any) -> None:
 
 
 def _begun(client: httpx.Client, work: Workload) -> dict[str, Any]:
-    """A run of an agent of one step that goes round, claimed."""
+    """Start and claim a run of an agent with one step that repeats."""
     schema = {
         "type": "object",
         "properties": {"messages": {"type": "array", "items": {}}, "document": {}, "cursor": {}},
@@ -161,7 +161,7 @@ def _begun(client: httpx.Client, work: Workload) -> dict[str, Any]:
 
 
 def _many(do: Callable[[int], Any], count: int, at_once: int) -> tuple[list[float], float]:
-    """(milliseconds of each, seconds of all)."""
+    """Call `do` `count` times; return the milliseconds of each call, and the seconds of all."""
 
     def timed(number: int) -> float:
         began = time.perf_counter()
@@ -189,7 +189,7 @@ def _open(client: httpx.Client) -> Gate:
 
 
 def _decide(gate: Gate) -> int:
-    """A person says yes; when it was committed."""
+    """Approve a gate; return the time of the commit."""
     deciding.decide(gate, Submission(verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
     ), by=_REVIEWER[0])  # fmt: skip
     return time.monotonic_ns()
@@ -199,7 +199,7 @@ _REVIEWER: list[Any] = []
 
 
 def _token() -> str:
-    """A token of the agent, and somebody who decides."""
+    """Make a token of the agent, and a reviewer."""
     from django.contrib.auth.models import Permission, User
 
     from agents import tokens
@@ -221,7 +221,7 @@ def _token() -> str:
 
 
 def _cpu(service: Any) -> float:
-    """Seconds of processor time that a process has used."""
+    """Return the processor seconds that a process has used."""
     import psutil
 
     process = psutil.Process(service.pid)

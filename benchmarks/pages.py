@@ -1,7 +1,7 @@
-"""Inbox, gate and run pages in the middle of a large deployment: how long the server takes, and how many queries.
+"""Measures the server's time and queries for inbox, gate and run pages of a large deployment.
 
-A web process as in production answers one request after another; what is measured is from the request's last byte
-to the answer's last. The queries are counted in this process, by the same views.
+A web process as in production answers one request after another; the time is from the request's last byte to the
+answer's last. The queries are counted in this process, with the same views.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(runs: int = 1_000_000, gates: int = 100_000, events: int = EVENTS) -> N
 
 
 def _pages(people: dict[str, User], real: Sequence[tuple[int, int]]) -> list[tuple[str, str, list[str]]]:
-    """What is asked for: a name, who asks, and the addresses in turn."""
+    """List the pages: a name, the person who requests it, and the addresses in turn."""
     gates = [f"/gates/{gate}/" for _, gate in real]
     runs = [f"/runs/{run}/" for run, _ in real]
     return [
@@ -102,7 +102,7 @@ def _queries(session: str, address: str) -> int:
 
 
 def _people() -> tuple[dict[str, User], list[int]]:
-    """Ann of the team that half of the gates belong to, Mira of one with few, Eve of one with none; and the teams."""
+    """Make Ann in the team with half of the gates, Mira in one with few, Eve in one with none; return the teams too."""
     from django.contrib.auth.models import Group, Permission, User
 
     from approvals.models import Policy
@@ -121,7 +121,7 @@ def _people() -> tuple[dict[str, User], list[int]]:
 
 
 def _real(ann: User) -> list[tuple[int, int]]:
-    """Runs of the refunds agent that wait at their gates: (run, gate)."""
+    """Start runs of the refunds agent that wait at their gates; return (run, gate) for each."""
     from agents.definition import registry
     from agents.runs.start import start_run
     from approvals.models import Gate
@@ -129,7 +129,7 @@ def _real(ann: User) -> list[tuple[int, int]]:
 
     mail = registry.named("refunds").agent.inputs_from(MAILS / "01-frames-sent-back.eml")[0]["mail"]
     team = ann.groups.get()
-    # No two alike: the agent asks about a mail that came before.
+    # No two are alike: the agent asks about a mail that it has seen before.
     given = [{"mail": {**mail, "raw": f"{mail['raw']}\nThe {number}.\n"}} for number in range(REAL)]
     runs = [start_run("refunds", each, by=SYSTEM, team=team).pk for each in given]
 

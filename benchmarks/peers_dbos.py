@@ -1,11 +1,11 @@
-"""The same wait through DBOS: workflows that stop until a message comes. In an environment of its own, as a process:
+"""Measures the same wait through DBOS: workflows that stop until a message comes. A process in its own environment:
 
     python -m benchmarks.peers_dbos starts URL COUNT AT_ONCE
     python -m benchmarks.peers_dbos words URL COUNT
 
-`starts` begins COUNT waiting workflows in its own process, AT_ONCE at a time, which is the least that it can cost:
-{"each": [ms], "seconds": of all}. `words` sends each of COUNT workflows of another process its message:
-{"words": [ms from sending it to the workflow's having it]}.
+`starts` starts COUNT waiting workflows in its own process, AT_ONCE at a time, which is the cheapest way:
+{"each": [ms], "seconds": of all}. `words` sends a message to each of COUNT workflows of another process:
+{"words": [ms from sending it until the workflow has it]}.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SETTLE, PAUSE = 1.0, 0.02  # seconds
 
 @DBOS.workflow()  # type: ignore[untyped-decorator]
 def ask(number: int, card: dict[str, Any]) -> int:
-    """Wait for a word, and say when it came."""
+    """Wait for a message, and print when it came."""
     sent = DBOS.recv(TOPIC, timeout_seconds=600)
     print(json.dumps([time.monotonic_ns(), sent]), flush=True)
     return number
 
 
 def launch(url: str) -> None:
-    """Begin to run workflows on this database."""
+    """Start running workflows on this database."""
     logging.getLogger("dbos").setLevel(logging.ERROR)
     DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR", "run_admin_server": False})
     DBOS.launch()
 
 
 def start(number: int) -> float:
-    """Begin one; the milliseconds that it took."""
+    """Start one workflow; return the milliseconds that it took."""
     began = time.perf_counter()
     with SetWorkflowID(f"w{number}"):
         DBOS.start_workflow(ask, number, CARD)
@@ -60,7 +60,7 @@ def starts(url: str, count: int, at_once: int) -> dict[str, Any]:
 
 
 def work(url: str, count: int) -> dict[str, Any]:
-    """The other process: all of them wait, and end when each has had its word."""
+    """Run the other process: its workflows wait, and each ends when it has its message."""
     launch(url)
     for number in range(count):
         start(number)
@@ -91,4 +91,4 @@ if __name__ == "__main__":
     mode, url, *numbers = sys.argv[1:]
     modes: dict[str, Callable[..., dict[str, Any]]] = {"starts": starts, "words": words, "work": work}
     print(json.dumps(modes[mode](url, *map(int, numbers))), flush=True)
-    os._exit(0)  # what still waits would hold the process
+    os._exit(0)  # workflows that still wait would keep the process alive

@@ -1,8 +1,8 @@
-"""The same work through LangGraph's own stores. Runs in an environment of its own, as a process:
+"""Measures the same work through LangGraph's own stores. A process in its own environment:
 
     python -m benchmarks.peers_langgraph saver|delta URL STEPS
 
-prints one JSON object: steps a second, bytes on disk, milliseconds to load the newest state. "saver" is a list that
+prints one JSON object: steps per second, bytes on disk, milliseconds to load the newest state. "saver" is a list that
 PostgresSaver writes whole at each step; "delta" is the same list in a DeltaChannel, as its documentation shows it.
 """
 
@@ -26,7 +26,7 @@ THREAD = {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
 
 
 def extend(messages: list[Any], writes: list[list[Any]]) -> list[Any]:
-    """DeltaChannel's reducer."""
+    """Reduce the writes of a DeltaChannel."""
     return [*messages, *(message for written in writes for message in written)]
 
 
@@ -37,7 +37,7 @@ CHANNELS: dict[str, Any] = {
 
 
 def build(kind: str, work: Workload, saver: PostgresSaver) -> Any:
-    """A graph of one node that runs until the work is done."""
+    """Build a graph of one node that runs until the work is done."""
     fields = {"messages": CHANNELS[kind], "document": dict, "cursor": dict}
     state = TypedDict("state", fields)  # type: ignore[misc]
 
@@ -56,7 +56,7 @@ def build(kind: str, work: Workload, saver: PostgresSaver) -> Any:
 
 
 def size(url: str) -> int:
-    """Bytes of all tables with their indexes."""
+    """Return the bytes of all tables with their indexes."""
     with psycopg.connect(url) as connection:
         found = connection.execute(
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' "

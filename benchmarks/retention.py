@@ -1,8 +1,8 @@
-"""Pruning: "keep the last 20 of 1,000, and what is named", with writers at work.
+"""Measures pruning: "keep the last 20 of 1,000, and what is named", with writers at work.
 
-The argument is how many runs of a thousand checkpoints there are. One is written through the store; the others are its
-copies, each with digests of its own, so that every chain verifies. Two writers save all the time into runs of their
-own, at a pace, alone first and then while the prune goes on.
+The argument is the number of runs of a thousand checkpoints. One is written through the store; the others are its
+copies, each with digests of its own, so that every chain verifies. Two writers save into runs of their own at a steady
+pace, alone first and then during the prune.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALONE = 8.0  # seconds that the writers are measured without a prune
 
 
 def main(runs: int = 1000) -> None:
-    """Seed, measure the writers, prune, measure them meanwhile, and verify some runs."""
+    """Seed runs, measure the writers alone, then during a prune, and verify some runs."""
     with Scratch() as scratch:
         began = time.monotonic()
         first, agent = seed(runs, scratch.environment["DATABASE_URL"])
@@ -41,7 +41,7 @@ def main(runs: int = 1000) -> None:
 
 
 def measure(runs: int, agent: str, alone: float) -> None:
-    """The prune, with the writers at work from before it until after."""
+    """Measure the prune, with the writers at work from before it until after."""
     from checkpoints.actors import SYSTEM
     from checkpoints.models import Prune, RetentionPolicy
     from checkpoints.retention import policies, prunes
@@ -72,12 +72,12 @@ def measure(runs: int, agent: str, alone: float) -> None:
 
 
 def resident() -> float:
-    """Of this process, in MB."""
+    """Return the resident memory of this process in MB."""
     return float(psutil.Process().memory_info().rss) / 1e6
 
 
 def seed(runs: int, url: str) -> tuple[int, str]:
-    """Write one run through the store and copy it; the first copy's id, and the agent's name."""
+    """Write one run through the store and copy it; return the first copy's id, and the agent's name."""
     from checkpoints.layout.rows import CheckpointRow
     from checkpoints.models import Run
     from checkpoints.postgresql.sql import run_sql
@@ -101,7 +101,7 @@ def seed(runs: int, url: str) -> tuple[int, str]:
 
 
 def template() -> Any:
-    """A run of a thousand steps: a growing list of messages beside a document and a counter."""
+    """Write a run of a thousand steps: a growing list of messages beside a document and a counter."""
     from checkpoints import store
     from checkpoints.store import Header
     from checkpoints.values.ops import Append
@@ -117,7 +117,7 @@ def template() -> Any:
 
 
 def copies(run: Any, count: int) -> None:
-    """Rows of runs, with the ids after that of `run`."""
+    """Insert copies of the run's row, with the next ids after `run`."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -133,7 +133,7 @@ def copies(run: Any, count: int) -> None:
 
 
 def copy_run(connection: Connection[Any], number: int, rows: list[Any], chunks: list[Any]) -> None:
-    """The template's rows as those of run `number`, their chain made anew, with one of them named."""
+    """Copy the template's rows to run `number`, with a chain of its own and one named checkpoint."""
     from checkpoints.layout import payloads
     from checkpoints.layout.rows import CheckpointRow, new_id
 
@@ -172,7 +172,7 @@ TYPES += ["bytea", "bytea", "timestamptz", "int8", "bytea", "bytea", "int4", "in
 
 
 def start_writers(agent: str, seconds: float) -> list[subprocess.Popen[str]]:
-    """Processes that save at a pace for that long; each prints its latencies in milliseconds."""
+    """Start processes that save at a steady pace for that long; each prints its latencies in milliseconds."""
     command = [sys.executable, "-m", "benchmarks.retention", "write", str(seconds)]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(WRITERS)]
     for writer in writers:
@@ -182,7 +182,7 @@ def start_writers(agent: str, seconds: float) -> list[subprocess.Popen[str]]:
 
 
 def written(writers: list[subprocess.Popen[str]], when: str) -> float:
-    """What the writers measured; their p99 in milliseconds."""
+    """Print the writers' measurements; return their p99 in milliseconds."""
     found = [float(line) for writer in writers for line in writer.communicate()[0].split()]
     p50, p99 = percentile(found, 50), percentile(found, 99)
     print(f"{WRITERS} writers {when}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, n={len(found)}")
@@ -190,7 +190,7 @@ def written(writers: list[subprocess.Popen[str]], when: str) -> float:
 
 
 def write(seconds: float) -> None:
-    """One writer: a run of its own, saved into at a pace."""
+    """Run one writer: save into a run of its own at a steady pace."""
     import django
 
     django.setup()
@@ -215,7 +215,7 @@ def write(seconds: float) -> None:
 
 
 def check(first: int) -> None:
-    """Some of the runs still verify and load."""
+    """Check that some of the runs still verify and load."""
     from checkpoints import store
     from checkpoints.audit.verify_runs import verify_run
     from checkpoints.models import Run

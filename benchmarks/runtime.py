@@ -1,9 +1,9 @@
-"""What the runtime costs a step, over what the store costs: trivial steps run through, and the same saves bare.
+"""Measures the runtime's cost of a step beyond the store's: trivial steps through the runner, and the same bare saves.
 
     python -m benchmarks.runtime [STEPS [ROUNDS]]
 
-Both write the same field of the same small state, in turn, rounds of each; medians over the rounds. The last round
-runs once more under the profiler, which makes everything slower and leaves the shares about as they are.
+Both write the same field of the same small state, in alternating rounds; medians over the rounds. One more round runs
+under the profiler, which makes everything slower and leaves the shares about as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.numbers import percentile
 from benchmarks.scratch import Scratch
 
 AIM = 1.0  # ms
-# Whose time, children included, is shown; each is a part of the one that it stands under.
+# The functions whose time is shown, children included; each is a part of the one above it.
 PARTS = (
     ("the whole turn", "runner.py", "turn"),
     ("  reuse looked up", "reuse.py", "reused"),
@@ -38,7 +38,7 @@ PARTS = (
 
 
 def main(steps: int = 500, rounds: int = 7) -> None:
-    """Print the figures and the aim that they are held against."""
+    """Print the figures and the aim."""
     with Scratch("benchmarks.stepping") as scratch, _lines_to(scratch.home / "lines.log"):
         from agents.ringing import doorbell
 
@@ -58,7 +58,7 @@ def main(steps: int = 500, rounds: int = 7) -> None:
 
 @contextmanager
 def _lines_to(path: Path) -> Iterator[None]:
-    """Put what this process logs into a file, as a deployment does: writing its two lines a step is a part of it."""
+    """Redirect this process's log to a file, as in a deployment: writing its two lines per step is part of the cost."""
     sys.stderr.flush()
     before, log = os.dup(2), os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     os.dup2(log, 2)
@@ -86,7 +86,7 @@ def _report(steps: int, ours: list[list[float]], bare: list[list[float]]) -> Non
 
 
 def _shares(profile: cProfile.Profile) -> None:
-    """Shares of a turn, by the profiler."""
+    """Print the shares of a turn, by the profiler."""
     stats: Any = pstats.Stats(profile)
     times: dict[tuple[str, str], float] = {}
     for (path, _, function), (_, _, _, cumulative, _) in stats.stats.items():
@@ -105,7 +105,7 @@ def _team() -> Any:
 
 
 def _ours(steps: int, team: Any) -> list[float]:
-    """Milliseconds from each step's first line to the next's, through the runner."""
+    """Measure the time from each step's first line to the next's, through the runner, in milliseconds."""
     from agents.runner import engine
     from agents.runs.start import start_run
     from benchmarks.stepping import STARTED
@@ -121,7 +121,7 @@ def _ours(steps: int, team: Any) -> list[float]:
 
 
 def _bare(steps: int, team: Any) -> list[float]:
-    """Milliseconds of each save of the same writes, without the runner."""
+    """Measure each save of the same writes, without the runner, in milliseconds."""
     from agents.definition import registry
     from agents.runs.start import start_run
     from checkpoints import store

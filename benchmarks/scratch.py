@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis of a benchmark's own, as durable as in production, and Holdpoint's processes on them."""
+"""Starts a PostgreSQL and a Redis for one benchmark, as durable as in production, and Holdpoint's processes on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint_be
 
 
 class Scratch:
-    """Servers under one temporary folder, gone afterwards. Sets this process's environment for Django."""
+    """The servers, in one temporary folder that is removed afterwards. Sets this process's environment for Django."""
 
     def __init__(self, agents: str = "benchmarks.agents") -> None:
         self.home = Path(tempfile.mkdtemp(prefix="hpb-", dir="/tmp"))
@@ -72,11 +72,11 @@ class Scratch:
 
     @property
     def admin_url(self) -> str:
-        """The superuser's URL, for databases of a peer's own."""
+        """Return the superuser's URL, for databases of a peer's own."""
         return self.postgres.url("postgres")
 
     def worker(self) -> Service:
-        """Start a worker as `manage.py worker` does, that knows the bare task too, and wait until it is ready."""
+        """Start a worker as `manage.py worker` does, which also has the bare task, and wait until it is ready."""
         from agents.definition import registry
 
         registry.plans()
@@ -98,7 +98,7 @@ class Scratch:
         self._service("sandbox", command)
 
     def web(self, port: int = 0) -> tuple[Service, str]:
-        """Start the web process, with its static files collected; returns it and its base URL."""
+        """Start the web process, with its static files collected; return it and its base URL."""
         if not (self.home / "home" / "static").exists():
             collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
             subprocess.run(collect, cwd=ROOT, env=os.environ, check=True)

@@ -1,4 +1,4 @@
-"""Open pages by the thousand, from a process of their own: sockets that note when each fact comes, and come back."""
+"""The load generator: thousands of open pages in one process; their sockets record each fact's time, and reconnect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JITTER = (0.03, 0.15)  # seconds before a page fetches what is stale
 
 
 class Page:
-    """One open page: what it heard, by the number of the event, and the cursor it would go on from."""
+    """One open page: the time of each fact by the event's number, and the cursor from which it would continue."""
 
     def __init__(self, load: Load, cookie: str) -> None:
         self.load, self.cookie = load, cookie
@@ -30,7 +30,7 @@ class Page:
         self.opened = self.refused = 0
 
     async def live(self) -> None:
-        """Be connected, and connect again whenever it is lost."""
+        """Stay connected, and reconnect whenever the connection is lost."""
         tries = 0
         while True:
             try:
@@ -59,7 +59,7 @@ class Page:
 
 
 class Load:
-    """Commands over a pipe, answered one after another."""
+    """The pages, controlled by commands over a pipe, which are answered one after another."""
 
     def __init__(self, pipe: Connection, base: str, path: str, subject: str, at: str, cookies: Sequence[str]) -> None:
         self.pipe, self.base, self.subject, self.drawn_at = pipe, base, subject, at
@@ -79,7 +79,7 @@ class Load:
             self.pipe.send(await getattr(self, name)(*values))
 
     async def open(self) -> int:
-        """Open all pages, some hundred a second; how many handshakes were refused."""
+        """Open all pages, some hundred per second; return the number of refused handshakes."""
         for page in self.pages:
             self.tasks.append(asyncio.create_task(page.live()))
             await asyncio.sleep(0.003)
@@ -88,25 +88,25 @@ class Load:
         return sum(page.refused for page in self.pages)
 
     async def heard(self, number: int, within: float) -> list[int]:
-        """When each page heard of the event `number`, once all have; fewer where `within` seconds were too short."""
+        """Return when each page received event `number`, once all have; fewer if `within` seconds were too short."""
         until = time.monotonic() + within
         while time.monotonic() < until and any(number not in page.heard for page in self.pages):
             await asyncio.sleep(0.005)
         return [page.heard[number] for page in self.pages if number in page.heard]
 
     async def lost(self, first: int, last: int) -> int:
-        """How many facts of these numbers no page heard of, summed over the pages."""
+        """Count the facts of these numbers that pages missed, summed over the pages."""
         return sum(number not in page.heard for page in self.pages for number in range(first, last + 1))
 
     async def refusals(self) -> int:
         return sum(page.refused for page in self.pages)
 
     async def cpu(self) -> float:
-        """Seconds of processor time that this process has used."""
+        """Return the processor seconds that this process has used."""
         return time.process_time()
 
     async def fetch(self, address: str, number: int, viewers: int, within: float) -> list[int]:
-        """When each of some pages had fetched and read a fragment, after they heard of the event `number`."""
+        """Fetch a fragment for some pages after they received event `number`; return when each had read it."""
         if self.client is None:  # a browser's connections are open by then
             limits = httpx.Limits(max_connections=viewers, max_keepalive_connections=viewers)
             self.client = httpx.AsyncClient(base_url=self.base, timeout=within, limits=limits)
@@ -124,7 +124,7 @@ class Load:
 
 
 def main(pipe: Connection, base: str, path: str, subject: str, at: str, cookies: Sequence[str]) -> None:
-    """Run in a process of its own; `at`: the cursor at which the pages were drawn."""
+    """Run the load generator in this process; `at`: the cursor at which the pages were rendered."""
     load = Load(pipe, base, path, subject, at, cookies)
     uvloop.run(load.run())
 

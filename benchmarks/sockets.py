@@ -1,8 +1,7 @@
-"""A thousand open pages on one web process: how soon a fact and its fragment are there, what a socket weighs, and
-what happens to all of them when the process dies.
+"""Measures a thousand open pages on one web process: delays, memory of a socket, recovery when the process dies.
 
-The pages live in a process of their own, whose share of the machine is printed: on two cores it is no small part.
-Clocks are the machine's monotonic one.
+The pages are in a separate process, whose share of the machine is printed: on two cores it is considerable. Clocks
+are the machine's monotonic one.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ if TYPE_CHECKING:
 PEOPLE = 50
 VIEWERS = 50
 EVENTS = 60
-WARM = 1  # rounds in which connections and threads are made
+WARM = 1  # rounds of warm-up, for connections and threads
 PAUSE = 0.2  # seconds between events
 AIM_FACT, AIM_FRAGMENT, AIM_BACK, AIM_KB = 1000.0, 1000.0, 15.0, 120.0
 
 
 def main(sockets: int = 1000) -> None:
-    """Print what a thousand open pages cost."""
+    """Print the cost of a thousand open pages."""
     with Scratch("benchmarks.agents,agents.examples.refunds") as scratch:
         scratch.sandbox()
         scratch.worker()
@@ -70,7 +69,7 @@ def main(sockets: int = 1000) -> None:
 
 
 def _facts(pipe: Connection, run: Run, gate_id: int, events: int) -> tuple[list[float], float]:
-    """Milliseconds until each page had each fact, and the generator's share of a core."""
+    """Measure the milliseconds until each page had each fact, and the generator's share of a core."""
     cpu, began, waits = answer(pipe, "cpu"), time.monotonic(), []
     for number in range(1, events + 1):
         sent = _say(run, gate_id, number)
@@ -89,7 +88,7 @@ def _fragments(pipe: Connection, run: Run, gate_id: int) -> list[float]:
 
 
 def _death(scratch: Scratch, web: Service, base: str, pipe: Connection, run: Run, gate_id: int) -> None:
-    """Kill the web process, let things happen, start it again on its port."""
+    """Kill the web process, commit events, start it again on its port, and print how soon all pages caught up."""
     refused = answer(pipe, "refusals")
     web.kill()
     first, last = 2001, 2040
@@ -117,7 +116,7 @@ def _bare(scratch: Scratch, sockets: int) -> list[float]:
             for number in range(1, EVENTS + 1):
                 sent = time.monotonic_ns()
                 speaker.send(json.dumps({"n": number}))
-                speaker.recv()  # unread, its own words would fill its queue, and no ping be answered
+                speaker.recv()  # otherwise its own messages would fill its queue, and pings would not be answered
                 waits += [(at - sent) / 1e6 for at in answer(pipe, "heard", number, 20.0)]
                 time.sleep(PAUSE)
     service.stop()
@@ -142,7 +141,7 @@ def _load(base: str, path: str, subject: str, cookies: Sequence[str]) -> Iterato
 
 
 def _say(run: Run, gate_id: int, number: int) -> int:
-    """Commit an event of the gate with this number; when that was, in ns."""
+    """Commit an event of the gate with this number; return the time of the commit, in ns."""
     from checkpoints.actors import SYSTEM
     from checkpoints.events import event_log
 
@@ -158,7 +157,7 @@ def _run(run_id: int) -> Run:
 
 
 def _cookies(like: User, sockets: int) -> list[str]:
-    """Sessions of as many people as one team has, over the sockets in turn."""
+    """Make sessions for as many people as one team has, distributed over the sockets."""
     from django.conf import settings
     from django.contrib.auth.models import User
 

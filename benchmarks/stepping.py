@@ -1,4 +1,4 @@
-"""The agent whose steps do nothing but go on."""
+"""An agent whose step does nothing but repeat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STARTED: list[int] = []  # ns, of each step's first line in this process
 
 
 class Stepping(Agent):
-    """Counts."""
+    """Counts its steps."""
 
     name = "stepping"
 
@@ -23,7 +23,7 @@ class Stepping(Agent):
 
     @step
     def go(self, steps: int, count: int) -> Any:
-        """Go round until it has counted far enough."""
+        """Repeat until the count reaches `steps`."""
         STARTED.append(time.perf_counter_ns())
         if count >= steps:
             return Done()

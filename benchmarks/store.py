@@ -1,9 +1,9 @@
-"""The store beside the machine's floor and LangGraph's stores: rounds of each in turn, medians over the rounds.
+"""Compares the store with the machine's floor and with LangGraph's stores: alternating rounds, medians over rounds.
 
     python -m benchmarks.store [STEPS [ROUNDS]]
 
-The floor is one row of 1.2 KB, inserted and committed through a prepared statement. Everything of ours goes through
-the public `store.save`, in autocommit mode, with its guard and its event.
+The floor is one row of 1.2 KB, inserted and committed through a prepared statement. Holdpoint's work goes through the
+public `store.save`, in autocommit mode, with its guard and its event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Result = dict[str, float]
 
 
 def main(steps: int = 1000, rounds: int = 5) -> None:
-    """Print the figures and the promises they are held against."""
+    """Print the figures and the aims."""
     python = _peers_python()
     work = Workload(steps)
     results: dict[str, list[Result]] = {"floor": [], "ours": [], "delta": [], "saver": []}
@@ -72,7 +72,7 @@ def _hold(what: str, value: float, sign: str, bound: float) -> None:
 
 
 def _floor(scratch: Scratch) -> Result:
-    """The p50 of a bare insert and commit on the same server, in ms."""
+    """Measure the p50 of a bare insert and commit on the same server, in ms."""
     times = []
     with psycopg.connect(scratch.postgres.url("postgres"), autocommit=True) as raw:
         raw.execute("CREATE TABLE IF NOT EXISTS floor (id uuid PRIMARY KEY, body bytea)")
@@ -85,7 +85,7 @@ def _floor(scratch: Scratch) -> Result:
 
 
 def _ours(work: Workload) -> Result:
-    """The work through Holdpoint's store."""
+    """Measure the work through Holdpoint's store."""
     from checkpoints import store
     from checkpoints.actors import of_agent
     from checkpoints.models import Run
@@ -134,7 +134,7 @@ def _run(work: Workload) -> Any:
 
 
 def _size() -> int:
-    """Bytes of the store's tables with their indexes and TOAST."""
+    """Return the bytes of the store's tables with their indexes and TOAST."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
@@ -144,14 +144,14 @@ def _size() -> int:
 
 
 def _peers_python() -> str:
-    """The Python of the peers' environment, which is made where it is missing."""
+    """Return the Python of the peers' environment, which is made if it is missing."""
     wanted = str(Path(__file__).with_name("requirements-peers.txt"))
     subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), wanted], check=True)
     return str(PEERS / "bin" / "python")
 
 
 def _peer(python: str, kind: str, scratch: Scratch, steps: int) -> Result:
-    """The work through one of LangGraph's stores, in a database of its own."""
+    """Measure the work through one of LangGraph's stores, in a database of its own."""
     with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
         raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
         raw.execute("CREATE DATABASE peer")

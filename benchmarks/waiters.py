@@ -1,4 +1,4 @@
-"""Programs that wait for outcomes, from a process of their own: each notes when it had its own."""
+"""Programs that wait for outcomes, in one separate process: each records when it had its own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import httpx
 import uvloop
 
 WAIT = 55  # seconds
-SETTLE = 0.3  # seconds from the last request's sending to its waiting
+SETTLE = 0.3  # seconds from sending the last request until it waits
 
 
 class Waiters:
-    """Started for the time of a `with`."""
+    """The programs, which run inside a `with` block."""
 
     def __init__(self, base: str, sent: str, gates: Sequence[int], *, stream: bool) -> None:
         spawning = multiprocessing.get_context("spawn")
@@ -37,19 +37,19 @@ class Waiters:
         self.process.join()
 
     def ready(self) -> None:
-        """Wait until all of them wait."""
+        """Wait until all programs wait."""
         if self.pipe.recv() != "ready":
             raise RuntimeError("the programs do not wait")
 
     def next(self) -> int:
-        """When the next of them had its outcome (monotonic nanoseconds); by a stream the fact, and then the outcome."""
+        """Return when the next program had its outcome (monotonic ns); with a stream, the fact first."""
         told = self.pipe.recv()
         while isinstance(told, str):
             told = self.pipe.recv()
         return int(told)
 
     def refused(self) -> int:
-        """How many were refused so far."""
+        """Count the programs refused so far."""
         found = 0
         while self.pipe.poll():
             found += self.pipe.recv() == "refused"
@@ -92,6 +92,6 @@ async def _streamed(pipe: Connection, client: httpx.AsyncClient, gate: int) -> N
             name, _, value = line.partition(": ")
             if name == "data" and json.loads(value)["kind"] == "gate.decided":
                 pipe.send(time.monotonic_ns())
-                await client.get(f"/api/gates/{gate}/outcome")  # the fact says that, and not how
+                await client.get(f"/api/gates/{gate}/outcome")  # the fact says that the gate ended, but not how
                 pipe.send(time.monotonic_ns())
                 return

@@ -1,4 +1,4 @@
-"""What a page weighs on its first load over the wire, and whether anything moves once it is drawn."""
+"""Measures the bytes of each page's first load, and its layout shift once it is drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 AIM_KB, AIM_SHIFT = 100.0, 0.0
-SETTLED = 1500  # milliseconds after the load event, in which the socket comes and fragments may
+SETTLED = 1500  # milliseconds after the load event, for the socket and for fragments
 
 SHIFTS = """() => {
   window.shifted = 0;
@@ -55,7 +55,7 @@ def _browser() -> Any:
 
 def _look(browser: Browser, base: str, session: str, name: str, address: str, width: int) -> str:
     context = browser.new_context(timezone_id="Europe/Berlin", viewport={"width": width, "height": 900})
-    # The sign-in page has told the server the zone by the time that anybody sees another.
+    # The sign-in page has sent the server the time zone before any other page is seen.
     for cookie, value in (("sessionid", session), ("hp-zone", "Europe/Berlin")):
         context.add_cookies([{"name": cookie, "value": value, "url": base}])
     page = context.new_page()

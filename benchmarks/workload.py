@@ -1,8 +1,8 @@
 """One agent's work, the same for every store: a conversation that grows by 1 KB a step beside a 50 KB document.
 
 Each step appends a message and replaces a cursor of about 200 bytes. The words come from Python's own manual, cut
-into short phrases and shuffled, so that they compress about as well as people's do. Nothing but the standard
-library, since peers run it in an environment of their own.
+into short phrases and shuffled, so that they compress about as well as people's texts. It uses only the standard
+library, since peers run it in their own environments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPEAKERS = ("person", "agent", "tool")
 
 
 def phrases() -> list[str]:
-    """The manual in runs of two to five words."""
+    """Return the manual in phrases of two to five words."""
     rng = random.Random(11)
     words = " ".join(topics[name] for name in sorted(topics)).split()
     found, at = [], 0
@@ -29,7 +29,7 @@ def phrases() -> list[str]:
 
 
 def prose(rng: random.Random, known: list[str], size: int) -> str:
-    """About `size` characters of text."""
+    """Make about `size` characters of text."""
     parts: list[str] = []
     length = 0
     while length < size:
@@ -39,7 +39,7 @@ def prose(rng: random.Random, known: list[str], size: int) -> str:
 
 
 class Workload:
-    """`document`, and for each of `steps` steps one of `messages` and one of `cursors`."""
+    """The work: `document`, and for each of `steps` steps one of `messages` and one of `cursors`."""
 
     def __init__(self, steps: int, seed: int = 1) -> None:
         rng, known = random.Random(seed), phrases()
