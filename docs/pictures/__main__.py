@@ -1,8 +1,8 @@
-"""`make screenshots`: every page as a new user meets it, at three widths, light and dark, and what is wrong with it.
+"""`make screenshots`: takes pictures of every page at three widths, light and dark, and reports the pages' faults.
 
-Starts a whole stack of its own with the first inbox, lets ann and the administrator work, and keeps the pictures in
-docs/screenshots/ with a report: what axe-core finds on each page, what the browser's console and the content policy
-complained about, and whether a page is wider than its window.
+Starts its own stack with the first inbox, lets ann and the administrator work, and saves the pictures in
+docs/screenshots/ with a report: axe-core's findings on each page, complaints of the browser's console and of the
+content policy, and pages that are wider than their window.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUALITY = 80
 
 
 def main(folder: Path = FOLDER) -> int:
-    """Take the pictures; 1 where a page has a fault."""
+    """Take the pictures; return 1 if a page has a fault."""
     folder.mkdir(parents=True, exist_ok=True)
     faults: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home, outside.model(Path(home) / "desk") as model:
@@ -60,7 +60,7 @@ def take(
     scheme: str,
     history: History,
 ) -> dict[str, list[str]]:
-    """Keep somebody's pages at one size and scheme; the faults of each by its name."""
+    """Save one person's pages at one size and scheme; return the faults of each by its name."""
     context = acting.enter(browser, base, width, scheme, who=who)
     page = context.new_page()
     said = watched(page)
@@ -79,10 +79,9 @@ def _expected(name: str, fault: str) -> bool:
 
 
 def keep(page: Page, file: Path, part: str, width: int) -> None:
-    """Keep a part of a page, or the window where `part` is empty.
+    """Save a part of a page, or the window if `part` is empty.
 
-    A part is taken in a window as tall as the page, so that what is fixed to its edges stands there and nothing
-    scrolls inside.
+    A part is taken in a window as tall as the page, so that fixed elements are at its edges and nothing scrolls.
     """
     if not part:
         picture = page.screenshot()
@@ -94,7 +93,7 @@ def keep(page: Page, file: Path, part: str, width: int) -> None:
 
 
 def report(faults: dict[str, list[str]]) -> str:
-    """What was found, page by page."""
+    """Format the faults, page by page."""
     names = list(dict.fromkeys(called.rsplit("-", 2)[0] for called in faults))
     columns = [f"{width}-{scheme}" for width in WIDTHS for scheme in SCHEMES]
     rows = [

@@ -1,4 +1,4 @@
-"""What people do on the pages: sign in, open a gate, decide, wait for a run."""
+"""Actions of people on the pages: sign in, open a gate, decide, wait for a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEMO = "for the screenshots alone"
 
 
 def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "ann") -> BrowserContext:
-    """A profile of its own, signed in."""
+    """Open a browser profile and sign in."""
     context = browser.new_context(base_url=base, viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto("/")
@@ -23,7 +23,7 @@ def enter(browser: Browser, base: str, width: int, scheme: str, *, who: str = "a
 
 
 def decide(page: Page, choice: str) -> None:
-    """Choose, and press the one button that then shows. Where several are asked, the rest of an edit is approved."""
+    """Choose, and press the button that then appears. If a gate has several actions, approve those not edited."""
     rest = page.locator("section.action:not(:has([data-ballot]:checked)) label[data-choice=approve]")
     if choice != "edit":
         page.locator(f"#decide label[data-choice={choice}]").click()
@@ -37,25 +37,25 @@ def decide(page: Page, choice: str) -> None:
 
 
 def open_gate(page: Page, name: str) -> None:
-    """Open the gate whose title says that."""
+    """Open the gate whose title contains `name`."""
     page.goto("/")
     page.locator(".gate-list a", has_text=name).first.click()
     page.wait_for_selector("#decision")
 
 
 def run_of(page: Page) -> str:
-    """The address of the run that the gate on the page holds."""
+    """Return the address of the run that waits at the gate on the page."""
     found = page.locator("main a[href^='/runs/']").first.get_attribute("href") or ""
     return found.partition("?")[0]
 
 
 def until(page: Page, run: str, words: str) -> None:
-    """Wait on the run's page, which is live, until its head says that."""
+    """Wait on the run's live page until its header contains `words`."""
     page.goto(run)
     expect(page.locator("#run-head")).to_contain_text(words, timeout=30_000)
 
 
 def seq_of(page: Page, step: str) -> int:
-    """The number of the newest checkpoint of a step, from the timeline on the page."""
+    """Return the number of a step's newest checkpoint, from the timeline on the page."""
     row = page.locator("#timeline a[data-pick]", has_text=re.compile(rf"\d{step}$")).last
     return int(row.locator(".n").inner_text())

@@ -1,7 +1,7 @@
-"""What comes from elsewhere before the pictures are taken: programs that ask over the API, and a model with tools.
+"""The external part of the story: programs that ask over the API, and a model with tools.
 
-A program's payment is lowered and wired; two of its payments wait, one under a policy that asks for the password again.
-The assistant asks about four calls of one turn. Ann has a token of her own, and the team a webhook.
+A program's payment is edited to a lower amount and wired; two of its payments wait, one under a policy that requires
+the password. The assistant asks about four calls of one turn. Ann has a token of her own, and the team a webhook.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LARGE = "large-wire"
 
 @dataclass(frozen=True)
 class Outside:
-    """Addresses: a run that a program ended; gates: one that waits, one for a password, the assistant's."""
+    """Addresses: a run that a program completed; gates: one that waits, one that needs a password, the assistant's."""
 
     paid: str
     asking: str
@@ -60,7 +60,7 @@ class Outside:
 
 @contextmanager
 def model(folder: Path) -> Iterator[dict[str, Any]]:
-    """A model's endpoint, as the environment by which the assistant works with it in a folder."""
+    """Serve a model's endpoint; yield the environment with which the assistant uses it, in a folder."""
     folder.mkdir()
     (folder / "drafts.txt").write_text("Oslo: sun?\n")
     with endpoint.running() as served:
@@ -73,7 +73,7 @@ def model(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def make(browser: Browser, stack: Stack) -> Outside:
-    """All that comes from elsewhere."""
+    """Play the external part of the story."""
     ann, bob, admin = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin"))
     _policy(admin)
     _webhook(admin)
@@ -89,7 +89,7 @@ def make(browser: Browser, stack: Stack) -> Outside:
 
 
 def _bearing(stack: Stack) -> dict[str, str]:
-    """The header of a token for bob's payouts, made as an operator makes one."""
+    """Return the header with a token for bob's payouts, made as an operator makes one."""
     command = [sys.executable, "manage.py", "token", "payouts", "--owner", "bob", "--team", "Support"]
     told = subprocess.run(
         command, env=environment(stack.home, stack.port), check=True, capture_output=True, text=True
@@ -114,7 +114,7 @@ def _ask(program: httpx.Client, *, title: str, to: str, amount: str, policy: str
 
 
 def _paid(program: httpx.Client, ann: Page) -> str:
-    """A payment that is lowered, wired and reported; the address of its run."""
+    """Have a payment edited to a lower amount, wired and reported; return the address of its run."""
     asked = _ask(program, title="Pay invoice 1016 of ACME", to="ACME Ltd", amount="120.00")
     ann.goto(f"/gates/{asked['gate']}/")
     ann.locator("input[data-type=money], input[name$='amount']").first.fill("100.00")
@@ -161,7 +161,7 @@ def _token(ann: Page) -> None:
 
 
 def _assistant(bob: Page) -> str:
-    """Give the assistant a task; the address of the gate at which it asks."""
+    """Give the assistant a task; return the address of the gate at which it asks."""
     bob.goto("/agents/assistant/")
     bob.get_by_label("Task").fill(TASK)
     bob.locator("button.commit:visible").click()

@@ -1,4 +1,4 @@
-"""Which pages are kept, and how each is brought to what its picture shows."""
+"""The pages to take pictures of, each with a function that brings it to the state to show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from .acting import open_gate, seq_of
 from .story import History, open_rewind
 
-Show = Callable[[Page, History], str]  # brings the page there; the part of it that is kept, "" for the window
+Show = Callable[[Page, History], str]  # prepares the page; returns the part to save, "" for the window
 
 
 def _at(address: str, part: str = "body") -> Show:
@@ -21,7 +21,7 @@ def _at(address: str, part: str = "body") -> Show:
 
 
 def _of(address: Callable[[History], str]) -> Show:
-    """A page whose address came with what was done before."""
+    """Show a page whose address is in the history."""
 
     def show(page: Page, history: History) -> str:
         page.goto(address(history))
@@ -121,5 +121,5 @@ ADMIN: dict[str, Show] = {
     "dry-run": _of(lambda history: history.dry_run),
     "webhooks": _at("/admin/approvals/webhook/"),
     "deliveries": _at("/admin/approvals/delivery/"),
-    "sign-in": _sign_in,  # the last: it signs out
+    "sign-in": _sign_in,  # last, since it signs out
 }

@@ -1,7 +1,7 @@
-"""What ann does before the pictures are taken, so that there is a history to see.
+"""The story: what people do before the pictures are taken, so that the pages have a history to show.
 
-She edits and approves one refund, which is paid; forks that run and rewinds it to have its proposal made again; sends
-another refund back; names and notes a checkpoint of it; and has retention look what it would remove.
+Ann edits and approves one refund, which is paid; forks that run and rewinds it to have its proposal made again; and
+sends another refund back. The administrator starts a dry run of retention.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .outside import Outside
 
 @dataclass(frozen=True)
 class History:
-    """Addresses: a run that was paid and then rewound, one that was sent back and is to be rewound, a dry run."""
+    """Addresses of the story: a run that was paid and then rewound, one that was sent back, a dry run."""
 
     rewound: str
     sent_back: str
-    proposed: int  # the number of a checkpoint of the first
+    proposed: int  # the number of a checkpoint of `rewound`
     dry_run: str
     outside: Outside
 
 
 def make(browser: Browser, stack: Stack) -> History:
-    """What ann and the administrator do before the pictures are taken, and what programs elsewhere do."""
+    """Play the story: ann, the administrator, and external programs."""
     ann, admin = (enter(browser, stack.base, 1440, "light", who=who) for who in ("ann", "admin"))
     rewound, sent_back, proposed = _refunds(ann.new_page())
     dry_run = _retention(admin.new_page())
@@ -40,7 +40,7 @@ def make(browser: Browser, stack: Stack) -> History:
 
 
 def _retention(page: Page) -> str:
-    """Keep little of the finished runs; the address of what would go."""
+    """Set a strict retention policy and start a dry run; return its address."""
     page.goto("/admin/checkpoints/retentionpolicy/add/")
     page.locator("[name=keep_last]").fill("2")
     page.locator("[name=_save]").click()
@@ -75,7 +75,7 @@ def _refunds(page: Page) -> tuple[str, str, int]:
 
 
 def approve(page: Page, name: str, amount: str) -> str:
-    """Approve a refund with another amount and wait until it is paid; the address of its run."""
+    """Approve a refund with another amount and wait until it is paid; return the address of its run."""
     open_gate(page, name)
     run = run_of(page)
     page.locator("input[data-type=money]").first.fill(amount)
