@@ -23,8 +23,6 @@ from typing import Any
 
 import httpx
 
-from approvals.decisions import deciding
-from approvals.decisions.submission import Submission
 from benchmarks.chat import WORDS
 from benchmarks.numbers import percentile, spread
 from benchmarks.scratch import ROOT, Scratch, make_team
@@ -86,6 +84,8 @@ def _turns_taken() -> list[float]:
 
     from agents.runner import engine
     from agents.runs.start import start_run
+    from approvals.decisions import deciding
+    from approvals.decisions.submission import Submission
     from approvals.models import Gate
     from checkpoints.actors import SYSTEM
 

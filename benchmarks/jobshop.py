@@ -7,6 +7,7 @@ the agent or with the agent's checker.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -14,9 +15,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 
-from agents.examples.jobshop import local, planning, reading, schedules, solver
-from agents.examples.jobshop.breakdown import Situation
-from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source
+import django
+
+# The agent's modules read settings as they are imported; nothing here asks a server.
+os.environ |= {"DJANGO_SETTINGS_MODULE": "config.checking", "HOLDPOINT_SECRET_KEY": "for benchmarks alone: " + "x" * 32}
+os.environ |= {"DATABASE_URL": "postgres://nobody@/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
+django.setup()
+
+from agents.examples.jobshop import local, planning, reading, schedules, solver  # noqa: E402
+from agents.examples.jobshop.breakdown import Situation  # noqa: E402
+from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "agents" / "examples" / "jobshop" / "instances"
 Line = tuple[Schedule, Repair]

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from approvals.decisions import deciding
-from approvals.decisions.submission import Submission
 from benchmarks.numbers import percentile, spread
 from benchmarks.scratch import Scratch, make_team
 
@@ -132,6 +130,9 @@ def _open_gate(run_id: int) -> Any:
 
 
 def _approve(gate: Any, ann: User) -> None:
+    from approvals.decisions import deciding
+    from approvals.decisions.submission import Submission
+
     proposal = gate.proposals.get(number=gate.proposal)
     deciding.decide(gate, Submission(verdict="approve", seen=bytes(proposal.digest), key=uuid.uuid4().hex), by=ann)
 

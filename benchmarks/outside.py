@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 
-from approvals.decisions import deciding
-from approvals.decisions.submission import Submission
 from benchmarks.memory import _resident
 from benchmarks.numbers import spread
 from benchmarks.scratch import ROOT, Scratch, make_team
@@ -190,6 +188,9 @@ def _open(client: httpx.Client) -> Gate:
 
 def _decide(gate: Gate) -> int:
     """Approve a gate; return the time of the commit."""
+    from approvals.decisions import deciding
+    from approvals.decisions.submission import Submission
+
     deciding.decide(gate, Submission(verdict="approve", seen=bytes(gate.standing().digest), key=secrets.token_hex(8)
     ), by=_REVIEWER[0])  # fmt: skip
     return time.monotonic_ns()

@@ -26,14 +26,14 @@ from benchmarks.scratch import Scratch
 AIM = 1.0  # ms
 # The functions whose time is shown, children included; each is a part of the one above it.
 PARTS = (
-    ("the whole turn", "runner.py", "turn"),
+    ("the whole turn", "engine.py", "turn"),
     ("  reuse looked up", "reuse.py", "reused"),
-    ("  the step called", "steps.py", "call"),
-    ("    its inputs typed", "slices.py", "inputs"),
+    ("  the step called", "local_performer.py", "step"),
+    ("    its inputs typed", "run_session.py", "inputs"),
     ("  its output checked", "outputs.py", "checked"),
-    ("  the checkpoint saved", "slices.py", "save"),
-    ("    its header: digest, occurrence", "slices.py", "_header"),
-    ("    the store", "store.py", "save"),
+    ("  the checkpoint saved", "run_session.py", "save"),
+    ("    its header: digest, occurrence", "run_session.py", "_header"),
+    ("    the store", "saving.py", "save"),
 )
 
 

@@ -151,7 +151,7 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     Raises Gone where the database was set back to before the cursor.
     """
     # Read first: everything settled by now is read below, so that a quiet feed goes on from here.
-    newest = cursor.newest()
+    newest = commit_order.newest()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
     candidates = commit_order.beyond(commit_order.settled(), since).filter(

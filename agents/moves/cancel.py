@@ -65,7 +65,9 @@ def _has_left_something(run: Run) -> bool:
     """Tell whether a live run has left effects behind, and its code is known here to settle them."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # no process has the code that could undo anything: holds stay
-    return run.status in Run.LIVE and run.head is not None and bool(unsettled.of_run(run.pk, RunPath.to(run.head)))
+    return (
+        run.status in Run.LIVE and run.head is not None and bool(unsettled_effects.of_run(run.pk, RunPath.to(run.head)))
+    )
 
 
 def _end_later(run: Run, by: Actor, reason: str) -> None:

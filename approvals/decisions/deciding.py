@@ -199,56 +199,6 @@ def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
     return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
 
 
-def _close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
-    """Record the last of these votes as an event, and close the gate where it makes the quorum or rejects."""
-    gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
-    proposal, by = decision.proposal, actors.of_user(decision.user)
-    optional = {
-        "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
-        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
-        "repeats": sorted(decision.confirmed),
-        "dropped": sorted(set(submission.dropped)),
-        "second_look": decision.second_look,
-    }
-    data = {
-        "kind": decision.verdict,
-        "proposal": proposal.number,
-        "quorum": gate.policy.quorum,
-        **{name: value for name, value in optional.items() if value},
-        **evidence.decided(gate, proposal, decision),
-    }
-    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
-    if decision.verdict == Verdict.REJECT:
-        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
-        return
-    lapsed = _lapsed(gate, votes)
-    if lapsed:
-        events.append(_lapse(gate, proposal, lapsed))
-    agreed = [vote for vote in votes if vote.user_id not in lapsed]
-    if len(agreed) < gate.policy.quorum:
-        event_log.append(events)
-        return
-    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
-
-
-def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
-    """List the people whose votes for the current proposal no longer count, by their authority as it is now.
-
-    Nor does a vote count that does not confirm every repeat that the last one confirms: its sender agreed to less.
-    """
-    why_not = authority.reasons([each.user_id for each in votes], gate)
-    repeats = votes[-1].confirmed
-    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
-
-
-def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
-    """Drop the votes of people who may no longer decide; they can vote again if they may again."""
-    proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
-    users = [f"user:{user}" for user in lapsed]
-    data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
-    return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)
-
-
 def _record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
     """Record the refusal as an event, in a transaction of its own, since the attempt's is rolled back by now."""
     known = submission.verdict if submission.verdict in Verdict.values else ""

@@ -54,9 +54,9 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
 
 
 def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
-    """List the people whose votes for the current proposal no longer count, by everybody's authority as it is now.
+    """List the people whose votes for the current proposal no longer count, by their authority as it is now.
 
-    Whoever agreed before something was done that this would do once more agreed to less than the last of them.
+    Nor does a vote count that does not confirm every repeat that the last one confirms: its sender agreed to less.
     """
     why_not = authority.reasons([each.user_id for each in votes], gate)
     repeats = votes[-1].confirmed

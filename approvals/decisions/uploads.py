@@ -59,7 +59,7 @@ def referenced(digest: str, *values: Any) -> Reference | None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the digests of uploads that a prune spares, since they may still be written into a state."""
-    yield (canonical({MARK: each}) for each in strays.column(Upload.objects.needed(), "digest"))
+    yield (canonical({MARK: each}) for each in stray_artifacts.column(Upload.objects.needed(), "digest"))
 
 
 def _content(reference: Reference) -> tuple[str, str]:

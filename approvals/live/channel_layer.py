@@ -33,6 +33,7 @@ class PageLayer(BaseChannelLayer):
 
     async def send(self, channel: str, message: Message) -> None:
         """Queue a message; where the queue is full, "overrun" replaces it and all that are queued."""
+        self.require_valid_channel_name(channel)
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
@@ -55,6 +56,7 @@ class PageLayer(BaseChannelLayer):
 
     async def group_send(self, group: str, message: Message) -> None:
         """Queue a message for each channel of a group."""
+        self.require_valid_group_name(group)
         for channel in self.groups.get(group, ()):
             self._put(channel, message)
 

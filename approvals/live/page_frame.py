@@ -27,7 +27,7 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """The frame of a page. `queue`: the ids of the gates that wait for the reader, most urgent first, MOST + 1 at most."""
+    """The frame of a page. `queue`: ids of gates that wait for the reader, most urgent first, MOST + 1 at most."""
 
     cursor: Cursor
     reach: ReaderReach

@@ -1,6 +1,6 @@
 """The offset of transaction ids: keeps them rising, whatever server a backup is restored into.
 
-Readers read events by (xid, id) and stop below the server's oldest open transaction (checkpoints.events.cursor). A new
+Readers read events by (xid, id) and stop below the server's oldest open transaction (events/commit_order.py). A new
 server counts its transactions from the beginning, and one that was set back reuses ids that pages and programs have
 read. So the database adds an offset to its server's count: the constant in `checkpoints_xid_offset()`, which the
 default of `Event.xid` and the horizon both use, and which every backup contains. After a restore `manage.py restored`

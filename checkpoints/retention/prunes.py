@@ -287,7 +287,7 @@ def _finish(prune: Prune) -> bool:
 
 def remove_files(prune: Prune) -> None:
     """Remove unused artifacts. This reads all stored data, so pages leave it to the nightly prune."""
-    freed = strays.remove()
+    freed = stray_artifacts.remove()
     Prune.objects.filter(pk=prune.pk).update(freed=F("freed") + freed)
     prune.refresh_from_db()
 
