@@ -1,1 +1,1 @@
-"""What an agent's author wrote: classes, decorators, plans, and the registry that knows them."""
+"""Agent definitions: base class, decorators, plans, upcasters, and the registry of the agents that are loaded."""

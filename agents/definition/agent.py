@@ -1,4 +1,4 @@
-"""How an agent is written: a class of steps over a typed state.
+"""The base class of agents: a class of steps over a typed state.
 
 A step's parameters are the state fields it reads; the dict it returns holds those it writes. Steps run in the
 order of definition. The decorators of agents.definition.decorators say what kind of step a method is.
@@ -35,27 +35,27 @@ class Done:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a step may know about its run."""
+    """The run's id and title, as its steps see them."""
 
     id: int
     title: str
 
 
 class Memory(Protocol):
-    """What a running step may ask of the runtime."""
+    """The runtime's services for a running step: calls made once, refusals, and live text."""
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
         """Return the kept result of fn(*args); call it where none is kept."""
 
     def refusals(self) -> list[str]:
-        """List what validators said against the output that is being repaired."""
+        """List the validators' objections to the output that is being repaired."""
 
     def progress(self, text: str) -> None:
         """Show a text while the step runs."""
 
 
 class _Steps(dict[str, Any]):
-    """A class body in which no step silently replaces another."""
+    """The namespace of a class body: refuses a second step of the same name."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         if hasattr(self.get(name), MARK):
@@ -64,7 +64,7 @@ class _Steps(dict[str, Any]):
 
 
 class AgentType(type):
-    """Refuses a class body with two steps of one name."""
+    """The metaclass of agents: refuses a class body with two steps of one name."""
 
     @classmethod
     def __prepare__(mcs, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> _Steps:
@@ -89,34 +89,34 @@ class Agent(metaclass=AgentType):
         self.memory: Memory | None = None  # while a step, a gate or an effect runs
 
     def note(self, text: str) -> None:
-        """Say why this step did what it did; kept beside the checkpoint that it leads to."""
+        """Note why this step did what it did; the note is kept with the step's checkpoint."""
         self.notes.append(text)
 
     def once(self, name: str, fn: Callable[..., Any], *args: Any, salt: Any = "") -> Any:
-        """Call fn(*args) and keep its result; where it is kept already, return that and call nothing.
+        """Call fn(*args) once and keep its result; a later call returns the kept result.
 
-        Kept across a crash, a retry and a person's "try again", by `name`, the arguments and `salt`; made anew
-        after "send back" or a refusal. Arguments and result must be JSON values, and the result comes back as
-        decoded JSON, the first time too. A crash between the call and its keeping makes the call once more.
+        The result is kept by `name`, the arguments and `salt` across a crash, a retry and a person's "try again";
+        after "send back" or a refusal the call is made anew. Arguments and result must be JSON values, and the result
+        comes back as decoded JSON, the first time too. A crash before the result is kept repeats the call.
         """
         if self.memory is None:
             raise AgentError(f"once({name!r}) was called outside a running step, where nothing is kept.")
         return self.memory.once(name, fn, args, salt)
 
     def progress(self, text: str) -> None:
-        """Show a text on the run's page while this step runs, in the place of the one before: words as a model makes
-        them, or how far it is. No checkpoint keeps it; it is gone when the step has ended, and starts over with it.
+        """Show a text on the run's page while this step runs, such as a model's words or how far it is.
 
-        Say it as often as you like: it is written a few times a second at most, and whoever looks sees the newest.
+        It replaces the text before. No checkpoint keeps it: it is deleted when the step ends, and starts over with it.
+        Call this as often as you like: the text is written a few times a second at most, and readers see the newest.
         """
         if self.memory is not None:
             self.memory.progress(text)
 
     @property
     def refusals(self) -> list[str]:
-        """List what validators said against the output that is being repaired, oldest first; empty without a repair.
+        """List the validators' objections to the output that is being repaired, oldest first; empty without a repair.
 
-        This is not part of the step's input: put what reuse should depend on into the state, into `feedback`.
+        They are not part of the step's input: whatever reuse should depend on belongs in the state, in `feedback`.
         """
         return [] if self.memory is None else self.memory.refusals()
 
@@ -132,12 +132,12 @@ class Agent(metaclass=AgentType):
 
     @classmethod
     def result(cls, state: Any) -> str:
-        """Say what the run came to; its page shows it once the run has ended. From the state at the head."""
+        """Return the run's result in words, from the state at the head; its page shows it once the run has ended."""
         return ""
 
     @classmethod
     def lacks(cls) -> str:
-        """Say what has to be set up, and how, before a run of this agent can work; empty where nothing has."""
+        """Say what has to be set up, and how, before a run of this agent can work; empty when nothing is missing."""
         return ""
 
     @classmethod

@@ -1,9 +1,9 @@
-"""Code that changed under runs which are under way.
+"""Detects changes of an agent's code while runs of the same version are under way.
 
-A run goes by the plan that it was started with. Where the code of its very version is another one now, nothing can
-take it on: other code might do something that nobody approved. Its agent's version is therefore not served until the
-code is back, the class has another version, or the runs are over. While an agent is being written the changed code
-is served all the same, and the runs that began before it wait (HOLDPOINT_DEVELOPMENT).
+A run follows the plan that it was started with. When the code of that version has changed, no worker may continue the
+run: the new code might do something that nobody approved. The version is therefore not served until the old code is
+back, the class has another version, or the runs have ended. While an agent is being written (HOLDPOINT_DEVELOPMENT),
+the changed code is served all the same, and the runs that began with other code wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CANCELLED = 100  # runs that one command names
 
 
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
-    """List the live runs of this version, of all or of some, that were planned with other code, the oldest first."""
+    """List the live runs of this version, of `among` if given, that were planned with other code, the oldest first."""
     runs = Run.objects.all() if among is None else among
     runs = runs.filter(status__in=Run.LIVE, plan__external=False)
     runs = runs.filter(plan__agent=spec.agent, plan__version=spec.version)

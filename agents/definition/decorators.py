@@ -1,9 +1,9 @@
-"""The decorators that say what a method of an agent is: a step, or something that the runtime calls beside them.
+"""The decorators of an agent's methods: its steps, and other methods that the runtime calls.
 
 They only attach their options (agents.definition.options); agents.definition.plan_builder reads those and refuses what
-cannot work, before anything runs. Beside the steps there are methods that the runtime calls: an `undo` undoes an
-effect, an `observation` looks at the world for a precondition, a `validator` judges what a step returned, an `upcast`
-turns an older version's state into one of this version.
+cannot work, before anything runs. The methods besides steps: an `undo` undoes an effect, an `observation` looks at the
+world for a precondition, a `validator` judges what a step returned, an `upcast` turns an older version's state into one
+of this version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 class Decorator(Protocol[P]):
-    """A decorator that takes options, or the method alone."""
+    """A decorator that is written with options, or bare."""
 
     @overload
     def __call__(self, method: Function, /) -> Function: ...

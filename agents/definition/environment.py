@@ -1,7 +1,7 @@
-"""What a run depends on beside its state: its configuration, and the versions of the libraries that its agent declares.
+"""A run's environment: its configuration, and the versions of the libraries that its agent declares.
 
-Both are recorded when a run starts and stay with it. A configuration that its agent's newer code reads differently,
-or a library of another version, is said before anybody decides.
+Both are recorded when a run starts and stay with it. Reviewers are told, before they decide, of a configuration that
+newer code reads differently and of a library of another version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE = "*"  # in StepSpec.config: the step takes the configuration as one
 
 
 class Environment(TypedDict, total=False):
-    """`config` is missing where the agent has none; a library that is not installed has no version."""
+    """A recorded environment. `config` is missing where the agent has none; a library not installed has no version."""
 
     config: dict[str, Any]
     libraries: dict[str, str | None]
@@ -39,7 +39,7 @@ def recorded(run: Run) -> Environment:
 
 
 def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Environment:
-    """Return what a run that starts now would record, with `config` over the defaults. Raises ConfigRefused."""
+    """Return the environment of a run that would start now, with `config` over the defaults. Raises ConfigRefused."""
     found: Environment = {"libraries": {name: version(name) for name in agent.libraries}}
     made = configured(agent, {} if config is None else config, known_only=True)
     if made is not None:
@@ -48,7 +48,7 @@ def current(agent: type[Agent], config: Mapping[str, Any] | None = None) -> Envi
 
 
 def config_for(run: Run, agent: type[Agent]) -> BaseModel | None:
-    """Return the run's configuration as its steps get it, a copy of their own; None where the agent has none.
+    """Return a new copy of the run's configuration, as its steps get it; None where the agent has none.
 
     Names that the agent no longer has are ignored, and new ones have their defaults. Raises ConfigRefused.
     """
@@ -86,7 +86,7 @@ def version(library: str) -> str | None:
 
 
 def check(agent: type[Agent], plan: PlanSpec) -> None:
-    """Refuse a declaration that no run could start with. Raises AgentError."""
+    """Refuse a Config or libraries with which no run could start. Raises AgentError."""
     model, where = agent.Config, f"The agent {agent.__name__}"
     if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise AgentError(f"{where} has a Config that is not a pydantic BaseModel.")

@@ -1,8 +1,8 @@
-"""A person's or a validator's words, as an item of the list in which the agent reads them.
+"""Feedback of people and validators, as items of the state's list in which the agent reads them.
 
-An item is `{"text", "by", "at", "gate"}`, by whatever of it the agent's items take; a list of texts gets the text.
-What was said of one action has its id and a JSON Pointer into its arguments too: `action`, `pointer`. Items that have
-no place for these begin their text with the id.
+An item is `{"text", "by", "at", "gate"}`, or as much of it as the agent's items take; a list of texts gets the text.
+Feedback about one action also has its id and a JSON Pointer into its arguments: `action`, `pointer`. Items without
+these fields begin their text with the id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .agent import Agent
 
 
 class Words(TypedDict, total=False):
-    """What was said, by whom, and when. `gate` is the gate's id, and 0 or missing where it was said at none.
+    """One piece of feedback: text, author and time. `gate` is the gate's id, and 0 or missing outside a gate.
 
     `action` is the id of the action that it is about, missing or "" where it is about no single one.
     """
@@ -34,7 +34,7 @@ class Words(TypedDict, total=False):
 
 
 def appended(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Append]:
-    """Return the write that appends the words to the list `field`; nothing where the agent has no such list.
+    """Return the write that appends the words to the list `field`; {} where the agent has no such list.
 
     Raises ValueRefused where the agent's items have another form.
     """
@@ -53,7 +53,7 @@ def item(agent: type[Agent], field: str, words: Words) -> Any:
 
 
 def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
-    """Tell whether the agent's items can hold such words: those said at a gate, or those said at none."""
+    """Tell whether the list's items can hold feedback: from a gate, or from elsewhere (`gate=False`)."""
     try:
         item(agent, field, Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=int(gate)))
     except ValueRefused:
@@ -62,7 +62,7 @@ def takes(agent: type[Agent], field: str, *, gate: bool) -> bool:
 
 
 def names_actions(agent: type[Agent], field: str) -> bool:
-    """Tell whether the agent's items keep which action they are about, so that it is told of edits in them too."""
+    """Tell whether the list's items have a field for the action that they are about; then edits are fed back too."""
     if not field or not takes(agent, field, gate=True):
         return False
     said = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")

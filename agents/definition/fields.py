@@ -1,8 +1,8 @@
-"""Between the state, which is JSON, and a step's typed values.
+"""Converts state fields between their stored JSON and a step's typed values.
 
 Reading validates a field's stored value by its annotation; writing validates what a step returned and dumps it to
-JSON. Both cost as much as the one field, never the whole state. What a step gets is its own copy: whatever it
-does to it cannot touch the saved state.
+JSON. Both cost as much as the one field, never the whole state. A step gets its own copy, so that it cannot change the
+saved state.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ WORDS = {"missing": "This is needed."}  # by pydantic's type of error; its own w
 
 
 class StateSchema(GenerateJsonSchema):
-    """The JSON Schema of stored values: decimals are text, and say so by their format."""
+    """The JSON Schema of stored values: decimals are text with the format `decimal`."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """Return a decimal's schema, with `format` for whoever draws a form."""
+        """Return a decimal's schema, with `format` for forms."""
         return super().decimal_schema(schema) | {"format": "decimal"}
 
 
@@ -45,12 +45,12 @@ def schema_of(state: type[BaseModel]) -> dict[str, Any]:
 
 
 def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
-    """Return what validates and dumps one field, its constraints included; made once for each class."""
+    """Return the adapter that validates and dumps one field, with its constraints; made once for each class."""
     return _derived(state, f"field {name}", lambda: _adapter(state.model_fields[name]))
 
 
 def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
-    """Return what validates and dumps one item of a list field; anything where the annotation names no list."""
+    """Return the adapter for one item of a list field; it takes anything where the annotation names no list."""
     return _derived(state, f"item {name}", lambda: _item_adapter(state, name))
 
 
@@ -74,7 +74,7 @@ def is_list(state: type[BaseModel], name: str) -> bool:
 
 
 def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
-    """Return the field's typed value, the caller's own; its default where nothing was ever written.
+    """Return the field's typed value, as a new copy; its default where nothing was ever written.
 
     Raises ValueRefused where the stored value does not fit the annotation.
     """
@@ -87,7 +87,7 @@ def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
 
 
 def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
-    """Return what a step returned for a field, as JSON values: a new value, Append or Splice. Raises ValueRefused."""
+    """Dump the value, Append or Splice that a step returned for a field to JSON values. Raises ValueRefused."""
     if isinstance(value, Append):
         return Append(_items(state, name, value.items))
     if isinstance(value, Splice):
@@ -104,7 +104,7 @@ def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
 
 
 def unprefixed(message: str) -> str:
-    """Return what a check of a model says without pydantic's words before it."""
+    """Return the message of a model's own check without pydantic's prefix."""
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
@@ -114,13 +114,13 @@ def normalised(state: type[BaseModel], values: Mapping[str, Any]) -> dict[str, A
 
 
 def whole(state: BaseModel) -> dict[str, Any]:
-    """Return a state as JSON values, its secrets as they are."""
+    """Return a state as JSON values, with its secrets in clear."""
     plain = state.model_dump(mode="json", by_alias=False)
     return _unmasked(state.model_dump(by_alias=False), plain) if veil(type(state)) else plain
 
 
 def veil(state: type[BaseModel]) -> Redaction:
-    """Return which places of the state are secret; found once for each class."""
+    """Return the redaction of the state's secret fields; found once for each class."""
     return _derived(state, "veil", lambda: redact.veil(schema_of(state)))
 
 
@@ -151,9 +151,9 @@ def _json(kind: TypeAdapter[Any], value: Any, *at: str | int, secret: bool) -> A
 
 
 def _unmasked(typed: Any, plain: Any) -> Any:
-    """Put the secrets of `typed` into `plain`, the same as Python values, in which pydantic wrote stars for them.
+    """Put the secrets of `typed` back into `plain`, its dump, in which pydantic wrote stars in their place.
 
-    Saved stars would be what runs. Raises UnicodeDecodeError for bytes that are no UTF-8.
+    Otherwise the stars would be saved and used. Raises UnicodeDecodeError for bytes that are no UTF-8.
     """
     if isinstance(typed, SecretStr):
         return typed.get_secret_value()

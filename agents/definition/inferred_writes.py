@@ -1,7 +1,7 @@
-"""Which state fields a step writes, read from the dict literals that it returns.
+"""Infers the state fields that a step writes from the dict literals that it returns.
 
 `return {"order": x}` and `return Jump("ask", {"order": x})` can be read; a dict that is built elsewhere cannot,
-and then the step has to say `writes=[…]`. Pure: source text in, names out.
+and then the step has to declare `writes=[…]`. Pure: source text in, names out.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def source_of(fn: Callable[..., Any]) -> str:
 
 @cache
 def untitled(source: str) -> str:
-    """Return the source of a step without the title that its decorator gives it: the same for whatever it is called.
+    """Return the source of a step without its decorator's title, so that a new title leaves the code hash as it is.
 
-    Such a decorator is written on one line, as it would be without the title; the rest stays as it is.
+    That decorator is put on one line, as it would be written without the title; the rest is unchanged.
     """
     lines = source.encode().splitlines(keepends=True)
     for node in ast.parse(source).body[0].decorator_list:  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def untitled(source: str) -> str:
 
 @cache
 def inferred(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """List the names that `fn` returns, in order of appearance. AgentError where they cannot be read."""
+    """List the fields that `fn` returns, in order of appearance. AgentError where they cannot be read."""
     tree = ast.parse(source_of(fn))
     function = tree.body[0]
     names: dict[str, None] = {}
@@ -98,7 +98,7 @@ def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def always_asks(fn: Callable[..., Any]) -> bool:
-    """Tell whether a gate is annotated `-> Card`, and not as one that may have nothing to ask."""
+    """Tell whether a gate is annotated `-> Card`, so that it must always ask."""
     said = inspect.signature(inspect.unwrap(fn)).return_annotation
     name = said if isinstance(said, str) else getattr(said, "__name__", "")
     return name.rpartition(".")[2] == "Card"

@@ -1,7 +1,7 @@
-"""The modules in which agents are declared. One that cannot be used is told of in a sentence, and the others are read.
+"""Imports the modules that declare agents, and reports each that cannot be used in a sentence.
 
-Whatever an author's module raises while it is imported is a fault of that module alone: the processes that serve
-every other agent must go on.
+Whatever an author's module raises while it is imported is a fault of that module alone: the processes go on serving
+all other agents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = 300  # characters of what a module raised
 
 
 def read() -> tuple[list[type[Agent]], list[str]]:
-    """Read the agents' classes of HOLDPOINT_AGENTS and the entry points, and a sentence for each module without one."""
+    """Return the agents' classes of HOLDPOINT_AGENTS and the entry points, and a sentence for each unusable module."""
     classes: list[type[Agent]] = []
     faults: list[str] = []
     for name, load in _homes():
@@ -69,7 +69,7 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
 
 
 def said(error: Exception) -> str:
-    """Say what was raised, and where in the author's file, without a full stop."""
+    """Describe the exception and its line in the author's file, without a full stop."""
     words = one_line(str(error), LONGEST).rstrip(".")
     if isinstance(error, AgentError):
         return words

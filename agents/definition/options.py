@@ -1,8 +1,8 @@
 """The options of every decorator, each declared once: its name, its type and its default.
 
-A decorator takes the fields of its class as keywords, and attaches them to the method. What a step was given goes into
-its StepSpec under the same names (`Declaration.planned`), which is what everybody else reads. A plan that is posted
-takes its defaults from here too.
+A decorator takes the fields of its class as keywords, and attaches them to the method. A step's options go into its
+StepSpec under the same names (`Declaration.planned`), and everything else reads that. A plan that is posted takes its
+defaults from here too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MARK = "__holdpoint__"
 
 
 class Options:
-    """What a decorator was told about one method."""
+    """The options given to one method's decorator."""
 
     def __call__(self, method: Function) -> Function:
-        """Attach it to the method."""
+        """Attach the options to the method."""
         setattr(method, MARK, self)
         return method
 
@@ -41,7 +41,7 @@ class Declaration(Options):
     feedback: str | None = None  # None: `feedback` where the state has such a list
 
     def planned(self) -> dict[str, Any]:
-        """Return what a plan holds of it: lists as tuples, and methods by name. None is left to the plan builder."""
+        """Return the options as the plan holds them: lists as tuples, methods by name, None for the plan builder."""
         said = {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "uses"}
         return {**said, "kind": self.kind, "timeout": float(self.timeout), "backoff": float(self.backoff)}
 
@@ -50,12 +50,12 @@ class Declaration(Options):
 class StepOptions(Declaration):
     """Declare a unit of work. `reads_world`: it looks outside the state, so its output is never reused after a rewind.
 
-    `title`: what reviewers call it; without one, its name in words ("ask_facts" is "Ask facts"). `retry`: further
-    attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout` seconds; when they have
-    run out the run goes on with the step `catch`, or a person is asked. `loop_guard`: how often it may run on one path
-    before a person is asked. `validators`: methods that judge what it returned; a refusal goes back to it `tries`
-    times, then to the producers of its inputs, `rings` rings wide, with the validator's words in the state's list
-    `feedback`; then to a person.
+    `title`: its name for reviewers; without one, the method's name in words ("ask_facts" is "Ask facts"). `retry`:
+    further attempts after the first, `backoff` seconds apart and doubling, each ended after `timeout` seconds; after
+    the last, the run goes on with the step `catch`, or a person is asked. `loop_guard`: how often it may run on one
+    path before a person is asked. `validators`: methods that judge its output. After a refusal it runs again, `tries`
+    times, with the validator's words in the state's list `feedback`; then the producers of its inputs do, `rings`
+    rings wide; then a person is asked.
     """
 
     kind = "step"
@@ -70,14 +70,14 @@ class StepOptions(Declaration):
 class EffectOptions(Declaration):
     """Declare a step that changes the outside world. A parameter named `key` gets the idempotency key.
 
-    `title`: what reviewers call it; without one, its name in words.
-    `undo` names the method that undoes it; `idempotent`: the provider performs a key once, so that an unknown
-    end may be tried again; `readable` names the method that asks the provider by key and returns what the effect
-    would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
-    `action`: where the effect performs several actions of one gate, one each time it runs, the field that holds
-    the id of the next. `responds`: the field that a reviewer's answer in the effect's place is written to; an
-    answer to one whose field is a list is an item of it. `then`: the step that comes after it, whether it was
-    performed, passed by or answered for, where that is not the next in order.
+    `title`: its name for reviewers; without one, the method's name in words.
+    `undo` names the method that undoes it; `idempotent`: the provider performs a key once, so that an effect with an
+    unknown end may be sent again; `readable` names the method that asks the provider by key and returns what the
+    effect would have returned, or None where it did not happen; `guarded=False`: it needs no gate's permission.
+    `action`: for an effect that performs several actions of one gate, one each time it runs, the field that holds
+    the id of the next. `responds`: the field that a reviewer's answer in place of the effect is written to; if it is
+    a list, the answer is one item of it. `then`: the step that follows, whether the effect was performed, skipped or
+    answered, where that is not the next in order.
     """
 
     kind = "effect"
@@ -96,15 +96,15 @@ class EffectOptions(Declaration):
 class GateOptions(Declaration):
     """Declare a step that asks people. The method returns the Card to show, or None where there is nothing to ask.
 
-    `title`: what reviewers call it; without one, its name in words.
+    `title`: its name for reviewers; without one, the method's name in words.
 
-    One annotated `-> Card` must always ask; an impact then foretells nothing beyond it.
+    A gate annotated `-> Card` must always ask; the preview of a move then ends at it.
 
     `allows`: the effects that an approval permits; `edits`: the fields that a reviewer may change; `on_reject`: the
-    step it goes back to unless the reviewer says another; `on_expire`: the step to go on with when nobody answered,
-    `on_skip`: the one when there is nothing to ask;
-    `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets what they
-    all gave when the gate was opened, by name, so that the card can say what is wrong already.
+    step to go back to unless the reviewer names another; `on_expire`: the step to go on with when nobody answered;
+    `on_skip`: the step to go on with when there is nothing to ask;
+    `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets the values
+    of all of them when the gate opens, by name, so that the card can say what is wrong already.
     """
 
     kind = "gate"
@@ -121,7 +121,7 @@ class GateOptions(Declaration):
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Options):
-    """The options of every method that the runtime calls beside the steps."""
+    """The options of every method besides steps that the runtime calls."""
 
     timeout: float = 60.0  # seconds
 
@@ -130,7 +130,7 @@ class Method(Options):
 class Undo(Method):
     """Declare a method that undoes an effect. It reads the state as the effect left it; `key` is an idempotency key.
 
-    An undo is an effect itself: an unknown end is tried again where it is `idempotent`, else a person is asked.
+    An undo is an effect itself: one with an unknown end is sent again if it is `idempotent`, else a person is asked.
     """
 
     idempotent: bool = False
@@ -142,8 +142,8 @@ class Observation(Method):
     """Declare a method that looks at the world and changes nothing: it checks a precondition. Returns JSON values.
 
     A SecretStr or SecretBytes among them is compared and never kept or shown.
-    It must leave out what the run itself does, or the run's own work looks like somebody else's. One that raises fails
-    the step that wanted it: the gate, or the effect, whose attempts are tried again.
+    It must leave out what the run itself does, or the run's own work looks like somebody else's. If it raises, the
+    step that needed it (the gate or the effect) fails and is tried again.
     """
 
 
@@ -151,8 +151,8 @@ class Observation(Method):
 class Validator(Method):
     """Declare a method that judges a step's output: it reads the state as the step left it.
 
-    Returns None where all is well, else what is wrong: a text, or a list of texts. It belongs to the steps that name
-    it in `validators`, and is run by the runtime, never by the step.
+    Returns None where all is well, else the faults: a text, or a list of texts. The runtime calls it, never the step,
+    for the steps that name it in `validators`.
     """
 
 
@@ -160,7 +160,7 @@ class Validator(Method):
 class Upcast(Options):
     """Declare a class method that brings a state of an older `version`, a dict of JSON values, up to this version.
 
-    `steps` says which step is now called what. Put it under @classmethod.
+    `steps` maps old names of steps to new ones. Put it under @classmethod.
     """
 
     version: str

@@ -1,8 +1,8 @@
-"""What a step returned, checked against its plan: the writes as JSON values, and where the run goes on.
+"""A step's output, checked against its plan: the writes as JSON values, and the next step.
 
-`packed` is the form in which an effect's result is kept: `{field: value}`, and for what is no plain value a name
+`packed` is the form in which an effect's result is kept: `{field: value}`, and for anything but a plain value a name
 that no field can have: `field+` for an Append's items, `field~` for a Splice, `>` for a Jump or Done, and `@` for
-the plan in whose words it is, where that is not the one under which the effect was started.
+the plan whose fields it has, where that is not the one under which the effect was started.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ APPENDED, SPLICED, GOTO, PLAN = "+", "~", ">", "@"
 
 @dataclass(frozen=True)
 class StepOutput:
-    """Writes by field, and the next step: None for the plan's own, empty for done.
+    """Writes by field, and the next step: None for the one that the plan names, empty for done.
 
-    `plan` is the id of the plan in whose words it is, where it was kept with one.
+    `plan` is the id of the plan whose fields the writes have, where it was kept with one.
     """
 
     writes: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def checked(agent: type[Agent], plan: PlanSpec, spec: StepSpec, returned: Any) -
 
 
 def told(agent: type[Agent], spec: StepSpec, value: Any) -> StepOutput:
-    """Return the output that a person gave for a step, as an object of its fields. Raises ValueRefused."""
+    """Check the result that a person entered for a step, an object of its fields. Raises ValueRefused."""
     if not isinstance(value, Mapping):
         raise ValueRefused("", "the result has to be an object of the step's fields")
     for name in value:

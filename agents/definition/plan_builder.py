@@ -1,4 +1,4 @@
-"""From an agent's class to its plan, refusing what cannot work before anything runs."""
+"""Builds an agent's plan from its class, and refuses what cannot work before anything runs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
 
 
 def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield (option, what is wrong with it) of a step in a state of `known` fields, wherever its code is."""
+    """Yield (option, fault) for a step in a state of `known` fields, of agents here and external ones alike."""
     named = [("reads", "reads", name) for name in step.reads]
     named += [("writes", "writes", name) for name in step.writes]
     named += [("edits", "lets people edit", name) for name in step.edits]
@@ -125,7 +125,7 @@ def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str
 
 
 def takes_observed(agent: type[Agent], step: StepSpec) -> bool:
-    """Tell whether a gate's method wants to know what its observations gave before it draws its card."""
+    """Tell whether a gate's method takes the values of its observations before it draws its card."""
     method = getattr(agent, step.name, None)
     return callable(method) and bool(step.observes) and OBSERVED in parameters(method) and OBSERVED not in step.reads
 
@@ -144,10 +144,10 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: Ste
 
 
 def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, said: Declaration) -> str:
-    """Hash the step's source, its declared helpers, what judges it and what it observes.
+    """Hash the source of the step, its declared helpers, its validators and its observations, without its title.
 
-    A stricter validator makes another step, and so does an observation that looks at something else: an approval
-    binds what was observed, and must not be compared with that. Another title makes the same step.
+    A changed validator makes another step, and so does a changed observation: an approval binds the values that the
+    old one gave, and they must not be compared with those of the new one.
     """
     called = [getattr(agent, name) for name in (*step.validators, *step.observes)]
     sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
@@ -175,7 +175,7 @@ def _check_policies(where: str, step: StepSpec) -> None:
 
 
 def _check_judged(agent: type[Agent], where: str, step: StepSpec, known: set[str]) -> None:
-    """Check that a validator reads only what the step's record holds, or a recorded output would be reused unjudged."""
+    """Check that a validator reads only fields of the step: a change of others would not stop reuse of its output."""
     for name in step.validators:
         for field in parameters(getattr(agent, name)):
             if field not in known:
@@ -203,7 +203,7 @@ def _check_effect(agent: type[Agent], where: str, step: StepSpec) -> None:
 
 
 def _check_reads(agent: type[Agent], where: str, method: Callable[..., Any]) -> None:
-    """Check that a method that the runtime calls names the state fields that it reads, as a step does."""
+    """Check that the parameters of a method that the runtime calls are state fields, as a step's are."""
     for name in parameters(method):
         if name != KEY and name not in agent.State.model_fields:
             raise AgentError(f"{where} reads {name}, which is not a field of the agent's State.")
@@ -222,7 +222,7 @@ def _method(agent: type[Agent], where: str, name: str, kind: type[Method]) -> No
 
 
 def check_flow(plan: PlanSpec) -> None:
-    """Refuse a plan whose steps name others that are not there, or that nothing allows. Raises AgentError."""
+    """Refuse a plan with names of missing steps, or with a guarded effect that no gate allows. Raises AgentError."""
     specs, by_name = plan.steps, {spec.name: spec for spec in plan.steps}
     _check_titles(plan)
     for spec in specs:
@@ -258,7 +258,7 @@ def check_flow(plan: PlanSpec) -> None:
 
 
 def _check_titles(plan: PlanSpec) -> None:
-    """Check the titles: people tell steps apart by them, and choose by them."""
+    """Check that each title is one short line of plain words and that no two are alike."""
     named: dict[str, str] = {}
     for spec in plan.steps:
         where = f"{plan.agent}.{spec.name}"

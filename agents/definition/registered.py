@@ -1,4 +1,4 @@
-"""One registered version of an agent, and the queue on which workers hear of its runs."""
+"""A registered version of an agent, and the Celery queue of its doorbells."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class RegisteredAgent:
 
     @cached_property
     def digest(self) -> bytes:
-        """Return the digest by which the plan's row is found."""
+        """Return the digest that identifies the plan's row."""
         return digest_of(self.spec)
 
 
 def queue_of(agent: str, version: str) -> str:
-    """Return the queue of one agent version: each has its own, so that old and new workers live side by side."""
+    """Return the queue of one agent version: each has its own, so that old and new workers run side by side."""
     return f"agent.{agent}.{version}"

@@ -1,7 +1,7 @@
-"""The agents that this process knows: from HOLDPOINT_AGENTS and from the entry points `holdpoint.agents`.
+"""The registry of agents in this process: from HOLDPOINT_AGENTS and from the entry points `holdpoint.agents`.
 
-Declarations are read once a process. `plans` also stores each plan's row, once, and is what a worker may claim.
-What cannot be served is left out and told of in a sentence (`faults`, `changed`): the other agents go on.
+Declarations are read once a process. `plans` also stores each plan's row, once; a worker claims runs of these plans.
+An agent that cannot be served is left out and reported in a sentence (`faults`, `changed`); the others are served.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .upcast import UpcastPath, natural
 
 @dataclass(frozen=True)
 class DeclaredAgents:
-    """Every agent version that can be used, by (name, version), and a sentence for each thing that cannot."""
+    """The agent versions that can be used, by (name, version), and a sentence for each module or class that cannot."""
 
     agents: dict[tuple[str, str], RegisteredAgent]
     faults: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ _known: DeclaredAgents | None = None
 
 
 def declared() -> DeclaredAgents:
-    """Return what the modules declare; or what this process was told to know instead."""
+    """Return the agents set by `know_only`, else those that the modules declare."""
     return _only or _known or _read()
 
 
@@ -58,8 +58,9 @@ def _read() -> DeclaredAgents:
 
 
 def of_classes(classes: Iterable[type[Agent]], faults: Iterable[str] = ()) -> DeclaredAgents:
-    """Return these classes, each by its plan. Of two with one name and version neither is used: they would take each
-    other's runs.
+    """Return these classes with their plans.
+
+    Of two with one name and version neither is used: they would take each other's runs.
     """
     found: dict[tuple[str, str], RegisteredAgent] = {}
     wrong, twice = list(faults), set()
@@ -94,12 +95,12 @@ def names() -> set[str]:
 
 
 def faults() -> list[str]:
-    """Return a sentence for each module and class that cannot be used here, with what to do."""
+    """Return a sentence for each module and class that cannot be used here, which says what to do."""
     return list(declared().faults)
 
 
 def changed() -> list[str]:
-    """Return a sentence for each version whose code changed while runs of it are under way, with what can be done."""
+    """Return a sentence, with what to do, for each version whose code changed while runs of it are under way."""
     waiting = [(each.spec, code_changes.under_way(each.spec)) for each in agents().values()]
     return [code_changes.sentence(spec, runs) for spec, runs in waiting if runs]
 
@@ -116,15 +117,12 @@ def named(name: str, version: str = "") -> RegisteredAgent:
 
 
 def way_of(plan: Plan | PlanSpec) -> UpcastPath | None:
-    """Say how runs of a plan whose version is not known here go on in one that is; None where they do not."""
+    """Return the upcast path to a registered version for runs of a plan whose version is not; None if there is none."""
     return upcast.way(plan, agents())
 
 
 def queue_for(plan: Plan | PlanSpec) -> str:
-    """Return the queue on which to ring for a run of this plan: that of the version that takes its runs.
-
-    "" for an external agent.
-    """
+    """Return the queue of the version that takes this plan's runs; "" for an external agent."""
     if plan.external:
         return ""
     way = way_of(plan)
@@ -132,7 +130,7 @@ def queue_for(plan: Plan | PlanSpec) -> str:
 
 
 def upcasting_agents() -> set[str]:
-    """Return the names of the agents whose runs may be taken over by another version than their own."""
+    """Return the names of the agents with upcasters, so that another version may take over their runs."""
     return {name for (name, _), each in agents().items() if upcast.upcasters_of(each.agent)}
 
 
@@ -142,9 +140,9 @@ def queues() -> list[str]:
 
 
 def register(each: RegisteredAgent) -> Plan:
-    """Store one agent's plan. Raises PlanChanged where runs still wait on other code of the same version.
+    """Store one agent's plan. Raises PlanChanged where runs of the same version wait for other code.
 
-    While agents are being written (HOLDPOINT_DEVELOPMENT) the changed code is taken all the same.
+    While agents are being written (HOLDPOINT_DEVELOPMENT) the plan is stored all the same.
     """
     waiting = [] if settings.HOLDPOINT_DEVELOPMENT else code_changes.under_way(each.spec)
     if waiting:
@@ -154,7 +152,7 @@ def register(each: RegisteredAgent) -> Plan:
 
 @dataclass
 class StoredPlans:
-    """The plans that this process serves, by their row's id, and the versions that wait for runs of other code."""
+    """The plans that this process serves, by their row's id, and the versions that runs of other code keep waiting."""
 
     plans: dict[int, RegisteredAgent] = field(default_factory=dict)
     waiting: list[RegisteredAgent] = field(default_factory=list)
@@ -163,7 +161,7 @@ class StoredPlans:
     def look(self) -> dict[int, RegisteredAgent]:
         """Store the versions that no longer wait: the runs of other code have ended, or were cancelled.
 
-        One thread looks at a time, and what another may be reading is not changed in its place: else the one that
+        One thread at a time, and the dict that others may be reading is replaced, not changed: else a thread that
         began with older rows would put them back.
         """
         with self.looking:
@@ -194,7 +192,7 @@ def plans() -> dict[int, RegisteredAgent]:
 
 
 def stored(known: RegisteredAgent) -> RegisteredAgent | None:
-    """Return the same version with its plan's row; None where its code changed under runs, so that it takes none."""
+    """Return the same version with its plan's row; None while runs of other code keep it from being served."""
     return next((each for each in plans().values() if each.agent is known.agent), None)
 
 
@@ -206,7 +204,7 @@ def forget() -> None:
 
 
 def know_only(only: DeclaredAgents | None) -> None:
-    """Know these agents and no others: no module is read, and runs of their plans alone are claimed. None: all."""
+    """Replace the registry by these agents: no module is read, and only their runs are claimed. None ends that."""
     global _only
     _only = only
     _stored.cache_clear()
@@ -214,7 +212,7 @@ def know_only(only: DeclaredAgents | None) -> None:
 
 @contextmanager
 def knowing(only: DeclaredAgents) -> Iterator[None]:
-    """Know these agents and no others, for a while."""
+    """Replace the registry by these agents inside the block."""
     before = _only
     know_only(only)
     try:

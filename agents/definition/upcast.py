@@ -1,8 +1,8 @@
-"""Upcasters: how a run of a version that is gone goes on in a newer one.
+"""Upcasters: upgrade a run whose version is gone to a newer one.
 
-A class method marked @upcast("1") brings a state of version 1 to the version of the class that holds it, and says
-which step is now called what. Upcasters chain: one from 1 to 2 and one from 2 to 3 upgrade a run from 1 to 3. A run
-whose own version is registered stays with it, so that old and new live side by side; one whose version is gone is
+A class method marked @upcast("1") turns a state of version 1 into one of the version of the class that holds it, and
+maps the old names of steps to new ones. Upcasters chain: one from 1 to 2 and one from 2 to 3 upgrade a run from 1 to 3.
+A run whose own version is registered stays with it, so that old and new run side by side; one whose version is gone is
 taken by the newest version that a chain leads to. Pure: classes and states in, states out.
 """
 
@@ -32,7 +32,7 @@ from .registered import RegisteredAgent
 
 @dataclass(frozen=True)
 class Upcaster:
-    """One method: it brings a state from version `since` to version `to`. `steps`: old name -> new name."""
+    """A method that turns a state of version `since` into one of version `to`. `steps`: old name -> new name."""
 
     name: str
     since: str
@@ -43,35 +43,35 @@ class Upcaster:
 
 @dataclass(frozen=True)
 class UpcastPath:
-    """How a run of version `since` goes on in `to`: through these upcasters, in this order."""
+    """The upcasters that upgrade a run of version `since` to `to`, in this order."""
 
     since: str
     to: RegisteredAgent
     upcasters: tuple[Upcaster, ...]
 
     def step(self, name: str) -> str:
-        """Return the step's name in the new version, whether or not that has it. The end stays the end."""
+        """Return the step's name in the new version, whether or not that has such a step; "" (the end) stays ""."""
         for upcaster in self.upcasters:
             name = upcaster.steps.get(name, name)
         return name
 
     def lacks(self, names: Iterable[str]) -> list[str]:
-        """List those of the old steps that the new version does not have."""
+        """List the old steps that the new version does not have."""
         return missing(self.to.spec, names, called=self.step)
 
     def renamed(self, names: Iterable[str]) -> dict[str, str]:
-        """Return old name -> new name of those of the old steps that are called otherwise now."""
+        """Return old name -> new name of the old steps that were renamed."""
         return {name: self.step(name) for name in names if self.step(name) != name}
 
 
 def missing(plan: PlanSpec, names: Iterable[str], *, called: Callable[[str], str] = str) -> list[str]:
-    """List those of the names that are no step of the plan, except the end."""
+    """List the names, except "" (the end), that are no step of the plan once mapped by `called`."""
     known = {"", *(step.name for step in plan.steps)}
     return [name for name in names if called(name) not in known]
 
 
 def way(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
-    """Return how runs of this plan go on; None where its version is known, or no upcasters lead to one that is."""
+    """Return the path to the newest version for this plan's runs; None if its own is registered, or none is reached."""
     if (plan.agent, plan.version) in known:
         return None
     found = _ways(plan, known)
@@ -79,12 +79,12 @@ def way(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent])
 
 
 def way_to(version: str, plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> UpcastPath | None:
-    """Say how a state of this plan becomes one of that version, wherever its runs stay; None where there is no way."""
+    """Return the path from this plan to that version, even if its own is registered; None where there is no path."""
     return _ways(plan, known).get(version)
 
 
 def apply(way: UpcastPath, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an old version's state as one of the new, in normal form; `state` stays as it is. Raises UpcastFailed."""
+    """Upgrade a state to the new version, in normal form; `state` itself is not changed. Raises UpcastFailed."""
     values: Any = decode(canonical(dict(state)))
     for upcaster in way.upcasters:
         where = f"{upcaster.name}, which brings a state from {upcaster.since} to {upcaster.to},"
@@ -98,7 +98,7 @@ def apply(way: UpcastPath, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
-    """List the agent's upcasters and those it inherits, which lead to the version of the class that holds them."""
+    """List the agent's upcasters, inherited ones included: each leads to the version of the class that holds it."""
     found = []
     for base in agent.__mro__:
         for name, method in vars(base).items():
@@ -138,7 +138,7 @@ def _said(method: Any) -> Upcast | None:
 
 
 def _ways(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> dict[str, UpcastPath]:
-    """Return the way to every other registered version that upcasters lead to."""
+    """Return the path to every other registered version that upcasters lead to, by version."""
     mine = {version: each for (name, version), each in known.items() if name == plan.agent}
     steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
     chains: dict[str, tuple[Upcaster, ...]] = {plan.version: ()}  # the shortest to each version
@@ -153,7 +153,7 @@ def _ways(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent
 
 
 def _fitted(to: RegisteredAgent, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the state as the new version saves it. What its State does not know was forgotten by an upcaster."""
+    """Return the state as the new version saves it. Raises UpcastFailed, also for a field that its State lacks."""
     state = to.agent.State
     errors = [
         FieldError(pointer=pointer(name), message=f"version {to.spec.version} has no such field; drop it, or rename it")
