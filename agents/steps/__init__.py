@@ -1,1 +1,1 @@
-"""Executing a step: the call, its retries, what a refused output goes back to, and asking a person when it fails."""
+"""Executes steps: calls, retries, repair of refused outputs, and the questions to a person after a failure."""

@@ -1,4 +1,4 @@
-"""Executing a step: its output is checked and judged, and what follows when it raises."""
+"""Executes a step, checks and validates its output, and handles its failure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def execute(slice: RunSession, spec: StepSpec) -> bool:
 
 
 def failed(slice: RunSession, spec: StepSpec, error: BaseException) -> bool:
-    """Record the failure; try again later while attempts are left, else go on with what catches it, or ask a person.
+    """Record the failure; try again later while attempts are left, else go on with the step `catch`, or ask a person.
 
     Says whether the slice goes on.
     """
@@ -68,7 +68,7 @@ def failed(slice: RunSession, spec: StepSpec, error: BaseException) -> bool:
 
 
 def died(slice: RunSession, spec: StepSpec) -> bool:
-    """Fail a step that was started too often without anything coming back: it kills its workers. As `failed`."""
+    """Fail a step that was started too often without ending, since it kills its workers. Returns as `failed`."""
     error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
     return failed(slice, spec, error)
 
@@ -81,13 +81,13 @@ def again_later(slice: RunSession, spec: StepSpec, error: BaseException) -> None
 
 
 def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
-    """Let go of the run until `wait` seconds have passed. Raises Fenced."""
+    """Release the run, queued until `wait` seconds have passed. Raises Fenced."""
     wake_at = claim.clock() + timedelta(seconds=wait)
     claims.release(claim, status="queued", wake_at=wake_at, reason=reason, by=by)
 
 
 def keep(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
-    """Store the failure with its traceback, in the caller's transaction; none of a step that words its own failure."""
+    """Store the failure, in the caller's transaction, with its traceback unless the step raised StepFailed itself."""
     worded = isinstance(error, StepFailed) and error.__cause__ is None
     trace = "" if worded else slice.clean("".join(traceback.format_exception(error)))
     Failure.objects.create(
@@ -103,6 +103,6 @@ def keep(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
 
 
 def said(error: BaseException) -> str:
-    """Return the exception in one line; of a step that words its own failure nothing but its words."""
+    """Return the exception in one line, with its type; without it for StepFailed and Retry."""
     kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
     return one_line(f"{kind}{error}", 300)

@@ -1,4 +1,4 @@
-"""Calling a method of the agent that is no step: an undo, a reader, an observation, a validator."""
+"""Calls the agent's methods that are no steps: undos, readers, observations and validators."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ log = structlog.get_logger()
 
 
 def declared(slice: RunSession, name: str) -> Undo:
-    """Return the options of an undo, which are the defaults for a method that carries no decorator."""
+    """Return the options of an undo; the defaults for a method without the decorator."""
     said = getattr(getattr(slice.agent, name, None), MARK, None)
     return said if isinstance(said, Undo) else Undo()
 
 
 def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
-    """Call an undo or a reader of an effect with the state that it is about, as `call_method` does.
+    """Call an effect's undo or reader with the effect's state, as `call_method` does.
 
-    Raises EffectFailed where the state lacks a field: its default would say nothing of what the effect did.
+    Raises EffectFailed where the state lacks a field: its default would say nothing about the effect.
     """
     lacks = [each for each in parameters(getattr(slice.agent, name)) if each != KEY and each not in state]
     if lacks:
@@ -40,7 +40,7 @@ def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any]
 def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: str = "") -> Any:
     """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
 
-    Under its own time limit. Raises whatever it raises, and ValueRefused.
+    It runs under its own time limit. Raises whatever it raises, and ValueRefused.
     """
     instance = slice.instance()
     method = getattr(instance, name)

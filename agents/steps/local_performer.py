@@ -1,4 +1,4 @@
-"""Performing in the worker: the methods of the agent's class are called, under their time limits."""
+"""Performs steps in the worker: calls the methods of the agent's class, under their time limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 class LocalPerformer(Performer[RunSession]):
-    """Calls methods in the worker that has the run."""
+    """The performer that calls the agent's methods in the worker that holds the run."""
 
     def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Return True: the method is called as soon as the intent is written."""
@@ -46,13 +46,13 @@ class LocalPerformer(Performer[RunSession]):
         return Returned(value, took, [slice.clean(str(note)) for note in instance.notes])
 
     def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> Returned:
-        """Do the same for an effect, with its key where it takes one. Raises Fenced before anything is sent."""
+        """Call the effect's method as `step` does, with its key if it takes one. Raises Fenced before it is called."""
         if not slice.beat.holds():
             raise Fenced
         return self.step(slice, spec, **({KEY: row.key} if _takes_key(slice.agent, spec) else {}))
 
     def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
-        """Call the undo with the state that the effect left. Raises Fenced before anything is sent."""
+        """Call the undo with the state that the effect left. Raises Fenced before it is called."""
         if not slice.beat.holds():
             raise Fenced
         call_about(slice, spec.undo, spec.name, translate_history.left_by(row, slice.run.plan), key=undo.key)

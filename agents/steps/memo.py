@@ -1,9 +1,9 @@
-"""`self.once`: a call inside a step that is made once, and its result kept, however often the step is tried.
+"""`self.once`: makes a call inside a step once and keeps its result, however often the step is tried.
 
-What is kept belongs to the step's being sent on from one checkpoint: a crash, a retry and a person's "try again"
+A result belongs to the checkpoint from which the step was sent on: a crash, a retry and a person's "try again"
 find it there; a rewind or a repair makes a new checkpoint, and the call is made anew. The call itself is outside
 any transaction, since it may be slow; its result is inserted under the run's token. Of two workers that both made
-the call the second finds the first one's result, and goes on with that.
+the call the second finds the first one's result, and uses that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class StepMemory:
-    """What one execution of one step may ask of the runtime: calls made once, and why it is run again."""
+    """The runtime's services for one execution of a step: calls made once, refusals, and live text."""
 
     def __init__(self, slice: RunSession, spec: StepSpec) -> None:
         self.slice = slice
@@ -59,7 +59,7 @@ class StepMemory:
         return decode(kept)
 
     def refusals(self) -> list[str]:
-        """List what validators said since the refused output was last accepted, oldest first."""
+        """List the validators' objections since an output was last accepted, oldest first."""
         return refusals.words_for(self.slice, self.spec)
 
     def progress(self, text: str) -> None:
@@ -68,7 +68,7 @@ class StepMemory:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Raise Fenced out of the block once the run is lost, whatever the step made of that."""
+        """Raise Fenced at the end of the block if the run was lost, even if the step swallowed RunLost."""
         try:
             yield
         finally:
@@ -78,9 +78,9 @@ class StepMemory:
 
     @property
     def base(self) -> UUID:
-        """Return the checkpoint from which the step was sent on, which names its memory.
+        """Return the checkpoint under which results are kept: that from which the step was sent on.
 
-        A recovery aside keeps it, except where the step's output was refused: "try again" then asks for another.
+        A recovery does not change it, unless it followed a refused output: "try again" then makes the calls anew.
         """
         if self._base is None:
             sent = self.slice.path.sent(self.spec.name) or self.slice.path.head
@@ -116,7 +116,7 @@ class StepMemory:
 
 
 def digest_of(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
-    """Return what a call is kept by, beside its name. Raises AgentError."""
+    """Return the digest of a call's arguments and salt, its key beside its name. Raises AgentError."""
     if not isinstance(name, str) or not name or len(name) > 100 or name != one_line(name, 100):
         raise AgentError(f"once() takes a name of 1 to 100 printable characters first; it got {name!r}.")
     try:

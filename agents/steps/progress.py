@@ -1,7 +1,7 @@
-"""`self.progress`: what a running step says, shown on the run's page without a checkpoint.
+"""`self.progress`: shows a running step's text on the run's page, without a checkpoint.
 
 A text is written at most every `PAUSE` seconds, each in the place of the one before, and the open pages are told to
-look. It is a courtesy: where it cannot be written the step goes on, and what is to stay is what the step returns.
+fetch it. A text that cannot be written is skipped, and the step goes on; only what the step returns is kept.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class LiveText:
             ephemeral.whisper(ephemeral.SPOKEN, run.pk)
 
     def _hiding(self, text: str) -> str:
-        """Hide the state's secrets before the text is cut, and leave out the beginning of one at its end."""
+        """Return the whole text, before it is cut, without the state's secrets or the beginning of one at its end."""
         shown = self.slice.clean(text)
         return shown[: len(shown) - redact.begun(shown, self.slice.secrets)]
 
     def hush(self) -> None:
-        """Delete the text: the step has ended, and what it returned says the rest."""
+        """Delete the text when the step has ended."""
         if not self.spoken:
             return
         try:

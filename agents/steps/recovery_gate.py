@@ -1,4 +1,4 @@
-"""Recovery gates: what a person is asked when a step failed for good or nobody knows what an effect did."""
+"""Recovery gates: questions to a person after a step failed for good or an effect's end is unknown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def quarantine(slice: RunSession, spec: StepSpec, error: str) -> None:
 
 
 def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
-    """Ask how to go on after an output that validators refused to the last.
+    """Ask how to go on after validators refused an output and no repair helped.
 
     `shown` is the output, which a person may accept; empty where it is too large to be shown.
     """
@@ -62,9 +62,9 @@ def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
 
 
 def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
-    """Ask what became of an effect.
+    """Ask whether an effect happened.
 
-    `lapsed`: why it may not be done any more as things are; then no answer permits it, and its gate asks afterwards.
+    `lapsed`: why its permission no longer holds; then no answer permits it, and its gate asks afterwards.
     """
     name = named(spec)
     when = "after a new approval" if lapsed else "now"
@@ -89,7 +89,7 @@ def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, la
 
 
 def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
-    """Ask what became of an effect that the run has left behind."""
+    """Ask whether an effect that the run has left behind happened."""
     name = named(spec)
     undoing = "it will be undone" if spec.undo else "it cannot be undone"
     choices = [
@@ -109,7 +109,7 @@ def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
 
 
 def not_readable(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
-    """Ask for the result of an effect of another version, where that cannot be upgraded to this one."""
+    """Ask for the result of an effect of another version, when that result cannot be upgraded to this version."""
     name = named(spec)
     gave = _choice(RecoveryAnswer.GAVE, "This was its result", result_schema(slice, spec))
     choices = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
@@ -138,7 +138,7 @@ def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) ->
 
 
 def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
-    """Ask a fork whether it takes over what the run that it came from has done."""
+    """Ask whether a fork takes over the effect that the run it came from has done, or may have done."""
     name, other = named(spec), f"R-{origin.run_id}"
     known = origin.there and translate_history.readable(origin, slice.run.plan)
     reasons = [f"Done once more, {name} happens twice: once for {other} and once for this run"]
@@ -162,7 +162,7 @@ def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
-    """Withdraw what is asked about an effect, because its worker has reported; in the caller's transaction."""
+    """Withdraw the open questions about an effect after its worker has reported; in the caller's transaction."""
     asking = Gate.objects.open().filter(run=row.run, step=row.step, kind=Gate.Kind.RECOVERY)
     for gate in list(asking.select_for_update().order_by("pk")):
         if about(gate) == row.key:
@@ -170,7 +170,7 @@ def answered_elsewhere(row: Effect, reason: str) -> None:
 
 
 def about(gate: Gate) -> str:
-    """Return the key of the effect that a recovery gate asks about; empty where it asks about none."""
+    """Return the key of the effect that a recovery gate asks about; empty if there is none."""
     question = gate.asked.question
     return question.get("effect", "") if question else ""
 
@@ -193,13 +193,13 @@ def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 
 def _without(spec: StepSpec) -> list[AnswerChoice]:
-    """Offer to skip a plain step, since what follows may do without it, or to stop."""
+    """Return the choices to do without the step: skip it, if it is a plain one, or stop the run."""
     skip = _choice(RecoveryAnswer.SKIP, f"Skip {named(spec)}; the fields that it writes stay as they are")
     return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
 
 
 def _step_aside(slice: RunSession, spec: StepSpec) -> None:
-    """Make a checkpoint to ask at, in the caller's transaction: the head may have another gate."""
+    """Save a checkpoint to ask at and withdraw the run's open gates, in the caller's transaction."""
     asking = Gate.objects.open().filter(run=slice.run)
     gates = list(asking.select_for_update().order_by("pk"))
     slice.save("recovery", spec, {}, slice.snapshot.next_step, slice_over=False)
@@ -256,18 +256,18 @@ def _ask(
 
 
 def named(spec: StepSpec) -> str:
-    """Name a step in a sentence, by its title."""
+    """Return the step's title in quotes."""
     return quoted([spec.title])
 
 
 def _policy_of(slice: RunSession, spec: StepSpec) -> str:
-    """Return the policy for asking: for an effect that of those who may allow it, else the team's default."""
+    """Return the policy for asking: the gate's own, that of the gate which allows the effect, else the default."""
     if spec.kind == "gate":
         return spec.policy
     return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")
 
 
 def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:
-    """Return one answer to offer; with a `schema` it takes a value."""
+    """Return one choice; with a `schema` it takes a value."""
     choice: AnswerChoice = {"id": answer, "label": label, "needs_value": schema is not None}
     return choice if schema is None else {**choice, "schema": schema}

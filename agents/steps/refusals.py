@@ -1,7 +1,7 @@
-"""What validators refused: kept as failures of their step, and counted until the output is accepted.
+"""Validators' refusals: kept as failures of their step, and counted until an output is accepted.
 
-Refusals of one output by several validators count once. A person's decision starts the count anew: what was refused
-before it was on other terms.
+Refusals of one output by several validators count once. A person's decision starts the count anew: it changes the
+conditions of the earlier refusals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints
 
 
 def keep(slice: RunSession, spec: StepSpec, refused: Mapping[str, str], ring: int) -> list[Failure]:
-    """Store what was refused, each validator's words, with its events, in the caller's transaction."""
+    """Store each validator's refusal with its event, in the caller's transaction."""
     rows = []
     for validator, words in refused.items():
         row = Failure.objects.create(
@@ -47,7 +47,7 @@ def keep(slice: RunSession, spec: StepSpec, refused: Mapping[str, str], ring: in
 
 
 def tried(slice: RunSession, step: str) -> int:
-    """Count the step's outputs refused since one was accepted, or since a person's last decision."""
+    """Count the refused outputs of the step since one was accepted, or since a person's last decision."""
     answered = Gate.objects.filter(run_id=slice.run.pk, outcome__by__startswith="user:").values("checkpoint")
     after = Checkpoint.objects.filter(run_id=slice.run.pk, parent__in=answered)
     since = max(after.aggregate(seq=Max("seq"))["seq"] or 0, _accepted(slice.run.pk, step))
@@ -60,17 +60,17 @@ def unaccepted(run_id: int, step: str) -> list[Failure]:
 
 
 def at(run_id: int, step: str, checkpoint: UUID) -> list[Failure]:
-    """List what was refused of the step as it was started from this checkpoint, oldest first."""
+    """List the refusals of the step's outputs when started from this checkpoint, oldest first."""
     return list(_of(run_id, step).filter(base=checkpoint).order_by("pk"))
 
 
 def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
-    """Return those of the checkpoints from which the step gave an output that was refused."""
+    """Return the checkpoints among these from which the step gave an output that was refused."""
     return set(_of(run_id, step).filter(base__in=list(checkpoints)).values_list("base", flat=True))
 
 
 def words_for(slice: RunSession, spec: StepSpec) -> list[str]:
-    """List the words against the output of this step, or of the repair that it is run again for; oldest first."""
+    """List the objections to outputs of this step and of the steps that repairs on the path are for; oldest first."""
     steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
     rows = [row for step in steps for row in unaccepted(slice.run.pk, step)]
     return [words_of(row)["text"] for row in sorted(rows, key=lambda row: row.pk)]
@@ -86,7 +86,7 @@ def _of(run_id: int, step: str) -> QuerySet[Failure]:
 
 
 def _accepted(run_id: int, step: str) -> int:
-    """Return the number of the newest checkpoint at which an output landed, or a person sent the run on."""
+    """Return the newest checkpoint's number at which an output was saved or a person sent the run on; 0 for none."""
     landed = Q(step=step, kind__in=EXECUTED) | Q(kind__in=SENT)
     found = Checkpoint.objects.filter(landed, run_id=run_id).aggregate(seq=Max("seq"))["seq"]
     return int(found or 0)

@@ -1,13 +1,13 @@
-"""Localised repair: a refused output goes back to where it came from, one ring wider each time, then to a person.
+"""Localised repair: after a refusal the step runs again, then its producers, one ring wider each time.
 
 A step's validators judge the state as the step would leave it; they are run here, never by the step. Ring 0 is
-the step itself, with the validators' words. Ring k are the steps that made what the steps of ring k - 1 read: the
-head moves to before the earliest of them, which runs again, and what lies between is reused where its inputs come
-out the same. Effects and gates are no producers, and a repair never goes back past what a person changed or sent
-on, nor over an effect that cannot be undone and might be done again. When the plan's rings are used up, or there is
-nothing further out, a person is asked.
+the step itself, with the validators' words. Ring k is the steps that wrote what the steps of ring k - 1 read: the
+head moves to before the earliest of them, which runs again, and the steps after it are reused where their inputs come
+out the same. Effects and gates are no producers, and a repair never goes back past a change or a decision of a person
+that moved the run, nor over an effect that cannot be undone and might be done again. When the plan's rings are used
+up, or a ring adds no producer, a person is asked.
 
-The refusal and what follows from it are one transaction: whoever dies in between has refused nothing.
+The refusal and its consequence are one transaction: a worker that dies before its commit has refused nothing.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ log = structlog.get_logger()
 
 
 class RepairTarget(NamedTuple):
-    """The target of a repair: the checkpoint whose state it takes up, and the step that runs from there."""
+    """The target of a repair: the checkpoint to go back to, and the step that runs from there."""
 
     checkpoint: UUID
     step: str
 
 
 def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> dict[str, str]:
-    """Return the words of each validator that refuses the output; none where it is accepted. Raises what they raise."""
+    """Run the validators; return the words of each that refuses the output. Raises what they raise."""
     after = output.over(slice.snapshot.state) if spec.validators else {}
     found = {name: _words(name, call_method(slice, name, after)) for name in spec.validators}
     return {name: words for name, words in found.items() if words}
 
 
 def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:
-    """Send the run back for a better output, or ask a person; says whether the slice goes on. Raises Fenced."""
+    """Run the step or its producers again, or ask a person; says whether the slice goes on. Raises Fenced."""
     ring = refusals.tried(slice, spec.name) // spec.tries
     back = back_to(slice, spec, ring) if 0 < ring <= spec.rings else None
     asks = ring > 0 and back is None
@@ -85,10 +85,10 @@ def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mappi
 
 
 def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None:
-    """Go back to before the earliest producer within this ring; None where this ring adds no producer.
+    """Return the target before the earliest producer within this ring; None where this ring adds no producer.
 
-    Never go to before an effect that cannot be undone, unless it would certainly be taken over: only a person may
-    have it done once more.
+    None too if an effect that cannot be undone lies after it and its result might not be reused: only a person may
+    have such an effect done once more.
     """
     places = list(slice.path)
     known = {step.name: step for step in slice.plan.steps}
@@ -110,13 +110,13 @@ def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None
 
 
 def said_at_head(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
-    """Return the write that tells the step what was refused when it last started from the head; else nothing."""
+    """Return the write that feeds back the refusals of the step's outputs from this head; {} for none."""
     rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
     return feedback.appended(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
 
 def accept(slice: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
-    """Save the refused output that a person took as it is, exactly as the gate showed it."""
+    """Save the refused output that a person accepted, exactly as the gate showed it."""
     [shown] = [action for action in outcome.proposal.card.actions if action.id == RETURNED]
     output = outputs.unpacked(shown.arguments)
     next_step = slice.plan.next_after(spec.name) if output.goto is None else output.goto
@@ -125,7 +125,7 @@ def accept(slice: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) ->
 
 
 def _words(name: str, returned: Any) -> str:
-    """Return what a validator said, as one text; empty where it found nothing."""
+    """Return a validator's objections as one text; empty where it has none."""
     said = [] if returned is None else [returned] if isinstance(returned, str) else returned
     if not isinstance(said, (list, tuple)) or not all(isinstance(each, str) for each in said):
         raise OutputRefused(f"The validator {name} returned {returned!r:.100}; it returns None, a text or texts.")
@@ -134,9 +134,9 @@ def _words(name: str, returned: Any) -> str:
 
 
 def _maker(places: list[CheckpointHeader], known: Mapping[str, StepSpec], at: int, name: str) -> int | None:
-    """Find where on the path the field read at `at` was last written, if by a step which may run again.
+    """Return the place on the path before `at` where the field was last written, if by a plain step.
 
-    None where it was an effect or a gate, or where it was before a person last sent the run on.
+    None where an effect or a gate wrote it, or where it was written before a person last sent the run on.
     """
     for index in range(at - 1, 0, -1):
         place = places[index]
@@ -150,7 +150,7 @@ def _maker(places: list[CheckpointHeader], known: Mapping[str, StepSpec], at: in
 
 
 def _wrote(place: CheckpointHeader, step: StepSpec, name: str) -> bool:
-    """Tell whether this execution wrote the field: as recorded, else by its plan. A gate may write what it edits."""
+    """Tell whether this execution wrote the field: by its record, else by its plan, which names none for a gate."""
     if step.kind != "gate" and name not in step.writes:
         return False
     try:
@@ -170,7 +170,7 @@ def _move(slice: RunSession, spec: StepSpec, back: RepairTarget) -> None:
 
 
 def _item(slice: RunSession, spec: StepSpec, row: Failure) -> Any:
-    """Return the refusal as it is in the state's list; None where there is no such list."""
+    """Return the refusal as an item of the state's list; None where there is no such list."""
     return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
 
 
@@ -184,7 +184,7 @@ def _ask(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping
 
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what hides the secrets of an output; {} where it holds none. A part of a list may be any of its items."""
+    """Return a schema that hides an output's secrets; {} for none. Part of a list is secret if any item may be."""
     veil = redact.veil(plan.state_schema)
     hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
     return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

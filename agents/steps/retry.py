@@ -1,6 +1,6 @@
-"""A step's own policies: how long it waits between attempts, what follows when they have run out, how often it may run.
+"""A step's policies: backoff between attempts, `catch` after the last of them, and the loop guard.
 
-They go by the names that ALAS gives them (docs/alas.md).
+They have the names that ALAS gives them (docs/alas.md).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
 
 
 def catch(slice: RunSession, spec: StepSpec, error: str) -> bool:
-    """Go on with the step that catches this one's failure; says whether the slice goes on. Raises Fenced."""
+    """Go on with the step that catches the failure; says whether the slice goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
     said = Words(text=error, by=spec.name, at=slice.claim.clock())
     return slice.save("recovery", spec, appended(slice.agent, spec.feedback, [said]), spec.catch)
 
 
 def looping(slice: RunSession, spec: StepSpec) -> bool:
-    """Ask a person where the step ran as often as its guard allows on this path. Releases the run to waiting."""
+    """Ask a person, and return True, if the step ran as often as its loop guard allows. Releases the run to waiting."""
     times = turns(slice, spec) if spec.loop_guard else 0
     if not steps.at_guard(spec, times):
         return False
@@ -46,7 +46,7 @@ def looping(slice: RunSession, spec: StepSpec) -> bool:
 
 
 def turns(slice: RunSession, spec: StepSpec) -> int:
-    """Count how often the step ran on this path, or failed and was caught, since a person last let it go on."""
+    """Count the step's executions and caught failures on this path since a person last answered about it."""
     mine = [place for place in slice.path if place.step == spec.name]
     aside = [place.parent for place in mine if place.kind == "recovery" and place.parent]
     asked = Gate.objects.filter(checkpoint__in=aside, kind=Gate.Kind.RECOVERY) if aside else Gate.objects.none()

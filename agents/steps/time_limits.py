@@ -1,4 +1,4 @@
-"""A time limit on code of the agent's own."""
+"""Time limits on the agent's own code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.session.heartbeat import HEART, ClaimBeat
 def limited(beat: ClaimBeat, seconds: float | None) -> Iterator[None]:
     """Raise StepTimeout inside the block after `seconds`, and again every second while it is swallowed.
 
-    An alarm needs the main thread; elsewhere, and for code that is deaf to it, the heartbeat kills the process.
+    An alarm needs the main thread; elsewhere, and when code ignores it, the heartbeat kills the process.
     """
     if not seconds:
         yield
