@@ -1,1 +1,1 @@
-"""Effects: authorised, performed at most once per key, read back, settled and undone."""
+"""Effects: authorises them, performs them at most once per key, reads them back, settles and undoes them."""

@@ -1,6 +1,6 @@
-"""Whether an effect may be performed now: an unconsumed grant of the last gate that could allow it, still for this.
+"""Checks whether an effect may be performed: an unused grant of the last gate that could allow it, for exactly this.
 
-Everything that can be known from the saved rows comes first; the world is looked at last, right before the intent.
+The saved rows are checked first; preconditions are observed last, right before the intent.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from checkpoints.runs.plans import StepSpec
 
 @dataclass(frozen=True)
 class EffectPermit:
-    """The grant that the effect's intent consumes; none for an effect that needs no permission."""
+    """The grant that the effect's intent consumes; None for an effect that needs no permission."""
 
     grant: Grant | None
     action: str = ""  # the id of the action that is performed, where the effect performs several
 
 
 def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
-    """Return the right to perform `spec` on the state at the head.
+    """Return the permission to perform `spec` on the state at the head.
 
-    Raises NotGranted with the reason, and one of preconditions.FAILED where nobody could look whether a precondition
-    still holds: that is a failed attempt of the step.
+    Raises NotGranted with the reason, and one of preconditions.FAILED where a precondition could not be observed: that
+    is a failed attempt of the step.
     """
     if not spec.guarded:
         return EffectPermit(None)
@@ -52,7 +52,7 @@ def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
 def holds(slice: RunSession, spec: StepSpec, row: Effect) -> None:
     """Check that the grant which `row` consumed still permits the same effect. Raises NotGranted.
 
-    The row may be of an abandoned branch, or of another version: an approval given there is for that one only.
+    The row may be of an abandoned branch, or of another version: an approval given there holds for that one only.
     """
     if not spec.guarded:
         return
@@ -63,7 +63,7 @@ def holds(slice: RunSession, spec: StepSpec, row: Effect) -> None:
 
 
 def _binds(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
-    """Return what was approved, where `spec` would do that now. Raises NotGranted, and NotVerified for a forged one."""
+    """Return what was approved if `spec` would do exactly that. Raises NotGranted, and NotVerified for a forged one."""
     changed = changed_by_hand(slice, spec, outcome)
     if changed:
         fields = ", ".join(changed)
@@ -80,24 +80,24 @@ def _binds(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
 
 
 def _gate(slice: RunSession, outcome: Outcome) -> str:
-    """Return the gate's title for a sentence."""
+    """Return the gate's title in quotes."""
     return quoted([slice.plan.title_of(outcome.gate.step)])
 
 
 def recheck(slice: RunSession, spec: StepSpec, row: Effect) -> None:
-    """Look again before an effect that was provably not done is sent once more under its grant. Raises as `permit`.
+    """Check the preconditions before an effect that was provably not done is sent again. Raises as `permit`.
 
-    Not for an effect whose end is unknown: what it did to the world, if it did, would look like somebody else's change.
+    Not for an effect whose end is unknown: its own change of the world would look like somebody else's.
     """
     if row.grant is not None:
         preconditions.check(slice, spec, row.grant.outcome.approved())
 
 
 def _available(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | None:
-    """Return a grant that nobody has used: neither an intent, nor a result that was adopted on the path after the gate.
+    """Return an unused grant: no intent consumed it, and no result adopted on the path after the gate stands for it.
 
-    Where the effect performs several actions, take the grant of the one it is about to perform: that of another
-    would let what was refused run, or one of them twice.
+    Where the effect performs several actions, only the grant of the one it is about to perform counts: with that of
+    another, a refused action could run, or one could run twice.
     """
     found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")
     grants = [each for each in found if not spec.action or each.action == acting(slice, spec)]

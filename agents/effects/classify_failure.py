@@ -1,4 +1,4 @@
-"""What an exception says about an effect: provably not done, or unknown."""
+"""Classifies an exception of an effect: provably not done, or unknown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ End = EffectFailed | EffectUnknown
 def of(error: BaseException, doubt: str = "") -> End:
     """Classify the error: unknown unless it is known to be a failure.
 
-    A refusal tells of this attempt alone: where an earlier one under the key is in `doubt`, it stays in doubt.
+    A failure is about this attempt alone: with an earlier attempt under the key in `doubt`, the effect stays unknown.
     """
     found = _found(error)
     if isinstance(found, EffectFailed) and doubt:
@@ -23,7 +23,7 @@ def of(error: BaseException, doubt: str = "") -> End:
 
 
 def said(end: End) -> str:
-    """Return its message as one line that a row and a card can hold: anybody may have worded it."""
+    """Return the message, which anybody may have worded, as one line that fits a row and a card."""
     return one_line(str(end), 500)
 
 

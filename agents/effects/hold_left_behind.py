@@ -1,4 +1,4 @@
-"""What moving a run's head does to the effects that it leaves behind: they are held until they are settled."""
+"""Holds the data of effects that a move of the run's head leaves behind, until they are settled."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from checkpoints.store.header import CheckpointHeader
 
 
 def lock(run: Run) -> None:
-    """Lock the run's rows of the effect ledger, before gates and the run: whoever changes several does this first."""
+    """Lock the run's effect rows. A transaction that locks gates or the run too does this first."""
     list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
 
 
 def lock_lineage(run: Run) -> None:
-    """Lock the effects of the run and its forks, which depend on one another's effects."""
+    """Lock the effect rows of the run's whole lineage: forks depend on one another's effects."""
     kin = Run.objects.of_lineage(run.lineage).values("pk")
     list(Effect.objects.select_for_update().filter(run__in=kin).order_by("pk").values_list("pk"))
 
 
 def drop_orders(run: Run) -> None:
-    """Drop the orders to do effects of the run again that had not been carried out before a person moved the run."""
+    """Drop the orders to do effects of the run again that were not carried out yet when a person moved it."""
     Effect.objects.filter(run=run, again=True).update(again=False)
 
 
 def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
-    """Hold the state that each unsettled effect started from, which its undo reads; return them, oldest first."""
-    rows = unsettled_effects.of_run(run.pk, path)
+    """Make a hold on the start state of each unsettled effect, which its undo reads; return these, oldest first."""
+    rows = unsettled.of_run(run.pk, path)
     for row in rows:
         reason = f"{row.step} is not settled yet"
         Hold.objects.make(
@@ -40,7 +40,7 @@ def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
 
 
 def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: RunPath) -> Effect | None:
-    """Return the effect that is redone where the run is sent back to `spec`, with this input at the end of `path`."""
+    """Return the effect that is redone if the run is sent back to `spec` with this input at the end of `path`."""
     if spec.kind != "effect":
         return None
     row = Effect.objects.newest(run_id, spec.name, digest, path.occurrences(spec.name, digest))
@@ -48,7 +48,7 @@ def sent_to(run_id: int, spec: StepSpec, digest: bytes, path: RunPath) -> Effect
 
 
 def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
-    """Find the first effect of `path` that is or is being undone, and where it landed; None where none is."""
+    """Return the first effect of `path` that is undone or being undone, with its checkpoint; None for none."""
     kin = Run.objects.of_lineage(run.lineage)
     rows = Effect.objects.filter(run__in=kin, undoes__isnull=True).order_by("pk").prefetch_related("undos")
     landed = {checkpoint: row for row in rows for checkpoint in row.landings}
@@ -60,7 +60,7 @@ def gone(run: Run, path: RunPath) -> tuple[Effect, CheckpointHeader] | None:
 
 
 def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
-    """Adopt effects that were to be kept or done again, where the run goes back to a checkpoint after them."""
+    """Adopt effects that were kept or ordered again, if the run goes back to a checkpoint after them."""
     for row in Effect.objects.filter(run=run, undoes__isnull=True).order_by("pk").select_related("run"):
         changes = row.again or row.status == Effect.Status.KEPT
         if changes and effects.taken_up(row, on_path=path.holds(row.landings)):
@@ -70,7 +70,7 @@ def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
 def stood_on(row: Effect) -> bool:
     """Tell whether a fork depends on this effect, so that undoing it would break the fork.
 
-    The fork took the result over, or began after the effect was done and has it in its state.
+    It does if it took the result over, or began after the effect was done and so has the result in its state.
     """
     if Effect.objects.filter(taken_from=row, status__in=effects.LANDED).exists():
         return True

@@ -1,7 +1,7 @@
-"""What an HTTP call's end says about an effect: done, provably not done, or unknown.
+"""Classifies the outcome of an effect's HTTP call: done, provably not done, or unknown.
 
-A refusal (4xx) and a connection that was never made are failures; a timeout, a line cut after sending and a 5xx
-leave it open whether the work was done. RFC 9110 §9.2.2: only an idempotent request may be repeated blindly.
+A refusal (4xx) and a connection that was never made are failures; after a timeout, a connection cut after sending or a
+5xx, the work may have been done. RFC 9110 §9.2.2: only an idempotent request may be repeated blindly.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ GAVE_UP_READING = 408  # the server may have read enough to act
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return the certificates that clients trust, for `verify`: read once, since that takes longer than a call."""
+    """Return the TLS context with the trusted certificates: made once, since that takes longer than a call."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def classify(error: Exception) -> EffectFailed | EffectUnknown | None:
-    """Return the effect's end that `error` stands for; None where it is no HTTP error."""
+    """Return the error of the effect that `error` means; None where it is no HTTP error."""
     if isinstance(error, httpx.HTTPStatusError):
         return of_status(error.response)
     if isinstance(error, NEVER_SENT):
@@ -39,7 +39,7 @@ def classify(error: Exception) -> EffectFailed | EffectUnknown | None:
 
 
 def of_status(response: httpx.Response) -> EffectFailed | EffectUnknown:
-    """Return the effect's end that a response other than 2xx stands for."""
+    """Return the error of the effect that a response other than 2xx means."""
     said = f"HTTP {response.status_code}: {response.text[:200]}"
     if 400 <= response.status_code < 500 and response.status_code != GAVE_UP_READING:
         return EffectFailed(said, retry=response.status_code == TOO_SOON)

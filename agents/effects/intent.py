@@ -1,4 +1,4 @@
-"""A new row of the effect ledger: its idempotency key, and the execution that it is of."""
+"""The columns of a new row of the effect ledger: its execution and its idempotency key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The report of a worker that was fenced while it performed an effect: it makes no checkpoint, but is evidence.
+"""Late reports of workers that were fenced during an effect: they make no checkpoint, but are evidence.
 
-It settles the row where nobody knows yet, and answers whoever was asked. Where somebody settled it before and said
-otherwise, that is kept, and the worker's report is recorded for people to look at.
+A report settles a row whose end is unknown and withdraws the question about it. Where the row was settled otherwise
+before, it stays so, and the report is recorded for people to look at.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checkpoints.events import event_log
 from . import hold_left_behind
 
 Status = Effect.Status
-# What does not contradict "it was done", "it provably was not", "it was taken back".
+# By the status reported late, the statuses of a row that do not contradict it.
 AGREE = {
     Status.DONE: (*effects.LANDED, Status.UNDONE, *effects.IN_DOUBT),
     Status.FAILED: (Status.FAILED, Status.ABANDONED, *effects.IN_DOUBT),
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 def done(row: Effect, result: object) -> None:
-    """Record that it was done, even where its key was sent again since with an unknown end: it happens once."""
+    """Record that the effect was done, even if its key was sent again since with an unknown end: it happens once."""
     mine = row.token
 
     def settle() -> None:
@@ -44,13 +44,13 @@ def done(row: Effect, result: object) -> None:
 
 
 def failed(row: Effect, error: str) -> None:
-    """Record that it provably did not happen."""
+    """Record that the effect provably did not happen."""
     told = "The worker reported that it did not happen."
     _reported(row, lambda: row.failed(error, by=actors.SYSTEM), Status.FAILED, told)
 
 
 def undone(row: Effect, undo: Effect) -> None:
-    """Record that it was undone."""
+    """Record that the effect was undone."""
     mine = undo.token
 
     def settle() -> None:

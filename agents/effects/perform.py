@@ -1,11 +1,11 @@
-"""Performing effects: at most once per key, and never without a permission for exactly this.
+"""Performs effects: at most once per key, and never without a permission for exactly this.
 
 The intent row and the grant's consumption are one transaction, guarded by the run's token, before anything is
-sent. What came of it and the checkpoint are one transaction afterwards. A row that still says *intended* when the
+sent. The result and the checkpoint are one transaction afterwards. A row that still says *intended* when the
 next worker comes was left by one that died: nobody knows what happened, and only an idempotent effect is simply
 sent again, under its old key.
 
-Locks go one way, or two workers wait for each other: the effect's row, then a gate's, then the run's.
+Locks are taken in one order, or two workers could deadlock: the effect's row, then a gate's, then the run's.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ log = structlog.get_logger()
 
 
 def perform(slice: RunSession, spec: StepSpec) -> bool:
-    """Take the effect one step on from whatever its rows say; says whether the slice goes on.
+    """Adopt, resume, skip, authorise or send the effect, as its rows say; says whether the slice goes on.
 
-    Raises NotVerified where the rows differ from what was recorded of the effect.
+    Raises NotVerified where the rows differ from the recorded events.
     """
     refused = allowing_gate.refused(slice, spec)
     if refused is not None:  # even where it was done before: that is off the path now, and will be undone
@@ -83,7 +83,7 @@ def perform(slice: RunSession, spec: StepSpec) -> bool:
 
 
 def newest(slice: RunSession, spec: StepSpec) -> Effect | None:
-    """Return the row of this effect with this input at this occurrence, in its latest generation."""
+    """Return the effect's row for the present input and occurrence, in its latest generation."""
     digest = slice.input_digest(spec)
     return Effect.objects.newest(slice.run.pk, spec.name, digest, slice.path.occurrences(spec.name, digest))
 
@@ -102,7 +102,7 @@ def intend(slice: RunSession, spec: StepSpec, permit: authorize.EffectPermit, ge
 def adopt(slice: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutput | None = None) -> bool:
     """Write the recorded result of an effect that was done already on this input, and send nothing.
 
-    Where that cannot be put in the words of this version a person is asked, and what they `told` is written. Raises
+    If the result cannot be upgraded to this version a person is asked for it; `told` is what they entered. Raises
     NotVerified where the record is not what was written when it was done.
     """
     crash_points.point("before_adopt", spec.name)
@@ -131,10 +131,10 @@ def reopen(slice: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
 
 
 def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
-    """Resume after an earlier worker, or an earlier attempt, left it open whether the effect happened.
+    """Resume an effect of which an earlier worker or attempt left unknown whether it happened.
 
-    Ask the provider where it can tell. Send again what it does once per key, or says that it has not done, as long
-    as the permission holds under which the effect was begun. Else ask a person.
+    Ask the provider if it can tell. Send the effect again if it is idempotent or the provider says that it did not
+    happen, as long as its permission holds. Else ask a person.
     """
     if row.status == Status.INTENDED:
         row.unknown("The worker was gone before the answer came.", by=slice.by)
@@ -164,7 +164,7 @@ def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
 
 
 def _lapsed(slice: RunSession, spec: StepSpec, row: Effect) -> str:
-    """Say why the permission under which it was begun does not hold any more; empty where it does."""
+    """Say why the permission under which the effect was begun no longer holds; empty where it does."""
     try:
         authorize.holds(slice, spec, row)
     except NotGranted as reason:
@@ -173,7 +173,7 @@ def _lapsed(slice: RunSession, spec: StepSpec, row: Effect) -> str:
 
 
 def _again(slice: RunSession, row: Effect) -> Effect:
-    """Intend the same key once more, under this claim's token. Raises Fenced."""
+    """Write the intent of the same key again, under this claim's token. Raises Fenced."""
     with transaction.atomic():
         row.retried(token=slice.claim.token, by=slice.by)
         slice.hold_token()
@@ -182,9 +182,9 @@ def _again(slice: RunSession, row: Effect) -> Effect:
 
 
 def _send(slice: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
-    """Send the effect and record what came of it; says whether the slice goes on.
+    """Send the effect and record its result or failure; says whether the slice goes on.
 
-    `doubt` is why nobody knows what an earlier attempt under this key did, where that is so.
+    `doubt`: why it is unknown what an earlier attempt under this key did; empty where it is known.
     """
     try:
         returned = slice.performer.effect(slice, spec, row)
@@ -199,7 +199,7 @@ def _send(slice: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") ->
 
 
 def done(slice: RunSession, spec: StepSpec, row: Effect, returned: Returned) -> bool:
-    """Record that it happened and what it gave; says whether the slice goes on. Raises Fenced."""
+    """Record that the effect happened, with its result; says whether the slice goes on. Raises Fenced."""
     try:
         output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
         result = translate_history.packed(slice.snapshot, row, output)
@@ -225,8 +225,8 @@ def not_done(
     *,
     again: bool = True,
 ) -> bool:
-    """Record that the effect failed or is unknown; try again where that is safe, else ask. Ends the slice."""
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
+    """Record that the effect failed or is unknown; try again later where that is safe, else ask. Ends the slice."""
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:

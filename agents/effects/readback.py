@@ -1,4 +1,4 @@
-"""Asking the provider what became of an effect whose answer never arrived."""
+"""Asks the provider whether an effect happened whose answer never arrived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class ReadBack(Enum):
-    """The provider's answer."""
+    """The provider's answer about an effect."""
 
     HAPPENED = "happened"
     NOT_HAPPENED = "not happened"
@@ -32,10 +32,10 @@ class ReadBack(Enum):
 
 
 def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
-    """Ask by the effect's key. What happened is recorded as done, with its result. Raises Fenced.
+    """Ask by the effect's key; record an effect that happened as done, with its result. Raises Fenced.
 
-    A no is believed at once where the effect is idempotent; else only after the effect's own timeout, since a
-    request that is still under way is not known to the provider yet.
+    A no is believed at once if the effect is idempotent; else only after the effect's own timeout, since the provider
+    does not know a request yet that is still under way.
     """
     if not spec.readable:
         return ReadBack.NOT_SAID
@@ -58,6 +58,6 @@ def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
 
 
 def _over(row: Effect, spec: StepSpec) -> bool:
-    """Tell whether the request's own time has passed, by the database's clock."""
+    """Tell whether the effect's timeout has passed since its intent, by the database's clock."""
     ended = ExpressionWrapper(F("intended_at") + timedelta(seconds=spec.timeout or 0.0), DateTimeField())
     return Effect.objects.filter(pk=row.pk).alias(ended=ended).filter(ended__lt=Now()).exists()

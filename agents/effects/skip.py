@@ -1,7 +1,7 @@
-"""Passing an effect by: people refused its action, or answered in its place, while the run goes on.
+"""Skips an effect whose action people rejected, or answered in its place, while the run goes on.
 
-The checkpoint counts as no execution of the step, so that nothing is adopted by it and what the step did on another
-branch is not taken for done. The agent has read of the refusal at the gate's own checkpoint.
+The checkpoint is no execution of the step, so that nothing is adopted by it and what the step did on another branch is
+not taken for done. The agent was told of the refusal in the gate's own checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 def pass_by(slice: RunSession, spec: StepSpec, action: Action, settled: SettledAction) -> bool:
-    """Save that the effect is not performed, with the answer in its place; says whether the slice goes on."""
+    """Save a checkpoint that skips the effect, with the answer in its place; says whether the slice goes on."""
     log.info("effect.passed", step=spec.name, action=action.id, verdict=settled.verdict)
     try:
         given = verdicts.written(slice.plan, action)

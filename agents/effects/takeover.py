@@ -1,4 +1,4 @@
-"""A fork that comes to an effect which the run it came from has done with the same input: a person is asked."""
+"""Lets a fork take over, once a person agrees, an effect that its origin has done with the same input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import intent
 
 
 def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
-    """Return what another run of the lineage did instead of this execution, or may have; None if a person answered."""
+    """Return the same effect if another run of the lineage did it, or may have; None once a person answered."""
     if slice.run.forked_from is None or _answered(slice, spec):
         return None
     digest = slice.input_digest(spec)
@@ -38,7 +38,7 @@ def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
 def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
     """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
 
-    Where that result is gone by now, people are asked again.
+    If that result is gone or unusable by now, a person is asked again.
     """
     with transaction.atomic():
         # Locked, so that its own run looks for forks that depend on it either before this or after it.
@@ -72,9 +72,9 @@ def _answered(slice: RunSession, spec: StepSpec) -> bool:
 
 
 def done_by_fork(path: RunPath, said: Collection[tuple[UUID | None, str]]) -> frozenset[str]:
-    """Return the effects of which a person said, since they last ran, that this fork does them itself.
+    """Return the effect steps that a person, since they last ran, told this fork to do itself.
 
-    `said` are (checkpoint, step) of the questions answered so. An answer holds for one execution only.
+    `said`: (checkpoint, step) of the questions answered so. An answer holds for one execution only.
     """
     own, landed = set(), set()
     for place in reversed(path.places):

@@ -1,8 +1,8 @@
-"""Settling what a run left behind: effects off its path are undone, one after the other, newest first.
+"""Settles the effects that a run left behind off its path: undoes them one after the other, newest first.
 
-An undo is an effect itself, with an intent row, a key and an end: whatever dies in the middle, the next worker goes
-on with the row that is open. One that cannot be undone is named as kept, never as undone. One whose end nobody
-knows is looked up first. Where that or an undo fails, a person is asked.
+An undo is an effect itself, with an intent row, a key and an end: after a crash the next worker goes on with the open
+row. An effect that cannot be undone is recorded as kept, never as undone. If its end is unknown, the provider is asked
+first. Where that or an undo fails, a person is asked.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = structlog.get_logger()
 
 
 def finish(slice: RunSession) -> bool:
-    """Settle all that the run left behind, then end it as it was to end; says whether the slice goes on."""
-    if not settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan)):
+    """Settle all effects left behind, then end the run in its noted status; says whether the slice goes on."""
+    if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
     by = Actor(slice.run.ending_by, slice.run.ending_by_name)
@@ -54,7 +54,7 @@ def finish(slice: RunSession) -> bool:
 
 
 def settle(slice: RunSession, rows: list[Effect]) -> bool:
-    """Settle these in this order; False where the slice is over, because a person is asked or a pause is due."""
+    """Settle these effects in order; False where the slice is over, because a person is asked or a pause is due."""
     for row in rows:
         crash_points.point("before_settle", row.step)
         slice.check()
@@ -79,7 +79,7 @@ def _settled(slice: RunSession, row: Effect) -> bool:
 
 
 def _known(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
-    """Find out what became of an effect in doubt; False where a person is asked, or the provider again later."""
+    """Find out whether an unknown effect happened; False where a person is asked, or the provider again later."""
     if row.status == Status.INTENDED:
         row.unknown("The run went elsewhere before the answer came.", by=slice.by)
     found = readback.read_back(slice, spec, row)
@@ -98,7 +98,7 @@ def _known(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
 
 
 def _undo(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
-    """Undo the effect, or go on with what an earlier worker began. Raises NotVerified for a forged row."""
+    """Undo the effect, or resume an undo that an earlier worker began. Raises NotVerified for a forged row."""
     row.verified()
     said = declared(slice, spec.undo)
     undo = row.undos.select_related("run").order_by("-generation").first()
@@ -117,7 +117,7 @@ def _undo(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
 
 
 def _intended(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
-    """Return the undo's row, intended under this claim token; None where a fork came to depend on it. Raises Fenced."""
+    """Write the undo's intent and return its row; None if a fork depends on the effect by now. Raises Fenced."""
     crash_points.point("before_undo", spec.name)
     with transaction.atomic():
         hold_left_behind.lock(slice.run)
@@ -151,7 +151,7 @@ def _row(slice: RunSession, row: Effect) -> Effect:
 
 
 def _send(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
-    """Send the undo and record what came of it; False where the slice is over."""
+    """Send the undo and record its end; False where the slice is over."""
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
         if not slice.performer.undo(slice, spec, row, undo):
@@ -179,9 +179,9 @@ def taken_back(slice: RunSession, row: Effect, undo: Effect) -> None:
 
 
 def answered(slice: RunSession, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
-    """Record what a person said of the effect of that key, which the run left behind, in the caller's transaction.
+    """Record a person's answer about the effect of that key, which the run left behind, in the caller's transaction.
 
-    What a late report has settled meanwhile is left as it is.
+    An effect that a late report has settled meanwhile is left as it is.
 
     Raises ValueRefused and OutputRefused for a result that does not fit.
     """
@@ -199,7 +199,7 @@ def answered(slice: RunSession, spec: StepSpec, key: str, choice: str, value: An
 
 
 def open_of(row: Effect) -> bool:
-    """Tell whether it is still open what became of the effect, or how its undo ended."""
+    """Tell whether the effect is still in doubt, or an undo of it was begun and is not done."""
     undo = row.undos.order_by("-generation").first()
     return row.status in effects.IN_DOUBT or (
         row.status == Status.DONE and undo is not None and undo.status != Status.DONE
@@ -220,7 +220,7 @@ def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None
 def not_undone(
     slice: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify_failure.End, error: BaseException
 ) -> bool:
-    """Record that the undo failed or is unknown; try again where that is safe, else ask. The slice is over."""
+    """Record that the undo failed or is unknown; try again later where that is safe, else ask. Ends the slice."""
     said = declared(slice, spec.undo)
     failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
