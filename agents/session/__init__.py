@@ -1,1 +1,1 @@
-"""One worker's turn with a run: what it holds in hand, and what is known of the run's path."""
+"""One worker's turn with a run (a slice): the session's data, the run's path, and reuse of earlier work."""

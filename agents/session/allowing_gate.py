@@ -1,4 +1,4 @@
-"""The gate that allowed an effect, and what it showed when it did."""
+"""Finds the gate that allowed an effect, and the actions and preconditions that it showed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .run_session import RunSession
 
 
 def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
-    """Return the newest outcome on the path of a gate that could allow `spec`, or of a question asking for permission.
+    """Return the newest outcome on the path of a gate that could allow `spec`, or of a recovery gate that permits it.
 
-    A question about another action than the one that `spec` would perform now decides nothing about this one.
+    A recovery gate about another action than the one that `spec` would perform now does not count.
     """
     asked_by = Q(gate__step__in=gates.allowing(slice.plan, spec.name), gate__kind="review")
     recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
@@ -34,13 +34,13 @@ def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
 
 
 def acting(slice: RunSession, spec: StepSpec) -> str:
-    """Return the id of the action that `spec` would perform now, where it performs several; "" where it names none."""
+    """Return the id of the action that `spec` would perform now; "" if it does not choose between several."""
     named = slice.snapshot.state.get(spec.action) if spec.action else None
     return named if isinstance(named, str) else ""
 
 
 def action_of(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Action | None:
-    """Return the action of an outcome's card that `spec` would perform now; None where it performs none of them."""
+    """Return the action on the outcome's card that `spec` would perform now; None for none."""
     mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
     if spec.action:
         return next((action for action in mine if action.id == acting(slice, spec)), None)
@@ -48,9 +48,9 @@ def action_of(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Action | N
 
 
 def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] | None:
-    """Return the action that `spec` would perform now but may not, though its gate let the run go on; and the verdict.
+    """Return the action that `spec` would perform now, and its verdict, if it was refused while the run went on.
 
-    None where nobody refused it or answered in its place.
+    An answer in its place is such a verdict too. None where there is neither.
     """
     outcome = last_outcome(slice, spec) if spec.guarded else None
     if outcome is None or outcome.kind != Outcome.Kind.MIXED:
@@ -69,12 +69,12 @@ def may_revise(slice: RunSession, spec: StepSpec) -> bool:
 
 
 def asking_gate(slice: RunSession, spec: StepSpec) -> str:
-    """Return the gate step that is opened again for `spec`: the one that asked last on the path."""
+    """Return the gate step to open again for `spec`: the one that asked last on the path."""
     return gates.asked_last(slice.plan, spec.name, slice.path)
 
 
 def changed_by_hand(slice: RunSession, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
-    """Return the fields people changed after an outcome, that `spec` depends on and the outcome did not fix.
+    """Return the fields that people changed after an outcome, that `spec` depends on and the outcome did not bind.
 
     By name, each as it was before: {} or {name: value}.
     """
@@ -87,9 +87,9 @@ def changed_by_hand(slice: RunSession, spec: StepSpec, outcome: Outcome) -> dict
 
 
 def shown_for(slice: RunSession, spec: StepSpec) -> list[Action]:
-    """Return the actions that people were shown when they allowed `spec`, to be shown again and not edited.
+    """Return the actions that people saw when they allowed `spec`, to show them again without edits.
 
-    Those that name it, or all of them where it was allowed along with the rest.
+    These are the actions that name `spec`, or all of them where none does.
     """
     outcome = last_outcome(slice, spec) if spec.guarded else None
     if outcome is None:
@@ -105,7 +105,7 @@ def shown_for(slice: RunSession, spec: StepSpec) -> list[Action]:
 
 
 def carried(slice: RunSession, spec: StepSpec) -> list[Precondition]:
-    """Return the preconditions under which people allowed `spec`: a recovery that lets it run insists on them."""
+    """Return the preconditions under which people allowed `spec`, for a recovery gate that requires them again."""
     outcome = last_outcome(slice, spec) if spec.guarded else None
     fixed = outcome.approved().guarding(spec.name) if outcome is not None else []
     return [replace(each, required=True, effects=(spec.name,)) for each in fixed]

@@ -1,9 +1,9 @@
-"""One thread per worker process renews the lease of whatever run the process holds.
+"""The heartbeat: one thread per worker process renews the lease of the run that the process holds.
 
-It renews every third of the lease on a connection of its own, and asks twice a second whether a person wants the
-run to halt. When the lease is lost it says so, and the runner drops its work at the next look; the fencing token in
-the saving statement is what makes that safe. A step that overruns its limit by the grace, deaf to the alarm, is ended
-by SIGKILL: the attempt is counted in PostgreSQL.
+It renews after each third of the lease on a connection of its own, and asks twice a second whether a person wants the
+run to halt. When the lease is lost it says so, and the runner drops its work at the next check; the fencing token in
+the saving statement makes that safe. A process whose step ignores the alarm and overruns its limit by the grace is
+ended by SIGKILL: the attempt is counted in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class ClaimBeat:
-    """What the thread knows of one claim."""
+    """The heartbeat's data about one claim: its lease, a request to halt, and the time limit of its step."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
@@ -38,7 +38,7 @@ class ClaimBeat:
         self.kill_at: float | None = None
 
     def holds(self) -> bool:
-        """Tell whether the run still is this worker's; a lease that may have passed, by this clock, is renewed."""
+        """Tell whether the run still is this worker's; renew a lease that may have passed by this clock."""
         passed = time.monotonic() - self.renewed >= self.claim.lease
         return not self.lost and (not passed or claims.renew(self.claim))
 
@@ -59,7 +59,7 @@ class ClaimBeat:
             self.ask(now)
 
     def ask(self, now: float) -> None:
-        """Look whether somebody wants the run to halt. A database that does not answer is asked again."""
+        """Ask whether somebody wants the run to halt. A database that does not answer is asked again."""
         self.asked = now
         try:
             self.halt = claims.halting(self.claim)
@@ -77,7 +77,7 @@ class ClaimBeat:
 
 
 class HeartbeatThread:
-    """The thread, started on first use in each process."""
+    """The heartbeat's thread, started on first use in each process."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -101,14 +101,14 @@ class HeartbeatThread:
                 self.beats.remove(beat)
 
     def limit(self, beat: ClaimBeat, seconds: float | None) -> None:
-        """Set, from now on, that the process is killed once `seconds` and the grace have passed; None: no more."""
+        """Have the process killed once `seconds` from now and the grace have passed; None cancels that."""
         with self.changed:
             beat.kill_at = None if seconds is None else time.monotonic() + seconds + GRACE
             if seconds is not None and seconds + GRACE < beat.claim.lease / 3:
                 self.changed.notify()
 
     def run(self) -> None:
-        """Live as the thread: sleep until something is due, then look."""
+        """Sleep until a beat is due, then look; for ever. The thread's body."""
         while True:
             with self.changed:
                 due = min((beat.next_look() for beat in self.beats if not beat.lost), default=None)

@@ -1,6 +1,6 @@
-"""What people wrote into a run's state by hand on its path: an edit of a checkpoint, and the words of a rewind.
+"""Finds the changes that people made to a run's state by hand on its path: edits, and the feedback of rewinds.
 
-Nobody approved that. So a permission given before does not hold for what is made of it; see
+Nobody approved these. So a permission given before does not hold for what is made from them; see
 approvals.cards.binding.loose_names.
 """
 
@@ -19,7 +19,7 @@ MOVED = ("edit", "rewind")
 
 
 class ManualChange(NamedTuple):
-    """One checkpoint by which somebody moved the run, the fields that it changed, and what was in them before."""
+    """One checkpoint by which somebody moved the run, the fields that it changed, and their values before."""
 
     place: CheckpointHeader
     fields: frozenset[str]
@@ -27,7 +27,7 @@ class ManualChange(NamedTuple):
 
 
 def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[ManualChange]:
-    """Yield every one of these places at which somebody changed the state, in their order."""
+    """Yield a ManualChange for each of these places at which somebody changed the state, in order."""
     # A gate sends the run back to another step than its own, with the words of whoever decides there.
     found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
     moved = [(each, each.parent) for each in found if each.parent is not None]

@@ -1,8 +1,8 @@
-"""Performing: how what a step says gets done.
+"""The performer interface: runs steps, effects and undos, here or in an external program.
 
-Where the agent's code is here, its methods are called in the worker (agents.steps.local_performer). Where it is
-elsewhere, what is to be done is handed out (agents.remote.remote_performer): the slice is over then, and once the
-program has done it, its answer is taken where the call would have returned.
+If the agent's code is here, its methods are called in the worker (agents.steps.local_performer). If it is elsewhere,
+the work is handed out (agents.remote.remote_performer): the slice is over then, and once the program has done it, its
+answer is taken where the call would have returned.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ S = TypeVar("S")  # the RunSession: its module imports this one
 
 @dataclass(frozen=True)
 class Returned:
-    """What a method returned, how long it took in seconds, and what it noted."""
+    """A method's return value, its duration in seconds, and its notes."""
 
     value: Any
     took: float
@@ -28,10 +28,10 @@ class Returned:
 
 @dataclass(frozen=True)
 class HandOut:
-    """What a program has to do next.
+    """The work that an external program has to do next.
 
-    `effect` is the row of an effect whose intent is written, `undoes` that of one which is to be undone, and `undo`
-    that of undoing it, once its intent is written.
+    `effect` is the row of an effect whose intent is written, `undoes` the row of an effect to be undone, and `undo`
+    the undo's own row, once its intent is written.
     """
 
     step: StepSpec
@@ -41,15 +41,15 @@ class HandOut:
 
 
 class Performer(ABC, Generic[S]):
-    """Does what the steps of a run say. None and False tell that it was handed out, so that the slice is over."""
+    """Performs a run's steps. A return of None or False means that the work was handed out and the slice is over."""
 
     @abstractmethod
     def begins(self, slice: S, spec: StepSpec, undoes: Effect | None = None) -> bool:
-        """Tell whether the intent of an effect, or of undoing one, may be written now."""
+        """Tell whether the intent of an effect, or of its undo, may be written now."""
 
     @abstractmethod
     def step(self, slice: S, spec: StepSpec, **extra: Any) -> Returned | None:
-        """Run the step, or ask for the gate's card. Raises whatever its method raises."""
+        """Run the step's method, or a gate's for its card. Raises whatever it raises."""
 
     @abstractmethod
     def effect(self, slice: S, spec: StepSpec, row: Effect) -> Returned | None:

@@ -1,7 +1,7 @@
-"""Reusing what was executed before: the same step, on the same input, with the same code, at the same occurrence.
+"""Reuses an earlier execution: the same step, on the same input, with the same code, at the same occurrence.
 
-Its recorded output is written again and nothing runs. Where an edit changes something, only what reads the change
-runs, and where that gives what it gave before, the ripple ends.
+Its recorded output is written again and nothing runs. After an edit only the steps run that read a change; where
+their outputs are the same as before, the steps after them are reused.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def twin_of(slice: RunSession, spec: StepSpec) -> CheckpointHeader | None:
 
 
 def said_of(slice: RunSession, twin: CheckpointHeader) -> str:
-    """Say where the output came from, for the run's page."""
+    """Say for the run's page where the output came from."""
     run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was reused, nothing ran."
 
 
 def _check(slice: RunSession, name: str, value: Any) -> None:
-    """Raise ValueRefused for what this version of the state does not take."""
+    """Raise ValueRefused for a field or value that this version of the state does not take."""
     if name not in slice.agent.State.model_fields:
         raise ValueRefused(f"/{name}", "is not a field of this version's state")
     if not isinstance(value, (Append, Splice)):

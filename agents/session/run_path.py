@@ -1,6 +1,6 @@
-"""The path from the root to a run's head: what was executed on it, and which gates' outcomes are on it.
+"""The path from the root to a run's head: its executions, and the outcomes of its gates.
 
-Read by one query a slice, on first need, and extended by what the slice saves. A branch that was left by a
+It is read by one query a slice, on first need, and extended by what the slice saves. A branch that was left by a
 rewind is no part of it; a fork's path begins in the run that it was forked from.
 """
 
@@ -25,7 +25,7 @@ ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about wher
 
 @dataclass
 class RunPath:
-    """Root first, head last. Executions are counted as they come: a step must not cost more the longer the run is."""
+    """The checkpoints of a path, root first. Counts are kept up to date: a step must not cost more in a long run."""
 
     places: list[CheckpointHeader]
     counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class RunPath:
 
     @classmethod
     def within(cls, head: UUID, known: Mapping[UUID, CheckpointHeader]) -> RunPath:
-        """Return the path that ends at `head`, among headers that are in hand. Raises NoSuchCheckpoint."""
+        """Return the path that ends at `head`, from headers that are loaded already. Raises NoSuchCheckpoint."""
         found = ancestry(head, known)
         if not found:
             raise NoSuchCheckpoint
@@ -57,7 +57,7 @@ class RunPath:
 
     @property
     def runs(self) -> set[int]:
-        """Return the runs that it leads through: a fork's begins in another."""
+        """Return the runs that the path leads through: a fork's begins in another."""
         return {place.run_id for place in self.places}
 
     def add(self, place: CheckpointHeader) -> None:
@@ -71,29 +71,29 @@ class RunPath:
         return self.counts[step, input_digest]
 
     def executions(self, step: str) -> int:
-        """Count how often this step was executed, on whatever input."""
+        """Count how often this step was executed, on any input."""
         return sum(1 for place in self.places if place.step == step and place.kind in EXECUTED)
 
     def holds(self, checkpoints: Iterable[UUID]) -> bool:
-        """Tell whether one of these is on the path."""
+        """Tell whether one of these checkpoints is on the path."""
         return not self.ids.isdisjoint(checkpoints)
 
     def after(self, checkpoint: UUID) -> list[CheckpointHeader] | None:
-        """Return the places that follow a checkpoint; None where it is not on the path."""
+        """Return the headers that follow a checkpoint; None where it is not on the path."""
         for number, place in enumerate(self.places):
             if place.id == checkpoint:
                 return self.places[number + 1 :]
         return None
 
     def forced(self, step: str) -> bool:
-        """Tell whether a person, or a repair, sent the run to `step`, so that it runs whatever is recorded."""
+        """Tell whether a person or a repair sent the run to `step`, so that it runs even if an output is recorded."""
         place = self.sent(step)
         return place is not None and place.kind in FORCING
 
     def sent(self, step: str) -> CheckpointHeader | None:
-        """Return the checkpoint from which the run came to `step`, before anything went aside there.
+        """Return the checkpoint from which the run came to `step`, before any recovery, reopening or upgrade there.
 
-        A question about another step, which went on with what was to come anyway, is aside too.
+        The recovery of another step is passed over too if the run then went on with the same next step.
         """
         before = [*self.places[:1], *self.places]
         for earlier, place in zip(reversed(before[:-1]), reversed(self.places), strict=True):
@@ -102,11 +102,11 @@ class RunPath:
         return None
 
     def branched(self, run_id: int, seq: int) -> bool:
-        """Tell whether the run, whose newest checkpoint is `seq`, has executions beside this path."""
+        """Tell whether the run, whose newest checkpoint is `seq`, has executions off this path."""
         return self.places[0].run_id != run_id or len(self.places) < seq
 
     def moved(self) -> bool:
-        """Tell whether the run was ever sent elsewhere than its steps would have gone."""
+        """Tell whether a rewind, an edit, a repair or an upgrade ever moved the run."""
         return any(place.kind in MOVED for place in self.places)
 
     def before_last(self, step: str) -> UUID | None:
@@ -115,7 +115,7 @@ class RunPath:
         return started and started.parent
 
     def settled(self) -> list[UUID]:
-        """Return the checkpoints at which a gate was opened whose outcome is on the path, newest first."""
+        """Return the checkpoints at which gates were opened that have their outcome on the path, newest first."""
         return [place.parent for place in reversed(self.places) if place.kind in SETTLED and place.parent]
 
     def __iter__(self) -> Iterator[CheckpointHeader]:

@@ -1,6 +1,6 @@
 """A slice: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
 
-It holds what the turn works on, and it is the one place from which the runner writes checkpoints.
+RunSession holds the data of the turn, and the runner writes checkpoints only through it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 @dataclass
 class RunSession:
-    """`attempt` counts the starts of the next step since the head was saved, this one included."""
+    """One slice. `attempt` counts the starts of the next step since the head was saved, this one included."""
 
     claim: Claim
     run: Run
@@ -75,7 +75,7 @@ class RunSession:
         return RunPath.to(self.snapshot.id)
 
     def instance(self) -> Agent:
-        """Return the agent's instance for one execution."""
+        """Return a new instance of the agent, for one execution."""
         config = None if self.config is None else self.config.model_copy(deep=True)
         return self.agent(RunInfo(self.run.pk, self.run.title), self.attempt, config)
 
@@ -85,7 +85,7 @@ class RunSession:
         return {name: fields.read(self.agent.State, name, values) for name in spec.reads}
 
     def input_digest(self, spec: StepSpec) -> bytes:
-        """Return the digest of what the step reads, of the state and of the configuration."""
+        """Return the digest of the fields of state and configuration that the step reads."""
         return input_digest(spec, self.snapshot.fields, self.config_values)
 
     @cached_property
@@ -105,7 +105,7 @@ class RunSession:
         return veil.words(self.snapshot.state) if veil else []
 
     def clean(self, words: str) -> str:
-        """Remove the state's secrets from words of the agent, or of an exception: they are kept, shown and logged."""
+        """Remove the state's secrets from a text of the agent, or of an exception, that is kept, shown or logged."""
         return str(redact.scrubbed(words, self.secrets))
 
     def check(self) -> None:
@@ -126,7 +126,7 @@ class RunSession:
 
     @property
     def branched(self) -> bool:
-        """Tell whether anything was executed beside the path, so that there may be something to reuse."""
+        """Tell whether anything was executed off the path, so that there may be something to reuse."""
         return self.path.branched(self.run.pk, self.snapshot.seq)
 
     @cached_property
@@ -148,7 +148,7 @@ class RunSession:
         }
 
     def progressed(self) -> None:
-        """Count the starts anew: the work that took them is done, and the next work has had none."""
+        """Reset the count of attempts: one piece of work is done, and the next has had none."""
         if self.attempt > 1:
             Run.objects.filter(pk=self.run.pk, token=self.claim.token).update(attempts=1)
             self.attempt = 1
@@ -167,7 +167,7 @@ class RunSession:
         notes: Sequence[str] = (),
         kind: str = "",
     ) -> bool:
-        """Save what an execution of `spec` wrote; says whether the slice goes on. Raises Fenced, ValueRefused."""
+        """Save the writes of an execution of `spec`; says whether the slice goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
         return self.save(kind, spec, writes, next_step, took=took, notes=notes)
@@ -221,7 +221,7 @@ class RunSession:
         return status == Run.Status.RUNNING
 
     def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:
-        """Save the last checkpoint, and note in which status the run ends once its effects are settled."""
+        """Save the last checkpoint, and note the status in which the run ends once its effects are settled."""
         before = self.run.ending
         try:
             with transaction.atomic():
@@ -233,7 +233,7 @@ class RunSession:
             raise
 
     def takes(self, target: Snapshot) -> bool:
-        """Tell whether the run can go on from there: a fork into another version may find no upcaster."""
+        """Tell whether the run can go on from `target`: a fork into another version may find no upcaster."""
         try:
             if target.run_id != self.run.pk:
                 translate_history.writes_from(target, self.run.plan, {})

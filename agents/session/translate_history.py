@@ -1,8 +1,8 @@
-"""What was done under another version of the agent, in the words of the one that goes on.
+"""Translates effects' states and results from another version of the agent to the one that runs now.
 
-An effect's row names the checkpoint that it was started from, and has what it gave; both are of the version that ran
+An effect's row names the checkpoint that it was started from, and has its result; both are of the version that ran
 then, whose fields may have other names. The upcasters that upgrade a run's state to this version upgrade these too.
-Where no upcaster leads on, nothing is guessed: the caller is told so, and asks a person.
+Where no upcaster leads on, nothing is guessed: UpcastFailed is raised, and the caller asks a person.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ State = dict[str, Any]
 
 
 def packed(here: Snapshot, row: Effect, output: StepOutput) -> dict[str, Any]:
-    """Pack the output that the version at `here` gave for `row`, and say so where another version had started it."""
+    """Pack the output of `row` under the plan of `here`; note that plan in it if another one started the effect."""
     data = outputs.packed(output)
     started = here.plan_id if row.base == here.id else _plan_at(row.base)
     return data if started == here.plan_id else data | {outputs.PLAN: here.plan_id}
 
 
 def given_by(row: Effect, plan: Plan) -> bool:
-    """Tell whether the effect's result is in the words of this very plan."""
+    """Tell whether the effect's result was given under this very plan."""
     return _given(row) == plan.pk
 
 
 def started_from(row: Effect, plan: Plan) -> State:
-    """Return the state from which an effect was started. Raises UpcastFailed and NotVerified."""
+    """Return, for this plan, the state from which an effect was started. Raises UpcastFailed and NotVerified."""
     base = store.load_checkpoint(row.base)
     return _brought(base.state, base.plan_id, plan)
 
 
 def left_by(row: Effect, plan: Plan) -> State:
-    """Return the state as an effect left it: where it started from, with its recorded result. Raises as above."""
+    """Return the state as an effect left it: its start with its recorded result. Raises as `started_from`."""
     given = _given(row)
     base = store.load_checkpoint(row.base)
     there = plan if given == plan.pk else Plan.objects.get(pk=given)
@@ -55,7 +55,7 @@ def left_by(row: Effect, plan: Plan) -> State:
 
 
 def readable(row: Effect, plan: Plan) -> bool:
-    """Tell whether what the effect gave can be put in the words of this version."""
+    """Tell whether the effect's result can be upgraded to this version."""
     try:
         output_of(row, plan)
     except UpcastFailed:
@@ -64,7 +64,7 @@ def readable(row: Effect, plan: Plan) -> bool:
 
 
 def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> StepOutput:
-    """Return what an effect gave, as an output of this version. Raises as above.
+    """Return an effect's result as an output of this version. Raises as `started_from`.
 
     A caller that knows under which plan its base was saved passes `base_plan`, and spares a query.
     """
@@ -82,7 +82,7 @@ def output_of(row: Effect, plan: Plan, *, base_plan: int | None = None) -> StepO
 
 
 def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> State:
-    """Return what makes a saved state one of this version, with `writes` over it. Raises UpcastFailed."""
+    """Return the writes that upgrade a saved state to this version, with `writes` over them. Raises UpcastFailed."""
     if target.plan_id == plan.pk:
         return dict(writes)
     now = _brought(target.state, target.plan_id, plan)
@@ -91,16 +91,16 @@ def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> Stat
 
 
 def difference(before: State, after: State) -> State:
-    """Return what makes the one state the other."""
+    """Return the writes that turn `before` into `after`."""
     changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
     return {**changed, **{name: DROP for name in before if name not in after}}
 
 
 def _written(output: StepOutput, after: State, before: State, now: State, new: frozenset[str]) -> State:
-    """Return what makes `before` `now`, both of this version, and what the effect wrote although it was there already.
+    """Return the writes that turn `before` into `now`, both of this version, with unchanged fields that it wrote.
 
-    `after` is the state that became `now`, in the words in which the output was given; `new` are the fields that
-    this version's step writes. What kept its name and its value is written in the form in which it was given.
+    `after` is the state before its upgrade to `now`, of the version that gave the output; `new` are the fields that
+    this version's step writes. A field that kept its name and value is written in the form in which it was given.
     """
     changed = difference(before, now)
     names = changed.keys() & now.keys()
@@ -115,20 +115,20 @@ def _written(output: StepOutput, after: State, before: State, now: State, new: f
 
 
 def _grown(before: Any, now: Any) -> Any:
-    """Return a list that only became longer as an append, to whatever list is there."""
+    """Return an Append for a list that only became longer, since it may land on another list; else `now`."""
     if isinstance(before, list) and isinstance(now, list) and same(now[: len(before)], before):
         return Append(now[len(before) :])
     return now
 
 
 def _given(row: Effect) -> int:
-    """Return the plan in whose words the result is."""
+    """Return the id of the plan under which the result was given."""
     return outputs.unpacked(row.returned).plan or _plan_at(row.base)
 
 
 @lru_cache(4096)
 def _plan_at(checkpoint: UUID) -> int:
-    """Return the plan under which a checkpoint was saved: that never changes, and is read once a process."""
+    """Return the id of the plan under which a checkpoint was saved; it never changes, so a process reads it once."""
     return int(Checkpoint.objects.values_list("plan_id", flat=True).get(pk=checkpoint))
 
 

@@ -1,8 +1,8 @@
-"""Which effects a run has left behind on an abandoned branch, and when they have to be settled.
+"""Finds the effects that a run left behind on abandoned branches, and those that are due to be settled.
 
-An effect counts where its execution is on the path to the head. Any other is *unsettled*: a later execution
-of the same step on the same input may still adopt it, so it is undone only once nothing ahead can, and with it
-every effect that was made of what it gave. Pure but for the one query.
+An effect whose execution is not on the path to the head is *unsettled*: a later execution of the same step on the same
+input may still adopt it, so it is undone only once nothing ahead can, together with every effect that was made from its
+result. Pure but for one query.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def of_run(run_id: int, path: RunPath) -> list[Effect]:
 
 
 def abandoned(row: Effect, path: RunPath) -> bool:
-    """Tell whether an effect is open and off the path. One at which the run waits, and about which it asks, is not."""
+    """Tell whether an effect is open and off the path. One that the run is at, and asks about, is not."""
     return effects.left_behind(row, on_path=path.holds(row.landings) or awaited(row, path))
 
 
 def awaited(row: Effect, path: RunPath) -> bool:
-    """Tell whether the run still is where the effect was started, and waits to hear of it."""
+    """Tell whether the run is still at the effect's start, with nothing but recoveries of it since."""
     after = path.after(row.base)
     return after is not None and all(place.kind == "recovery" and place.step == row.step for place in after)
 
 
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:
-    """Return those to settle before the effect step `about_to` is performed, or the run ends; newest first."""
+    """Return the effects to settle before the effect step `about_to` is performed, or the run ends; newest first."""
     chosen = effects.due(rows, plan, about_to=about_to)
     found = {*chosen, *(each for row in chosen for each in effects.made_of(row, rows, plan))}
     return sorted(found, key=lambda row: row.pk, reverse=True)
