@@ -119,7 +119,7 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
     list_filter = (EventKindFilter, since("at"))
     search_fields = ("subject",)
-    search_help_text = _("Words of a kind, a subject, a name or the data")
+    search_help_text = _("Words of the kind, the subject, the actor's name or the data")
     readonly_fields = ("page", "said")
 
     @admin.display(description="page")

@@ -146,7 +146,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
 class HoldReasonFilter(ColumnFilter):
     """Filters technical holds by kind."""
 
-    title = gettext_lazy("what holds")
+    title = gettext_lazy("kind")
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:

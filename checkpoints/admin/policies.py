@@ -39,14 +39,14 @@ class PolicyForm(VersionedForm[RetentionPolicy]):
         labels = {
             "enabled": gettext_lazy("Delete by this policy"),
             "keep_last": gettext_lazy("Always keep the newest checkpoints of each run"),
-            "keep_gates": gettext_lazy("Keep what people were asked"),
-            "keep_decisions": gettext_lazy("Keep what was decided, and the first checkpoint"),
-            "keep_finals": gettext_lazy("Keep the end of every branch"),
+            "keep_gates": gettext_lazy("Keep the states that gates showed"),
+            "keep_decisions": gettext_lazy("Keep decisions and the first checkpoint"),
+            "keep_finals": gettext_lazy("Keep the last checkpoint of every branch"),
         }
         help_texts = {
             "enabled": gettext_lazy("When off, these runs are never pruned."),
             "keep_last": gettext_lazy("How many, on all branches together. Empty: no limit by count."),
-            "keep_finals": gettext_lazy("The newest checkpoint of a run is kept in any case."),
+            "keep_finals": gettext_lazy("The newest checkpoint of a run is always kept."),
         }
 
     def clean_agent(self) -> str:

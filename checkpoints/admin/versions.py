@@ -43,7 +43,7 @@ class VersionedForm(ModelForm[Row]):
             self.lock()
             newest: Any = self.newest_of(self.instance)
             if newest.pk != self.instance.pk:
-                words = _("Nothing was saved. Version {} was written since; {} shows what it says: change that one.")
+                words = _("Nothing was saved. Version {} was written since you opened this page: change {} instead.")
                 raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
         return said
 
@@ -56,7 +56,7 @@ class VersionedAdmin(ModelAdmin[Row]):
     """
 
     ANEW = ("version", "created_at")  # columns that a version does not copy from the one before
-    COUNTS = gettext_lazy("What counts now is {}.")
+    COUNTS = gettext_lazy("The version in force is {}.")
     form: type[VersionedForm[Row]]
     sortable_by = ()
     actions = None

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 
-# Readers of events compare transactions' numbers, which are a server's own: `manage.py restored` raises this.
+# Readers of events compare transaction ids, which each server counts for itself: `manage.py restored` raises this.
 OFFSET = "CREATE FUNCTION public.checkpoints_xid_offset() RETURNS bigint LANGUAGE sql STABLE RETURN 0::bigint"
 
 # An event has the number and the time of the transaction that writes it: readers of events rely on that.
@@ -21,18 +21,18 @@ BEGIN
         USING ERRCODE = 'check_violation', CONSTRAINT = 'event_is_of_its_transaction';
 END $$
 """
-# The condition is looked at without a call of the function: it costs an honest event next to nothing.
+# The condition is evaluated without a call of the function: it costs a normal event next to nothing.
 REFUSED = """
 CREATE TRIGGER event_is_of_its_transaction BEFORE INSERT ON checkpoints_event FOR EACH ROW
 WHEN (NEW.xid <> pg_current_xact_id()::text::bigint + public.checkpoints_xid_offset()
     OR NEW.at NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp() + interval '1 day')
 EXECUTE FUNCTION public.checkpoints_refuse_event()
 """
-# Vacuum what changes in place long before a fifth of it is dead, which in a table of years is months of updates.
+# Vacuum rows that change in place long before a fifth are dead: in an old table that is months of updates.
 SOON = "autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02"
 
-# Who has which permission in which team: active members, by the team's permissions or by their own. One SELECT without
-# a UNION: the planner puts it into the statement that asks, and takes the indexes from whichever side is known.
+# The permissions of active members in each team, by the team's permissions or by their own. One SELECT without a UNION:
+# the planner inlines it into the query that joins it, and can use the indexes from either side.
 RIGHTS = """
 CREATE VIEW public.checkpoints_right (team_id, user_id, app, codename) AS
 SELECT member.group_id, member.user_id, kind.app_label, granted.codename
@@ -230,14 +230,14 @@ class Migration(migrations.Migration):
             name='RetentionPolicy',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('agent', models.CharField(blank=True, default='', help_text="The agent's name. Empty: every agent that has no policy of its own.", max_length=100)),
+                ('agent', models.CharField(blank=True, default='', help_text="The agent's name. Empty: all agents without a policy of their own.", max_length=100)),
                 ('version', models.IntegerField()),
-                ('keep_days', models.PositiveIntegerField(blank=True, help_text='Days. A checkpoint younger than this stays. Empty: age keeps nothing.', null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='keep by age')),
-                ('keep_last', models.PositiveIntegerField(blank=True, help_text="That many of a run's newest checkpoints stay, on all its branches together. Empty: count keeps nothing.", null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='keep by count')),
-                ('keep_gates', models.BooleanField(default=True, help_text='The state that people were shown when the run asked.', verbose_name='keep gates')),
-                ('keep_decisions', models.BooleanField(default=True, help_text='The checkpoint that carries what came of it, and the first one.', verbose_name='keep decisions')),
-                ('keep_finals', models.BooleanField(default=True, help_text="The last checkpoint of every branch. A run's newest stays in any case.", verbose_name='keep finals')),
-                ('enabled', models.BooleanField(default=True, help_text='Off: nothing of these runs is removed, neither at night nor by hand.', verbose_name='prune by this')),
+                ('keep_days', models.PositiveIntegerField(blank=True, help_text='In days. Empty: no age rule.', null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='keep checkpoints newer than')),
+                ('keep_last', models.PositiveIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1)])),
+                ('keep_gates', models.BooleanField(default=True)),
+                ('keep_decisions', models.BooleanField(default=True)),
+                ('keep_finals', models.BooleanField(default=True)),
+                ('enabled', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
@@ -532,7 +532,7 @@ class Migration(migrations.Migration):
         # Every checkpoint updates its run's row: room on the page keeps that a heap-only update.
         migrations.RunSQL(f"ALTER TABLE checkpoints_run SET (fillfactor = 50, {SOON})", migrations.RunSQL.noop),
         migrations.RunSQL(f"ALTER TABLE checkpoints_hold SET ({SOON})", migrations.RunSQL.noop),
-        # Payloads and headers are compressed already: PostgreSQL's own attempt would cost time and save nothing.
+        # Payloads and headers are already compressed: PostgreSQL's own attempt would cost time and save nothing.
         migrations.RunSQL("ALTER TABLE checkpoints_checkpoint ALTER payload SET STORAGE EXTERNAL", migrations.RunSQL.noop),
         migrations.RunSQL("ALTER TABLE checkpoints_chunk ALTER payload SET STORAGE EXTERNAL", migrations.RunSQL.noop),
         migrations.RunSQL("ALTER TABLE checkpoints_gap ALTER headers SET STORAGE EXTERNAL", migrations.RunSQL.noop),

@@ -37,43 +37,21 @@ class RetentionPolicy(models.Model):
         max_length=100,
         default="",
         blank=True,
-        help_text=_("The agent's name. Empty: every agent that has no policy of its own."),
+        help_text=_("The agent's name. Empty: all agents without a policy of their own."),
     )
     version = models.IntegerField()
     keep_days = models.PositiveIntegerField(
-        _("keep by age"),
+        _("keep checkpoints newer than"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("Days. A checkpoint younger than this stays. Empty: age keeps nothing."),
+        help_text=_("In days. Empty: no age rule."),
     )
-    keep_last = models.PositiveIntegerField(
-        _("keep by count"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1)],
-        help_text=_(
-            "That many of a run's newest checkpoints stay, on all its branches together. Empty: count keeps nothing."
-        ),
-    )
-    keep_gates = models.BooleanField(
-        _("keep gates"), default=True, help_text=_("The state that people were shown when the run asked.")
-    )
-    keep_decisions = models.BooleanField(
-        _("keep decisions"),
-        default=True,
-        help_text=_("The checkpoint that carries what came of it, and the first one."),
-    )
-    keep_finals = models.BooleanField(
-        _("keep finals"),
-        default=True,
-        help_text=_("The last checkpoint of every branch. A run's newest stays in any case."),
-    )
-    enabled = models.BooleanField(
-        _("prune by this"),
-        default=True,
-        help_text=_("Off: nothing of these runs is removed, neither at night nor by hand."),
-    )
+    keep_last = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    keep_gates = models.BooleanField(default=True)
+    keep_decisions = models.BooleanField(default=True)
+    keep_finals = models.BooleanField(default=True)
+    enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RetentionPolicyQuerySet.as_manager()
