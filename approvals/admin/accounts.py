@@ -80,7 +80,7 @@ class AccountAdmin(AuditedAdmin, Accounts):
     filter_horizontal = ("groups",)
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        (gettext_lazy("Who it is"), {"fields": ("first_name", "last_name", "email")}),
+        (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
         (gettext_lazy("Teams and extra permissions"), {"fields": ("groups", "may")}),
         (gettext_lazy("The administration"), {"fields": ("is_active", "is_staff", "is_superuser")}),
         ("When", {"fields": ("last_login", "date_joined")}),

@@ -58,7 +58,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     list_filter = ("verdict", "counts", since("created_at"))
     list_select_related = ("gate", "user")
     search_fields = ("=gate__id", "=user__username")
-    search_help_text = _("A gate's number, or how somebody signs in")
+    search_help_text = _("A gate's number, or a username")
     page = shown("gate", "page", "gate_id")
 
 

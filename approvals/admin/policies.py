@@ -35,7 +35,7 @@ class PolicyForm(VersionedForm[Policy]):
     )
     withdraw_after = Duration(
         least=PATIENCE,
-        too_short=gettext_lazy("A program is heard of once a minute: write 2 min or more."),
+        too_short=gettext_lazy("Programs report once a minute: write 2 min or more."),
         label=gettext_lazy("Withdraw if the external agent is offline for"),
         help_text=gettext_lazy(
             "Applies to external agents that have not announced a pause. For example 10 min. Empty: never."
@@ -51,7 +51,7 @@ class PolicyForm(VersionedForm[Policy]):
             HOW,
             gettext_lazy(
                 "An agent that was rejected twice waits this long after the last rejection before it asks the same "
-                "again. What a person sent back may be asked at once. Empty: no pause."
+                "again. A request that a person sent back may be made again at once. Empty: no pause."
             ),
         ),
     )
@@ -76,29 +76,27 @@ class PolicyForm(VersionedForm[Policy]):
         )
         labels = {
             "groups": gettext_lazy("Decided by"),
-            "quorum": gettext_lazy("People who must agree"),
+            "quorum": gettext_lazy("Approvals needed"),
             "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
             "step_up": gettext_lazy("Require password"),
             "on_expiry": gettext_lazy("After the deadline"),
-            "hourly": gettext_lazy("Gates an hour"),
+            "hourly": gettext_lazy("Gates per hour"),
         }
         help_texts = {
             "name": gettext_lazy(
-                "The name that agents' gates ask for. One named “default” serves the gates that name none. A name "
-                "that the team has already gets its next version."
+                "Agents' gates ask for a policy by this name. “default” is for gates that name none. If the team has "
+                "a policy of this name, saving makes its next version."
             ),
             "groups": gettext_lazy("The teams whose members may decide. None chosen: the policy's own team."),
-            "quorum": gettext_lazy("So many different people have to agree on the same version of what is asked."),
+            "quorum": gettext_lazy("How many different people must approve the same version of a request."),
             "separation": gettext_lazy(
-                "Whoever started a run, or owns the token that did or that asks, cannot approve its gates."
+                "The person who started a run, or who owns the token that started it or asks, cannot approve its gates."
             ),
             "hourly": gettext_lazy(
-                "So many gates one agent may open in the team within an hour. A program elsewhere that asks more "
-                "is told when to come again; a run of an agent of this server waits in the queue. Empty: no limit."
+                "How many gates one agent may open in the team within an hour. An external agent over the limit is "
+                "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
             ),
-            "step_up": gettext_lazy(
-                "Each approval takes the reviewer's password again. API tokens cannot approve then."
-            ),
+            "step_up": gettext_lazy("Reviewers confirm their password to approve. API tokens cannot approve then."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -135,7 +133,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
     filter_horizontal = ("groups",)
-    COUNTS = gettext_lazy("What counts for new gates is {}.")
+    COUNTS = gettext_lazy("New gates use {}.")
     form = PolicyForm
     fields = PolicyForm.Meta.fields
     needed = column("quorum", gettext_lazy("Approvals"))

@@ -37,9 +37,9 @@ class ToolForm(VersionedForm[Tool]):
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": MONO}),
         initial=EXAMPLE,
         help_text=gettext_lazy(
-            "The JSON Schema of the arguments. What does not fit it is refused, in a request and in an edit. "
-            "Arguments that it does not name are refused too, unless it says “additionalProperties”. A value that "
-            "people read by another name: “oneOf” with “const” and “title”; they see both."
+            "The JSON Schema of the arguments. Requests and edits that do not match it are refused, and so are "
+            "arguments that it does not name, unless it says “additionalProperties”. To show a value under another "
+            "name, use “oneOf” with “const” and “title”: reviewers see both."
         ),
     )
     labels = forms.CharField(
@@ -47,14 +47,14 @@ class ToolForm(VersionedForm[Tool]):
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "What reviewers read, a line for each argument: “/amount: Amount (EUR)”. Without one, its name."
+            "One line for each argument: “/amount: Amount (EUR)”. Without a label, reviewers read the argument's name."
         ),
     )
     pinned = forms.CharField(
         label=gettext_lazy("Pinned"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text=gettext_lazy("Arguments that are shown first and never folded, a line each: “/amount”."),
+        help_text=gettext_lazy("Arguments that are shown first and never folded, one per line: “/amount”."),
     )
 
     class Meta:
@@ -116,7 +116,7 @@ class ToolForm(VersionedForm[Tool]):
                     self.add_error("pinned", gettext("The schema has no argument %(place)s.") % {"place": place})
             said["schema"] = schemas.labelled(schema, said.get("labels") or {})
         if said.get("irreversible") and said.get("undo"):
-            self.add_error("undo", gettext("Leave this empty: you say that it cannot be undone."))
+            self.add_error("undo", gettext("Leave this empty: the tool is marked as “cannot be undone”."))
         return said
 
 
@@ -129,7 +129,7 @@ class ToolAdmin(VersionedAdmin[Tool]):
     list_select_related = ("team",)
     search_fields = ("name", "title", "team__name")
     ordering = ("team__name", "name", "-version")
-    COUNTS = gettext_lazy("What counts for new gates is {}.")
+    COUNTS = gettext_lazy("New gates use {}.")
     form = ToolForm
     fields = ToolForm.Meta.fields
 

@@ -82,7 +82,7 @@ class WebhookForm(ModelForm[Webhook]):
         fields = ("team", "agent", "url", "purpose")
         labels = {"url": "Address", "agent": "Agent"}
         help_texts = {
-            "agent": gettext_lazy("An agent's name, to hear of its gates alone. Empty: all of the team's."),
+            "agent": gettext_lazy("An agent's name, to report only its gates. Empty: all gates of the team."),
             "url": gettext_lazy("Where messages are sent, by POST: https://hooks.example.com/holdpoint."),
             "purpose": gettext_lazy("What it is for, in your words."),
         }
@@ -157,7 +157,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
         """Return who made it."""
         return webhook.by_name or webhook.by
 
-    @admin.display(description=gettext_lazy("Also signed with the secret before, until"))
+    @admin.display(description=gettext_lazy("Also signed with the previous secret, until"))
     def overlap(self, webhook: Webhook) -> Any:
         """Return until when the former secret signs too; "-" where none does."""
         return webhook.former_until or "-"

@@ -82,22 +82,20 @@ class Policy(models.Model):
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
     whole_state = models.BooleanField(
-        _("the whole state may be edited"),
+        _("allow editing the whole state"),
         default=False,
         db_default=False,
         help_text=_(
-            "Whoever decides may change the run's whole saved state as JSON, and not only the values that the "
-            "gate asks about. The agent's own rules still check it, and others have to agree anew. Where each of "
-            "several actions is decided by itself, only the API takes such an edit."
+            "Reviewers may edit the run's whole saved state as JSON, not only the values that the gate asks about. The "
+            "agent's own rules still check the edit, and others must approve again. If a gate has several actions with "
+            "a verdict each, only the API accepts such an edit."
         ),
     )
     reason_required = models.BooleanField(
-        _("a rejection needs a reason"),
+        _("require a reason to reject"),
         default=True,
         db_default=True,
-        help_text=_(
-            "Whoever rejects must say why. The agent reads it where the run is sent back; the record keeps it."
-        ),
+        help_text=_("The reason is kept with the decision. The agent reads it if the run is sent back."),
     )
     step_up = models.BooleanField(default=False, db_default=False)  # only with a recently confirmed password
     registered_only = models.BooleanField(
@@ -105,11 +103,12 @@ class Policy(models.Model):
         default=False,
         db_default=False,
         help_text=_(
-            "Every action must name a tool that people registered for the team, and fit it. What a program "
-            "elsewhere asks otherwise is refused; an agent of this server is held, and people are asked how to go on."
+            "Every action must name a tool that is registered for the team, and match its schema. Other requests of "
+            "external agents are refused; a run of an agent on this server is held, and people are asked how to "
+            "continue."
         ),
     )
-    # How long an external agent's program may be silent until its gate is withdrawn; null: for ever.
+    # How long an external agent's program may be silent before its gate is withdrawn; null: no limit.
     withdraw_after = models.DurationField(null=True, blank=True)
     hourly = models.PositiveIntegerField(  # gates that one agent may open in the team; null: any number
         default=HOURLY, db_default=HOURLY, null=True, blank=True, validators=[MinValueValidator(1)]

@@ -45,7 +45,7 @@ class Tool(models.Model):
     name = models.CharField(
         max_length=100,
         validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", _("Write plain letters, digits and . : _ -"))],
-        help_text=_("As agents name it, such as bank.wire. A name that the team has already gets its next version."),
+        help_text=_("The name that agents use, such as bank.wire. If the team has it, saving makes its next version."),
     )
     version = models.PositiveIntegerField(default=1)
     title = models.CharField(max_length=200, help_text=_("What it does, as reviewers read it, such as “Wire money”."))
@@ -56,7 +56,7 @@ class Tool(models.Model):
         choices=Gate.Risk.choices,
         default=Gate.Risk.HIGH,
         help_text=_(
-            "What is asked under this tool is of this risk at least. Whoever asks can say more, and never less."
+            "The lowest risk of a request with this tool. An agent can state a higher risk, but not a lower one."
         ),
     )
     irreversible = models.BooleanField(_("cannot be undone"), default=False)
@@ -64,12 +64,12 @@ class Tool(models.Model):
         _("undone by"),
         max_length=100,
         blank=True,
-        help_text=_("What takes it back, as reviewers read it. Empty: unknown."),
+        help_text=_("What undoes it, as reviewers read it, such as bank.recall. Empty: unknown."),
     )
     used = models.BooleanField(
         _("in use"),
         default=True,
-        help_text=_("Off: from this version on the tool counts as one that nobody registered."),
+        help_text=_("When off, the tool counts as not registered from this version on."),
     )
     created_at = models.DateTimeField(db_default=Now())
 
