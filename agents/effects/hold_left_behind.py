@@ -30,7 +30,7 @@ def drop_orders(run: Run) -> None:
 
 def hold(run: Run, path: RunPath, *, by: Actor) -> list[Effect]:
     """Make a hold on the start state of each unsettled effect, which its undo reads; return these, oldest first."""
-    rows = unsettled.of_run(run.pk, path)
+    rows = unsettled_effects.of_run(run.pk, path)
     for row in rows:
         reason = f"{row.step} is not settled yet"
         Hold.objects.make(

@@ -226,7 +226,7 @@ def not_done(
     again: bool = True,
 ) -> bool:
     """Record that the effect failed or is unknown; try again later where that is safe, else ask. Ends the slice."""
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify.said(end))
+    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:

@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 def finish(slice: RunSession) -> bool:
     """Settle all effects left behind, then end the run in its noted status; says whether the slice goes on."""
-    if not settle(slice, unsettled.due(slice.unsettled(), slice.plan)):
+    if not settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
     by = Actor(slice.run.ending_by, slice.run.ending_by_name)
