@@ -328,6 +328,8 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
     assert listed.returncode == 0, listed.stderr
     assert {line.split()[0] for line in listed.stdout.splitlines()} == agents
     assert not re.search("not installed|No module named", listed.stderr + started["worker"].log + started["web"].log)
+    if agents == {"restock"}:
+        return  # what follows works on every agent's runs, as the test of `make run` does with all of them
     composed.here["HOLDPOINT_DEMO_PASSWORD"] = "for-a-try"
     seeded = composed.run("web", ["python", "-m", "config.local.seed"])
     assert seeded.returncode == 0, seeded.stderr

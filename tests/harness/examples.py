@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis
 
-FEW = 4  # times fewer
+FEW = 8  # times fewer
 DEFAULT = 100  # of Hypothesis
 # A deadline measures the machine, not the code.
 hypothesis.settings.register_profile("few", deadline=None, max_examples=DEFAULT // FEW)

@@ -65,7 +65,7 @@ ALWAYS = (
     "nothing",
 )
 REST = [name for name in HOSTILE if name not in ALWAYS]
-SPREAD = 6  # each of the rest is sent to every sixth place
+SPREAD = 12  # each of the rest is sent to every twelfth place
 MARK = "@@here@@"
 
 
