@@ -75,10 +75,11 @@ class ExportCheck:
     def _begin(self, line: bytes) -> None:
         try:
             header = canonical_json.parse(line)
-            if header["holdpoint"] != "audit export" or not isinstance(header["filters"], dict):
-                raise NoExport
-        except UNREADABLE as error:
-            raise NoExport("This is no export of the audit: its first line is not the header of one.") from error
+            known = header["holdpoint"] == "audit export" and isinstance(header["filters"], dict)
+        except UNREADABLE:
+            header, known = {}, False
+        if not known:
+            raise NoExport("This is no export of the audit: its first line is not the header of one.")
         if header.get("format") != FORMAT:
             raise NoExport(f"This export has format {header.get('format')!r}; this version reads {FORMAT}.")
         self.verdict.header = header

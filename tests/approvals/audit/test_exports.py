@@ -231,10 +231,19 @@ def test_what_is_altered_in_the_database_is_named_in_its_export_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"{}\n", b"[]\n", b'{"holdpoint":"audit export","format":99,"filters":{}}\n', b"\xff\n"]
+    ("line", "said"),
+    [
+        (b"", "This is no export"),
+        (b"{}\n", "This is no export"),
+        (b"[]\n", "This is no export"),
+        (b'{"holdpoint":"audit","format":1,"filters":{}}\n', "This is no export"),
+        (b'{"holdpoint":"audit export","format":99,"filters":{}}\n', "This export has format 99"),
+        (b"\xff\n", "This is no export"),
+    ],
 )
-def test_what_is_no_export_is_refused(line: bytes) -> None:
-    with pytest.raises(verify_export.NoExport):
+def test_what_is_no_export_is_refused_with_the_reason(line: bytes, said: str) -> None:
+    """JSON that is none was refused without a word."""
+    with pytest.raises(verify_export.NoExport, match=said):
         list(verify_export.ExportCheck(KEY).lines([line]))
 
 
