@@ -1,1 +1,1 @@
-"""What pages of gates, the inbox and the audit show, made ready for their templates."""
+"""Prepares the pages of gates, the inbox and the audit for their templates."""

@@ -1,4 +1,4 @@
-"""An event of the audit as a row: one sentence, what it is about, and the exact data behind it."""
+"""Turns the audit's events into rows: a sentence, the subject, and the exact data behind it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from checkpoints.seals.seal import readable
 
 @dataclass(frozen=True)
 class Subject:
-    """What an event is about: its name, its title where the reader may see it, and its page where there is one."""
+    """The subject of an event: its name, its title where the reader may see it, and its page if there is one."""
 
     name: str
     title: str = ""
     address: str = ""
-    quoted: bool = False  # a program elsewhere wrote the title
+    quoted: bool = False  # an external program wrote the title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class EventRow:
 
 
 def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
-    """List a page of events as rows; what they are about is read in a few statements."""
+    """List a page of events as rows, reading their subjects in a few statements."""
     events = page.events
     gates = _gates(events, reader)
     runs = _runs(events, reader)
@@ -77,7 +77,7 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
 
 
 def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Subject]) -> Subject:
-    """Return what an event is about."""
+    """Return the subject of an event."""
     kind, number = event.subject.partition(":")[::2]
     id = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
     if kind == "gate":
@@ -111,13 +111,13 @@ def _runs(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
 
 
 def _titles(events: Iterable[Event]) -> dict[int, dict[str, str]]:
-    """Return, by run, what people call the steps of its plan."""
+    """Return run -> step -> title, by the run's plan."""
     found = Run.objects.filter(pk__in={event.run_id for event in events if event.run_id}).select_related("plan")
     return {run.pk: spec_of(run.plan).titles for run in found}
 
 
 def kinds() -> list[tuple[str, str]]:
-    """List the kinds that may be filtered for: whole families, then each."""
+    """List the kinds for the filter: whole families, then single ones."""
     names = sorted({*event_words.WORDS, "gate.decided"})
     families = sorted({name.partition(".")[0] for name in names})
     return [(f"{family}.", _("all of %(family)s") % {"family": family}) for family in families] + [

@@ -1,4 +1,4 @@
-"""The inbox: open gates as rows, grouped by when they are due."""
+"""The inbox: open gates as rows, grouped by due date."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes
 
-LINGERS = timedelta(seconds=8)  # how long a decided row stays in sight
+LINGERS = timedelta(seconds=8)  # time for which a decided row stays in sight
 FRESH = timedelta(seconds=20)
 GROUPS = (
     ("hour", gettext_lazy("Due within the hour")),
@@ -37,13 +37,13 @@ class InboxRow:
     gate: Gate
     card: Card
     fresh: bool = False
-    leaves_in: int = 0  # seconds until a decided row goes; 0 for rows that stay
+    leaves_in: int = 0  # seconds until a decided row disappears; 0 for rows that stay
     ended: outcomes.GateEnding | None = None
     soon: bool = False
-    looking: Sequence[User] = ()  # the others who have its page in sight
+    looking: Sequence[User] = ()  # other people who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
     provenance: Provenance = HERE
-    before: Sequence[str] = ()  # what was done already and an approval would repeat: with the agent's own titles
+    before: Sequence[str] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
 
     @property
     def state(self) -> str:
@@ -55,13 +55,13 @@ class InboxRow:
 
     @property
     def risk_theirs(self) -> bool:
-        """Tell whether a program elsewhere named the risk: not all it asks is under registered tools."""
+        """Tell whether an external program set the risk, as not all of its actions have registered tools."""
         actions = self.card.actions
         return self.provenance.outside and (not actions or any(map(self.provenance.quotes, actions)))
 
     @cached_property
     def differs(self) -> bool:
-        """Tell whether its words name an amount or somebody that no argument bears out."""
+        """Tell whether its words name an amount or a recipient that no argument supports."""
         return bool(self.provenance.unsupported(self.card))
 
 
@@ -72,7 +72,7 @@ class InboxGroup:
     key: str
     label: str
     rows: Sequence[InboxRow]
-    whole: Capped | None = None  # how many are like that, where more of them follow on the next page
+    whole: Capped | None = None  # the size of the group, where it goes on on the next page
 
     @property
     def open(self) -> int:
@@ -80,7 +80,7 @@ class InboxGroup:
 
     @property
     def count(self) -> Capped:
-        """Return how many there are: of those that are open, or of what is shown."""
+        """Return the size of the whole group if known, else the number of open rows, or of all."""
         return self.whole or Capped(self.open or len(self.rows), False)
 
 
@@ -93,7 +93,7 @@ def row(
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
 ) -> InboxRow:
-    """Build a gate's row. `lingering`: it was decided just now and leaves soon. `repeats`: what was done before."""
+    """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     return InboxRow(
         gate=gate,
@@ -119,7 +119,7 @@ def due(gate: Gate, now: datetime) -> str:
 
 
 def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return the deadlines of a group: after the first, until the second; None: no bound."""
+    """Return (after, until), the bounds of a group's deadlines; None: no bound."""
     hour = now + timedelta(hours=1)
     midnight = now.replace(hour=23, minute=59, second=59, microsecond=999_999)
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]

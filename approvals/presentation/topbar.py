@@ -1,4 +1,4 @@
-"""What the frame around every page shows: where one can go, how many gates wait, where the live feed starts."""
+"""Prepares the frame around every page: the links, the number of waiting gates, and the start of the live feed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADMIN = ("admin:index", gettext_lazy("Admin"), "tool")
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Return what base.html shows around a page; nothing for somebody who has not signed in."""
+    """Return the context of base.html's frame; {} for somebody who has not signed in."""
     found = page_frame.of(request)
     if found is None or not isinstance(request.user, User):
         return {}
@@ -36,7 +36,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def teams(reach: ReaderReach) -> list[str]:
-    """List the teams whose runs they see, by name; the first of them where they are many."""
+    """List the teams whose runs the reader sees, by name; only the first NAMED."""
     names = list(reach.teams.values())
     more = len(names) - NAMED
     if more <= 0:

@@ -1,1 +1,1 @@
-"""The form of a decision: the actions, what is chosen for each, and what that would do."""
+"""The form of a decision: the actions, the choices beside them, and the preview of their effects."""

@@ -1,4 +1,4 @@
-"""The actions of a gate as forms: pinned values first, then typed fields, then the reader's edit as a diff."""
+"""Builds the forms of a gate's actions: pinned values first, then typed fields, then the reader's edit as a diff."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ from .verdict_choice import Ballot
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSheet:
-    """One action: what will be called, with what."""
+    """One action on the page: its call, and the form of its arguments."""
 
     number: int
     action: Action
     pinned: Sequence[PinnedValue] = ()
     form: Form | None = None  # where it can be edited
-    values: Sequence[FormNode] = ()  # the same fields of an action that cannot be edited, less what is pinned
+    values: Sequence[FormNode] = ()  # the fields of an action that cannot be edited, without pinned ones
     shown: Any = None  # its arguments, where no schema names their fields
     changes: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own edit
-    errors: Sequence[str] = ()  # that belong to no field
+    errors: Sequence[str] = ()  # errors that belong to no field
     value_text: str = ""  # the arguments as JSON, for "put this value in its place"
     ballot: Ballot | None = None  # the choice beside it, where each action is decided by itself
-    judged: ActionOutcome | None = None  # what became of it
-    quoted: bool = False  # the program that asks wrote its title and labels
+    judged: ActionOutcome | None = None  # its outcome at a closed gate
+    quoted: bool = False  # an external program wrote its title and labels
 
     @property
     def prefix(self) -> str:
         return prefix(self.action)
 
     def label_of(self, place: str) -> str:
-        """Return what people call the argument at a pointer."""
+        """Return the label of the argument at a pointer."""
         nodes = self.form.nodes if self.form else ()
         named = next((each.label for each in nodes if each.pointer == place), "")
         return named or " ".join(json_pointer.tokens(place)).replace("_", " ")
 
     @property
     def named(self) -> str:
-        """Return the action's name for our own sentences: the tool's where the program that asks wrote the title."""
+        """Return the action's name for Holdpoint's sentences: the tool's where an external program wrote the title."""
         return self.action.tool if self.quoted else self.action.title
 
     @property
     def fields(self) -> Sequence[FormField]:
-        """List every input that is drawn."""
+        """List every input of the form."""
         return self.form.fields if self.form else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypedDecision:
-    """What somebody typed and has not managed to send. `arguments` is by action id, where it could be read."""
+    """Typed values that are not sent yet, or were refused. `arguments`: by action id, where they could be read."""
 
     posted: Mapping[str, str] = dataclass_field(default_factory=dict)
     arguments: Mapping[str, Any] = dataclass_field(default_factory=dict)
     errors: Sequence[Problem] = ()
-    state: Mapping[str, Any] | None = None  # where the whole of it was typed anew
-    rows: Sequence[Mapping[str, Any]] = ()  # how that differs from what was on the screen
-    patch: Sequence[Mapping[str, Any]] = ()  # on the gate's state, where what was typed is a valid edit
-    card: Card | None = None  # as it would be by that edit
+    state: Mapping[str, Any] | None = None  # the whole state, where that was typed
+    rows: Sequence[Mapping[str, Any]] = ()  # its differences from the state on the screen
+    patch: Sequence[Mapping[str, Any]] = ()  # JSON Patch on the gate's state, where the typed values are a valid edit
+    card: Card | None = None  # the card after that edit
 
 
 def prefix(action: Action) -> str:
-    """Return what the names of an action's inputs begin with."""
+    """Return the prefix of an action's inputs."""
     return f"args.{action.id}"
 
 
@@ -88,7 +88,7 @@ def sheets(
     """Build one sheet an action. `typed`: what was typed; `before`: the card that the agent proposed at first."""
     typed = typed or TypedDecision()
     found: list[ActionSheet] = []
-    left = forms.INPUTS  # that all actions share: a gate is one form, and a browser posts all of it
+    left = forms.INPUTS  # shared by all actions: a gate is one form, and a browser posts all of it
     for number, action in enumerate(card.actions, 1):
         mine, quoted = typed.arguments.get(action.id, action.arguments), provenance.quotes(action)
         errors = {e["pointer"]: e["message"] for e in typed.errors if e["action"] == action.id and not e["part"]}
@@ -118,7 +118,7 @@ def sheets(
 
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
-    """List how two arguments of an action differ, as rows that hide what is secret."""
+    """List the differences between two values of an action's arguments, as rows with secrets masked."""
     return action.redaction.rows(patch.changes(before, after))
 
 
@@ -130,7 +130,7 @@ def form_of(
     inputs: int = forms.INPUTS,
     quoted: bool = False,
 ) -> Form:
-    """Build the form of an action's arguments, with what was typed; a whole field of the state goes by its name."""
+    """Build the form of an action's arguments, with the typed texts; a field of the state is labelled by its name."""
     field = action.pointer.removeprefix("/")
     return forms.build(
         action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
@@ -148,19 +148,19 @@ def loose(form: Form | None, errors: Mapping[str, str]) -> list[str]:
 
 
 def json_of(action: Action) -> str:
-    """Write the arguments as JSON, for a form; "" where that would be too long to carry back."""
+    """Write the arguments as JSON, for a form; "" where they are too long for one."""
     text = forms.texts.written("json", action.redaction.masked(action.arguments, named=True))
     return text if len(text) <= forms.EDITABLE else ""
 
 
 def values_of(action: Action, *, quoted: bool = False) -> list[FormNode]:
-    """List the fields that the schema names, to be read only; none where it names no fields."""
+    """List the fields that the schema names, read-only; none where it names no fields."""
     root = forms.build(action.schema, action.masked, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
     return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
 
 
 def without(arguments: Any, places: Sequence[str]) -> Any:
-    """Return the arguments less what is already shown as pinned."""
+    """Return the arguments without those already shown as pinned."""
     if not isinstance(arguments, dict):
         return None if "" in places else arguments
     tops = {json_pointer.tokens(place)[0] for place in places if len(json_pointer.tokens(place)) == 1}
@@ -168,7 +168,7 @@ def without(arguments: Any, places: Sequence[str]) -> Any:
 
 
 def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
-    """List what differs between two versions of a proposal, as rows for a diff."""
+    """List the differences between two versions of a proposal, as rows for a diff."""
     rows: list[dict[str, Any]] = []
     for action in new.actions:
         earlier = old.action(action.id)

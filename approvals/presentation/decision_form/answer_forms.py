@@ -1,4 +1,4 @@
-"""The answers to a gate's question, each with the form of the value it needs."""
+"""Builds the answers to a gate's question, each with the form of the value it needs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer_prefix(choice_id: str) -> str:
 def answer_form(
     choice: AnswerChoice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
 ) -> Form:
-    """Build the form of a value that nobody has written yet."""
+    """Build the form of an answer's value, which starts blank."""
     schema = choice.get("schema") or {}
     return forms.build(
         schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
@@ -44,13 +44,13 @@ def answer_form(
 
 
 def blank(schema: Mapping[str, Any]) -> Any:
-    """Return what such a form starts from: the default, or an object to fill in."""
+    """Return the value that such a form starts with: the default, or an object to fill in."""
     part = walk.resolved(schema, schema)
     return schema.get("default", {} if part.get("type") == "object" else None)
 
 
 def answers(card: Card, *, typed: TypedDecision, quoted: bool = False) -> list[AnswerForm]:
-    """List the choices of a gate's question. `quoted`: a program elsewhere wrote the words of the values' schemas."""
+    """List the choices of a gate's question. `quoted`: an external program wrote the words of the values' schemas."""
     question = card.question
     if question is None:
         return []

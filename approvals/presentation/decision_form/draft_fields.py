@@ -1,4 +1,4 @@
-"""What a draft keeps of a posted form: all but typed secrets, files, and fields about the form itself.
+"""Picks the fields of a posted form that a draft keeps: all but typed secrets, files, and fields about the form itself.
 
 A placeholder replaces a secret; a text that is not JSON is dropped.
 """
@@ -44,7 +44,7 @@ def _about_the_form(name: str) -> bool:
 
 
 def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:
-    """Put placeholders in the place of the secrets of a JSON text."""
+    """Replace the secrets in a JSON text by placeholders."""
     text = fields.get(name)
     if text is None or not veil:
         return
@@ -60,5 +60,5 @@ def _mask(fields: dict[str, str], name: str, veil: Redaction) -> None:
 
 
 def _stands(value: object) -> bool:
-    """Tell whether it is a placeholder, maybe of another place: it says which item was moved there."""
+    """Tell whether a value is a placeholder, perhaps of another place, from which its item was moved."""
     return isinstance(value, str) and value.startswith(placeholder("/"))

@@ -1,4 +1,4 @@
-"""What does not hold in a form, as a list that leads to its fields. The errors are shown beside the fields as well."""
+"""Lists the faults of a form, with links to its fields. The errors are shown beside the fields as well."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .answer_forms import AnswerForm
 
 @dataclass(frozen=True, kw_only=True)
 class FormFault:
-    """One fault. `id` is that of the input, or of the part of the form, that it is about; empty where there is none."""
+    """One fault. `id`: that of the input or the part of the form that it is about; empty for none."""
 
     message: str
     id: str = ""
@@ -26,7 +26,7 @@ class FormFault:
 
 
 NOWHERE: tuple[str, str | Promise] = ("", "")
-# By pointer, where a rejection's own parts are on the page.
+# Pointer -> (id, label) of a rejection's own parts on the page.
 OF_REJECTION: dict[str, tuple[str, str | Promise]] = {
     "/comment": ("feedback", gettext_lazy("Reason")),
     "/then": ("then", gettext_lazy("What happens next")),
@@ -36,7 +36,7 @@ OF_REJECTION: dict[str, tuple[str, str | Promise]] = {
 def faults(
     sheets: Sequence[ActionSheet], answers: Sequence[AnswerForm], typed: TypedDecision, *, rejects: bool = False
 ) -> list[FormFault]:
-    """List every fault of what was typed, in the order of the page; last those that concern no field."""
+    """List every fault of the typed values, in the order of the page; those that concern no field come last."""
     found: list[FormFault] = []
     parts: list[ActionSheet | AnswerForm] = [*sheets, *answers]
     for each in parts:
@@ -61,7 +61,7 @@ def _sent(part: ActionSheet | AnswerForm) -> bool:
 
 
 def _of_sheet(sheet: ActionSheet) -> Iterator[FormFault]:
-    """Yield what is wrong with an action beside its form, and with what was said of it."""
+    """Yield the faults of an action outside its form, and of the verdict on it."""
     whole, label = f"action-{sheet.action.id}", sheet.named
     yield from (FormFault(message=said, id=whole, label=label) for said in sheet.errors)
     for part, said in sheet.ballot.errors.items() if sheet.ballot else ():
@@ -70,7 +70,7 @@ def _of_sheet(sheet: ActionSheet) -> Iterator[FormFault]:
 
 
 def of_form(form: Form) -> Iterator[FormFault]:
-    """Yield what does not hold in one form."""
+    """Yield the faults of one form."""
     for node, outer in _walk(form.root, ()):
         if node.error:
             yield FormFault(message=node.error, id=node.id, label=", ".join([*outer, node.label or _("Value")]))

@@ -1,4 +1,4 @@
-"""What is chosen for each action so far, as a decision, so that its consequences can be shown in advance."""
+"""Turns the choices for each action so far into a proposal, so that its impact can be previewed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .verdict_choice import ChosenVerdict
 def foreseen(
     gate: Gate, standing: Proposal, each: Mapping[str, ChosenVerdict], typed: TypedDecision, *, by: User
 ) -> NextProposal | None:
-    """Return what the choices ask for; None where they are no valid decision, or reject all of them.
+    """Return the proposal that the choices make; None where they are no valid decision, or reject every action.
 
     Reasons that are still missing do not change the result, and an action without a choice stays as it is.
     """

@@ -1,4 +1,4 @@
-"""The pinned values of an action: shown before its typed fields, never folded, with who changed them."""
+"""Lists the pinned values of an action: shown before its typed fields, never folded, with who changed them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from checkpoints.values import json_pointer
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedValue:
-    """A dangerous value: never folded, never clamped."""
+    """A pinned value, which is never folded or clamped."""
 
     label: str
     value: Any
     place: str = ""  # its pointer within the arguments
     name: str = ""  # of the input that edits it
-    parts: str = ""  # what the names of the inputs begin with that edit it part by part
+    parts: str = ""  # the prefix of the inputs that edit it part by part
     before: Any = None
     changed: str = ""  # who changed it: "you", "others", or nobody
     editable: bool = False
     unit: str = ""  # the currency beside an amount
-    wrong: bool = False  # what was typed for it cannot be read, so there is no amount in words
-    quoted: bool = False  # `label` is its real name, and `said` what the program that asks calls it
+    wrong: bool = False  # the typed text cannot be read, so there is no amount in words
+    quoted: bool = False  # `label` is its real name, and `said` the external program's name for it
     said: str = ""
 
     @property
     def words(self) -> str:
-        """Write the amount in words; "" beside a field that was changed to something else."""
+        """Write the amount in words; "" without a currency, or where the typed text cannot be read."""
         return amounts.in_words(self.value, self.unit) if self.unit and not self.wrong else ""
 
 
@@ -42,7 +42,7 @@ def pinned_of(
     action: Action, *, mine: Any, before: Action | None, form: Form | None, values: Sequence[FormNode] = (),
     wrong: Container[str] = (), quoted: bool = False,
 ) -> list[PinnedValue]:  # fmt: skip
-    """List the pinned values, `mine` beside the current ones. `wrong`: pointers of typed ones that cannot be read."""
+    """List the pinned values, with the reader's own `mine`. `wrong`: pointers of typed ones that cannot be read."""
     known = form.nodes if form else [inner for each in values for inner in forms.all_nodes(each)]
     fields = {each.pointer: each for each in known if isinstance(each, FormField)}
     names = {each.pointer: each.name for each in known}
@@ -73,7 +73,7 @@ def pinned_of(
 
 
 def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
-    """Return (the name of a pinned value, where `quoted` also what the program that asks calls it)."""
+    """Return (the name of a pinned value, where `quoted` also the external program's name for it)."""
     if quoted:
         return exact_call.dotted(place) or _("all of it"), node.place.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
@@ -86,5 +86,5 @@ def at(value: Any, place: str) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """Return a pinned value, or the words for one that is not there."""
+    """Return a pinned value, or words for a missing one."""
     return _("(not there)") if value is MISSING else value

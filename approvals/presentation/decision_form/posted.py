@@ -1,4 +1,4 @@
-"""Reading a posted decision form: what was chosen, what was edited against the version that was on the screen."""
+"""Reads a posted decision form: the choice, and the edits against the version that was on the screen."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from . import answer_forms, typed_edits, verdict_choice, whole_state
 from .actions import TypedDecision
 from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, ChosenVerdict
 
-ANSWER = "answer."  # before a choice's id, where an answer is one verdict among others
-INSTEAD = "instead"  # the field by which a page's other buttons say what is to be done with an edit
+ANSWER = "answer."  # before an answer's id, where answers are choices beside the verdicts
+INSTEAD = "instead"  # the field by which other buttons of the page say what to do with an edit
 RESTORE = "restore"
-EACH = "each"  # chosen where each action is decided by itself
+EACH = "each"  # the choice where each action is decided by itself
 BACK = "back."  # before the step that the run is sent back to
-SHOWN = "shown."  # before a choice: what its page showed that it does
-CONFIRM = "confirm."  # before the numbers of effects that may be repeated, and a choice
-UNSHOWN = "0"  # the mark of no consequences: a choice shown with none may do nothing
+SHOWN = "shown."  # before a choice: the mark of the impact that the page showed for it
+CONFIRM = "confirm."  # before the ids of effects that may be repeated, and a choice
+UNSHOWN = "0"  # the mark of no impact: a choice shown without one may do nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostedDecision:
-    """What somebody sent. `decision` is ready for `Submission` where `problems` is empty."""
+    """A posted decision. `decision` is ready for `Submission` where `problems` is empty."""
 
     chosen: str  # approve, edit, reject, answer, each, or nothing
     then: str = ""
     back_to: str = ""
     answer: str = ""
     comment: str = ""
-    typed: TypedDecision = field(default_factory=TypedDecision)  # with the problems
+    typed: TypedDecision = field(default_factory=TypedDecision)  # with its problems
     override: Mapping[str, str] = field(default_factory=dict)
     only_if: Collection[str] | None = None  # ids of the preconditions that are ticked; None: as the agent suggests
     each: Mapping[str, ChosenVerdict] = field(default_factory=dict)  # by action id, where each is decided by itself
-    confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by choice, the effects ticked to be repeated
+    confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # choice -> ids of effects ticked to repeat
     decision: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rejects_each(self) -> bool:
-        """Tell whether every action is rejected by itself: then the page asks what becomes of the run."""
+        """Tell whether every action is rejected by itself, so that the page asks what happens to the run."""
         return self.chosen == EACH and "then" in self.decision
 
     @property
@@ -89,7 +89,7 @@ def read(
 
 
 def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:
-    """Return, by choice, the numbers of the effects whose boxes a form says are ticked; junk is no number."""
+    """Return choice -> ids of the effects whose boxes are ticked in a form; junk is ignored."""
     found: dict[str, list[int]] = {}
     for name in form:
         numbers, _, choice = name.removeprefix(CONFIRM).partition(".")
@@ -129,9 +129,9 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
 
 
 def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
-    """Turn an approval of changed fields into the edit that it is, where its sender said so.
+    """Turn an approval of changed fields into an edit, where its sender asked for that.
 
-    They say so by a button, or by the choice beside each action whose fields they changed.
+    They ask by a button, or by the choice beside each action whose fields they changed.
     """
     if form.get("verdict") not in ("approve", EACH) or card.question is not None:
         return form
@@ -151,15 +151,15 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
 
 
 def reason_in(form: Mapping[str, str]) -> str:
-    """Return why something is rejected; without script, somebody may have said it in the comment."""
+    """Return the reason of a rejection; without script it may be in the comment."""
     return form.get("feedback", "") if form.get("feedback", "").strip() else form.get("comment", "")
 
 
 def edited(base: PostedDecision, form: Mapping[str, str], card: Card, whole: TypedDecision) -> PostedDecision:
-    """Read an approval, an edit or a rejection, with whatever is in the fields."""
+    """Read an approval, an edit or a rejection, with the fields."""
     arguments, kept, problems = typed_edits.read(form, card)
     problems += whole.errors
-    if whole.posted and arguments:  # of the two edits, one would undo the other
+    if whole.posted and arguments:  # one of the two edits would undo the other
         problems.append(edit_state.fault(edit_state.BOTH))
     chosen = base.chosen
     problems = problems if chosen in ("approve", "edit") else []
@@ -196,7 +196,7 @@ def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]
 
 
 def mixed(base: PostedDecision, form: Mapping[str, str], card: Card) -> PostedDecision:
-    """Read a verdict on each action. The fields of one that is refused are kept and not sent."""
+    """Read a verdict on each action. Fields of a refused action are kept but not sent."""
     arguments, kept, unread = typed_edits.read(form, card)
     said: dict[str, Any] = {}
     problems: list[Problem] = []
@@ -208,7 +208,7 @@ def mixed(base: PostedDecision, form: Mapping[str, str], card: Card) -> PostedDe
         problems += [*faults, *(wrong if chosen.verdict == "edit" else [])]
     decision: dict[str, Any] = {"verdicts": said, "comment": base.comment}
     all_rejected = all(one.verdict == "reject" for one in base.each.values()) and len(base.each) == len(card.actions)
-    for action in card.actions:  # reported with what else is wrong, not only once that is put right
+    for action in card.actions:  # reported together with the other faults, not only after these are corrected
         if said[action.id]:
             problems += wordless(action, ActionVerdict(**said[action.id]), all_rejected=all_rejected)
     if all_rejected:
@@ -222,14 +222,14 @@ def mixed(base: PostedDecision, form: Mapping[str, str], card: Card) -> PostedDe
 
 
 def edits_said(sent: PostedDecision) -> dict[str, ChosenVerdict]:
-    """Return what was chosen for each action; one with changed fields and no other verdict is edited."""
+    """Return the verdict on each action; one with changed fields and no other verdict counts as edited."""
     said = {name: sent.each.get(name, ChosenVerdict()) for name in sent.typed.arguments}
     edited = {name: replace(one, verdict="edit") for name, one in said.items() if one.verdict in ("", "approve")}
     return {**sent.each, **edited}
 
 
 def overridden(base: PostedDecision, card: Card) -> PostedDecision:
-    """Read values put in the place of an action's arguments: an edit, reached from the reject menu."""
+    """Read values that replace an action's arguments: an edit, reached from the reject menu."""
     arguments, problems = typed_edits.put_in_place(base.override, card)
     if not arguments and not problems:
         problems.append(problem(_("This is the value that is there already: write another one."), pointer="/override"))

@@ -1,4 +1,4 @@
-"""The words of the button that sends a decision: what it does, with the amounts, before it is pressed. Pure."""
+"""Words the button that sends a decision: what it will do, with the amounts. Pure."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from checkpoints.runs.plans import PlanSpec
 from .actions import values_of
 from .pinned_values import pinned_of
 
-SEND = gettext_lazy("Send these verdicts")  # where not every action has one yet
+SEND = gettext_lazy("Send these verdicts")  # where an action has no verdict yet
 STANDS = gettext_lazy("what was done stays done")
 
 
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
     """Name an approval of everything: `Approve: pay the refund €5.25, reply to the customer (1 of 2)`.
 
-    The card's own amount is named where no action has it; after an edit it is left out, as it may be wrong. For a
-    program elsewhere the amount in its arguments counts. `stands`: effects done before, whose results are reused.
+    The card's own amount is named where no action has it; after an edit it is left out, as it may be wrong. For an
+    external program the amount in its arguments counts. `stands`: effects done before, whose results are reused.
     """
     running = [action for action in card.actions if action.settled is None]
     does = deeds(card, plan, running, stands=stands)
@@ -61,9 +61,9 @@ def answering(label: str, runs: str, *, votes: str = "") -> str:
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
-    """Say what runs when these actions do, by the titles of the steps that do it; "" where nothing does.
+    """Say what runs with these actions, by the titles of their steps; "" where nothing does.
 
-    It names the amount that the agent pinned; a program elsewhere might pin a wrong one, so there none is named.
+    It names the amount that the agent pinned, but none of an external program, which might pin a wrong one.
     """
     said = []
     for effect, mine in _running(card, running, stands):
@@ -81,7 +81,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
 def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
     """Say what approving everything does: `Pays a refund €5.25 and sends an e-mail, each once`; "Runs nothing".
 
-    The titles of a program elsewhere are not used: its steps go by their names. `stands`: as in `approving`.
+    An external program's action titles are not used, but its steps' names. `stands`: as in `approving`.
     """
     said = []
     for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
@@ -98,7 +98,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
-    """Yield each effect that runs with those actions, and which of them it does; none that `stands`.
+    """Yield (effect, the actions that it performs) for each effect that runs with these actions, without `stands`.
 
     An effect that belongs to no action runs whatever is decided about them.
     """
@@ -110,7 +110,7 @@ def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> I
 
 
 def _amounts(running: Sequence[Action]) -> list[str]:
-    """List the pinned amounts of what runs; none where several do the same, each with its own."""
+    """List the pinned amounts of the only action; none where there are several, each with its own."""
     if len(running) != 1:
         return []
     [action] = running
@@ -119,7 +119,7 @@ def _amounts(running: Sequence[Action]) -> list[str]:
 
 
 def _as_verb(title: str) -> str:
-    """Write a title within a sentence: only a word that begins with one capital loses it."""
+    """Write a title for within a sentence: its first letter in lower case, unless the first word is all capitals."""
     plain = untrusted.plain(title, limit=60)
     return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
 

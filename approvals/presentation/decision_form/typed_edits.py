@@ -1,4 +1,4 @@
-"""What somebody typed into the fields of a decision's form: read against the card that the form was drawn from."""
+"""Reads what was typed into a decision's form, against the card that the form was drawn from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .actions import TypedDecision
 
 
 def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
-    """Return (new arguments by action id, the text of the fields that differ, what cannot be read)."""
+    """Return (new arguments by action id, the texts of changed fields, a problem for each that cannot be read)."""
     arguments: dict[str, Any] = {}
     kept: dict[str, str] = {}
     problems: list[Problem] = []
@@ -35,19 +35,19 @@ def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str,
 
 
 def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
-    """List the ids of the actions whose fields differ from what is asked."""
+    """List the ids of the actions whose fields were changed."""
     arguments, _, problems = read(form, card)
     wrong = {each["action"] for each in problems}
     return [action.id for action in card.actions if action.id in arguments or action.id in wrong]
 
 
 def without_edits(form: Mapping[str, str]) -> dict[str, str]:
-    """Return the form with every field as it was proposed."""
+    """Return the form without edits, so that every field is as proposed."""
     return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
 
 
 def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], list[Problem]]:
-    """Read JSON put in the place of actions' arguments: (new arguments by action id, what cannot be taken)."""
+    """Read JSON that replaces actions' arguments: (new arguments by action id, problems)."""
     arguments: dict[str, Any] = {}
     problems: list[Problem] = []
     for action_id, text in texts.items():
@@ -72,7 +72,7 @@ def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], 
 
 
 def rows(typed: TypedDecision, card: Card) -> list[dict[str, Any]]:
-    """List the edit as rows, where there is no form left to keep it in."""
+    """List the edit as rows, for a page without a form to keep it in."""
     found: list[dict[str, Any]] = []
     for action_id, arguments in typed.arguments.items():
         action = card.action(action_id)
@@ -83,7 +83,7 @@ def rows(typed: TypedDecision, card: Card) -> list[dict[str, Any]]:
 
 
 def carried_over(typed: TypedDecision, card: Card) -> TypedDecision:
-    """Read what was typed again, against a card that has changed since: nothing typed is lost."""
+    """Read the typed texts again, against a card that has changed since, so that nothing typed is lost."""
     arguments = {}
     for action in card.actions:
         if action.editable:

@@ -1,4 +1,4 @@
-"""Where a gate asks about several actions: the choice beside each, with what was already decided about it."""
+"""The verdict choice beside each of several actions, with what was already decided about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from approvals.errors import Problem, problem
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
-# By verdict: what its choice is called, its icon and its key.
+# Verdict -> (label of its choice, icon, key).
 CHOICES = {
     APPROVE: (gettext_lazy("Approve"), "check", "a"),
     EDIT: (gettext_lazy("Edit"), "pencil", "e"),
@@ -33,7 +33,7 @@ CONTRADICTED = gettext_lazy(
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenVerdict:
-    """What a form says of one action, as it was typed."""
+    """The verdict on one action in a form, as it was typed."""
 
     verdict: str = ""
     reason: str = ""
@@ -46,13 +46,13 @@ class ChosenVerdict:
 
     @property
     def sends_fields(self) -> bool:
-        """Tell whether the action's fields are sent: not those of one that is refused, or answered in its place."""
+        """Tell whether the action's fields are sent, as they are not with a rejection or an answer instead."""
         return self.verdict not in (REJECT, RESPOND)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfferedVerdict:
-    """One verdict that is offered."""
+    """One verdict on offer."""
 
     value: str
     label: str
@@ -68,7 +68,7 @@ class Ballot:
     id: str
     choices: Sequence[OfferedVerdict]
     chosen: ChosenVerdict
-    settled: SettledAction | None = None  # what others decided about it, if that still counts
+    settled: SettledAction | None = None  # how others settled it, if that still counts
     errors: Mapping[str, str] = field(default_factory=dict)  # by part: verdict, reason, response
 
     @property
@@ -77,7 +77,7 @@ class Ballot:
 
 
 def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
-    """Return ballots by action id for a card with several actions; {} for any other, which one choice covers."""
+    """Return ballots by action id for a card with several actions; {} for any other, which has one choice for all."""
     if card.question is not None or len(card.actions) < 2:
         return {}
     return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
@@ -95,7 +95,7 @@ def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem
 
 
 def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, ChosenVerdict]:
-    """Return what a posted form says of each action, where it says anything."""
+    """Return the verdicts in a posted form, by action id."""
     return {
         action.id: ChosenVerdict(
             verdict=form.get(f"verdict.{action.id}", ""),
@@ -110,7 +110,7 @@ def chosen_in(form: Mapping[str, str], card: Card) -> dict[str, ChosenVerdict]:
 def said_of(
     action: Action, chosen: ChosenVerdict, arguments: Any, *, changed: bool
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Read one action's verdict, as `Submission` takes it, and what is wrong with it; `arguments`: its fields."""
+    """Return (one action's verdict, as `Submission` takes it; problems). `arguments`: read from its fields."""
     verdict = chosen.verdict
     if verdict not in VERDICTS:
         return {}, [problem(UNSAID, action=action.id, part="verdict")]
@@ -138,5 +138,5 @@ def response_of(action: Action, text: str) -> Any:
 
 
 def takes_text(action: Action) -> bool:
-    """Tell whether a response is written as it is, and not as JSON."""
+    """Tell whether a response is typed as plain text, and not as JSON."""
     return not action.response or action.response.get("type") == "string"

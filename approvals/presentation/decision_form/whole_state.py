@@ -1,6 +1,6 @@
-"""The whole state as JSON in one text area, where a gate's policy lets people edit it, and what was typed into it.
+"""The whole state as JSON in one text area, where a gate's policy lets people edit it.
 
-Characters that cannot be seen are written as JSON escapes, as everywhere that a value is typed as JSON.
+Invisible characters are written as JSON escapes, as wherever a value is typed as JSON.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class WholeStateArea:
     was: str
     size: int
     errors: Sequence[Problem] = ()
-    rows: Sequence[Mapping[str, Any]] = ()  # the reader's own change
+    rows: Sequence[Mapping[str, Any]] = ()  # rows of the reader's own change
 
     @property
     def edited(self) -> bool:
-        """Tell whether it is drawn open."""
+        """Tell whether it was edited, and so is drawn open."""
         return bool(self.errors) or self.text not in (None, self.was)
 
 
@@ -50,7 +50,7 @@ def allowed(gate: Gate, card: Card) -> bool:
 
 
 def veil_of(gate: Gate) -> Redaction:
-    """Return what is secret in the gate's state, where the whole of it may be edited."""
+    """Return the veil over the gate's state, where the whole state may be edited; else an open one."""
     return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
 
 
@@ -63,7 +63,7 @@ def state_of(proposal: Proposal) -> dict[str, Any] | None:
 
 
 def written(state: Mapping[str, Any], veil: Redaction) -> str:
-    """Write a state as text, with placeholders for what is secret."""
+    """Write a state as text, with placeholders for secrets."""
     return as_json(veil.masked(dict(state), named=True))
 
 
@@ -77,9 +77,9 @@ def drawn(state: Mapping[str, Any], typed: TypedDecision, veil: Redaction) -> Wh
 
 
 def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redaction) -> TypedDecision:
-    """Read the whole state from the form, over the one on the screen; `state` None: it was not offered there.
+    """Read the whole state from the form, compared with the one on the screen; `state` None: it was not offered.
 
-    Nothing is `posted` where nothing is different.
+    An unchanged text counts as nothing posted.
     """
     text = form.get(NAME, "").replace("\r\n", "\n")
     if NAME not in form or (state is not None and text == written(state, veil)):
@@ -109,7 +109,7 @@ def carried(
     before: Mapping[str, Any] | None,
     now: Mapping[str, Any] | None,
 ) -> TypedDecision:
-    """Return `typed` with the text that was sent over the state `before`, put over the current one.
+    """Return `typed` with the text that was sent over the state `before`, merged into the current state.
 
     A field that the reader did not change has its current value. A text that is no state is kept as it is.
     """

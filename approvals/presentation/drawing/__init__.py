@@ -1,1 +1,1 @@
-"""Impacts, charts and times, in words and as drawings."""
+"""Draws impacts, charts and times, and puts them into words."""

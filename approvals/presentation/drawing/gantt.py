@@ -1,9 +1,9 @@
-"""Gantt charts, drawn on the server. Pure.
+"""Draws Gantt charts on the server. Pure.
 
-Every place along the time axis is a percentage, so that a chart is as wide as its page and its text stays as large
-as the page's; a page that is too narrow scrolls it in a box of its own. The charts of a card share one time axis.
-Jobs are told apart by their number, and what moved by its outline and fill: the data chooses no colour, no size and
-no word but its machines' names.
+Every place along the time axis is a percentage, so that a chart is as wide as its page and its text stays as large as
+the page's; a page that is too narrow scrolls it in a box of its own. The charts of a card share one time axis. Jobs
+differ by their number, and moved operations by outline and fill: the data chooses no colour, no size and no word except
+its machines' names.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from checkpoints.values import json_pointer
 from .gantt_data import Number, Operation, Schedule, read, said
 
 LANE, BAR, TOP, FOOT = 22, 16, 22, 22  # px: a lane, a bar in it, the axis above, the line of moments below
-NARROWEST = 840  # px that a drawing has at least, from which it follows which bars have room for a number
+NARROWEST = 840  # least width of a drawing in px, by which bars get a number if they have room
 GLYPH = 7.5  # px of a digit
 TICKS = 10
-SHORTEST = 0.001  # time axis: a shorter one is nobody's schedule, and too small to divide by
+SHORTEST = 0.001  # least length of a time axis: a shorter one is no real schedule, and too small to divide by
 NOTHING, FIRST, PAST = SafeString(""), SafeString(' data-first=""'), SafeString(' data-past=""')
 
 
@@ -42,7 +42,7 @@ class DrawnChart:
     fault: str = ""
     lanes: SafeString = NOTHING
     bars: SafeString = NOTHING
-    counted: str = ""  # what the drawing shows, in words
+    counted: str = ""  # the numbers in the drawing, in words
     named: bool = False
     table: Sequence[Sequence[str]] = ()  # machine, job, operation, start, end, change
 
@@ -52,7 +52,7 @@ class CardCharts:
     """All charts of a card, with their figures side by side."""
 
     drawn: Sequence[DrawnChart] = ()
-    figures: Sequence[tuple[str, Sequence[str]]] = ()  # lines of the comparison: a label, a text for each chart
+    figures: Sequence[tuple[str, Sequence[str]]] = ()  # rows of the comparison: a label, a text for each chart
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Axis:
         return [step * number for number in range(int(self.end // step) + 1)]
 
     def at(self, moment: Number) -> str:
-        """Return a moment's place on the axis, as a percentage."""
+        """Return the place of a moment on the axis, as a percentage."""
         return f"{moment / self.end * 100:.3f}%"
 
     def long(self, start: Number, end: Number) -> str:
@@ -122,7 +122,7 @@ def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> DrawnCha
 
 
 def counted(found: Schedule) -> str:
-    """Say what the drawing shows, counted from what is drawn."""
+    """Say where the schedule ends, and how many operations moved."""
     words = _("ends at %(end)s; %(moved)s of %(all)s operations moved")
     if found.reordered:
         words = _(
@@ -169,7 +169,7 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
 
 
 def _hatch(number: int) -> SafeString:
-    """Draw the pattern of a standstill; its name is the chart's own, since a page holds several."""
+    """Draw the pattern of a standstill, with an id for each chart, since a page may hold several."""
     return format_html(
         '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path class="hatch" d="M0 0v6"/></pattern></defs>',
@@ -235,7 +235,7 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
 
 
 def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
-    """Draw a line through all lanes with its moment below: where the past ends, or where the schedule does."""
+    """Draw a line through all lanes with its moment below: the end of the past, or of the schedule."""
     words = {"now": _("past before %(moment)s"), "end": _("ends at %(moment)s")}[kind] % {"moment": said(at)}
     return format_html(
         '<line class="moment" data-kind="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'

@@ -1,15 +1,15 @@
-"""What a Gantt chart is drawn from, read out of the saved state. Pure.
+"""Reads the data of a Gantt chart from the saved state. Pure.
 
 The data at a chart's pointer is an object:
 
     machines    how many there are, or a list of their names
     operations  rows [job, index, machine, start, end, moved]: jobs, operations within a job and machines count
-                from 0; `moved` is 0 where it is as it was, 1 where its time is another, 2 where also its place
-                in its machine's order is
+                from 0; `moved` is 0 for unchanged, 1 for another time, 2 for another place
+                in its machine's order as well
     downtimes   rows [machine, from, until]; may be left out
-    now         a moment: what begins before it is past; may be left out
+    now         a moment: operations that begin before it are past; may be left out
 
-Other names are passed over. Data that has another shape gives a sentence, which is shown instead of the drawing.
+Other names are ignored. Data of another shape give a sentence, which is shown instead of the drawing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHANGES = {0: "", 1: gettext_lazy("another time"), 2: gettext_lazy("another orde
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One bar."""
+    """One operation, drawn as a bar."""
 
     job: int
     index: int
@@ -48,7 +48,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What is drawn: lanes by name, bars, and standstills as (machine, from, until)."""
+    """A schedule: names of lanes, operations, and standstills as (machine, from, until)."""
 
     names: Sequence[str]
     operations: Sequence[Operation]
@@ -74,7 +74,7 @@ class _Malformed(Exception):
 
 
 def read(data: Any) -> Schedule | str:
-    """Read the data as a schedule, or return the sentence that says why it is none."""
+    """Read the data as a schedule; else return a sentence that says what is wrong."""
     try:
         return _read(data)
     except _Malformed as wrong:

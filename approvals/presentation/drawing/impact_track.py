@@ -1,4 +1,4 @@
-"""The track of an impact as a drawing: what is done, the hold line, what comes. Each mark is a word beside it too."""
+"""Draws the track of an impact: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a choice would do, as a page shows it: an impact in words and as a drawing.
+"""Puts an impact into words and a drawing, for a page.
 
-Always in one order: run, skip, keep, undo, cannot undo, people. Steps are called by their titles.
+Always in one order: run, skip, keep, undo, cannot undo, people. Steps are named by their titles.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from . import impact_track
 from .repeats import RepeatBox
 from .times import lasting
 
-KEPT_NAMES = 6  # of what is kept, named one by one
-# By choice that approves.
+KEPT_NAMES = 6  # kept steps that are named one by one
+# Choice that approves -> heading.
 HEADINGS = {
     "approve": gettext_lazy("If you approve as proposed"),
     "edit": gettext_lazy("If you approve with your edit"),
@@ -36,7 +36,7 @@ ICONS = {"run": "play", "skip": "right", "reuse": "same", "undo": "undo", "onewa
 
 @dataclass(frozen=True, kw_only=True)
 class ImpactLine:
-    """One line: `effect` picks icon and colour; `names` are steps' titles, `said` is our sentence after them."""
+    """One line: `effect` picks icon and colour; `names` are steps' titles, `said` is the sentence after them."""
 
     effect: str  # run, skip, reuse, undo, oneway, people
     title: str
@@ -50,14 +50,14 @@ class ImpactLine:
 
 @dataclass(frozen=True, kw_only=True)
 class WordedImpact:
-    """What one choice does: a heading, a drawing of the steps, and the same again in words."""
+    """The impact of one choice: a heading, a drawing of the steps, and the same in words."""
 
     heading: str
     rows: tuple[ImpactLine, ...] = ()
     marks: tuple[str, ...] = ()  # of the track: reused, undone, run, ahead, and "held" once
-    sends: str = ""  # the label of the button that sends it, where it depends on what is chosen
-    choice: str = ""  # at a gate: the name under which its form says that this was shown, and what is confirmed
-    place: str = ""  # of it on the page, for its id
+    sends: str = ""  # the label of the button that sends it, where that depends on the choice
+    choice: str = ""  # at a gate: the name under which its form posts the mark and the confirmations
+    place: str = ""  # its place on the page, for its id
     shown: str = ""
     ticks: Sequence[RepeatBox] = ()
 
@@ -72,8 +72,8 @@ def drawn(
 ) -> WordedImpact:
     """Return an impact as a page shows it: run, reuse, undo, cannot undo, people.
 
-    `people` is the last row; `later`: nothing runs before others have agreed. Where the run does not go on from
-    `at_gate`, the hold line is drawn where the run will wait next.
+    `people` is the last row; `later`: nothing runs before others have approved. Unless `at_gate`, the hold line is
+    drawn where the run will wait next.
     """
     rows = [
         _run(impact, later=later),
@@ -91,14 +91,14 @@ def drawn(
 
 
 def approval(choice: str, impact: Impact, agreement: Agreement, *, current: bool) -> WordedImpact:
-    """Draw a choice that approves. `current`: of the current proposal or answer, which others may have approved."""
+    """Draw a choice that approves. `current`: it approves the current proposal or answer, as others may have done."""
     left = agreement.quorum - (agreement.agreed + 1 if current else 1)
     people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
     return drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
 
 
 def stop(impact: Impact) -> WordedImpact:
-    """Return what a rejection that ends the run would do."""
+    """Draw a rejection that ends the run."""
     made = drawn(impact, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
     first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
     done = [row for row in impact.kept if row.kind == "effect"]
@@ -111,7 +111,7 @@ def stop(impact: Impact) -> WordedImpact:
 
 
 def back(impact: Impact, step: str) -> WordedImpact:
-    """Return what a rejection would do that sends the run back to `step` with feedback."""
+    """Draw a rejection that sends the run back to `step` with feedback."""
     closes = ImpactLine(effect="people", title=_("Closes immediately"), said=_("The agent gets your feedback"))
     return drawn(
         impact, _("If you send it back to “%(step)s”") % {"step": impact.title_of(step)}, people=closes, at_gate=False
@@ -119,7 +119,7 @@ def back(impact: Impact, step: str) -> WordedImpact:
 
 
 def expiry(impact: Impact) -> str:
-    """Say in one sentence what follows where nobody answers in time."""
+    """Say in one sentence what follows after the deadline."""
     found = (impact.will, _may_run(impact), impact.undone, impact.may_undone, _may_ask(impact))
     will, may_run, undone, may_undone, may_ask = map(impact.called, found)
     said = [
@@ -141,7 +141,7 @@ def _which(steps: Sequence[str], words: str) -> str:
 
 
 def _run(impact: Impact, *, later: bool) -> ImpactLine:
-    """Say what certainly runs, how long that took last, and who is asked then."""
+    """Say what certainly runs, how long it took last time, and which step asks then."""
     if not impact.will:
         nothing = _("The run ends") if impact.ends else _("Nothing runs for certain")
         if impact.asks:
@@ -157,7 +157,7 @@ def _run(impact: Impact, *, later: bool) -> ImpactLine:
 
 
 def _skipped(impact: Impact) -> list[ImpactLine]:
-    """List what is skipped, a row for each reason."""
+    """List the skipped effects, a line for each reason."""
     words = {"reject": _("rejected"), "respond": _("answered instead")}
     by_why = {row.why: [each for each in impact.skipped if each.why == row.why] for row in impact.skipped}
     return [
@@ -167,7 +167,7 @@ def _skipped(impact: Impact) -> list[ImpactLine]:
 
 
 def _asks(impact: Impact) -> str:
-    """Say who is certainly asked; for a fork's effect, what is asked."""
+    """Say which step certainly asks; for another run's effect, what it asks."""
     origin = next((row.origin for row in impact.asking if row.why == "takeover" and row.step == impact.asks), 0)
     if origin:
         words = _("you are asked whether to reuse what R-%(run)s already did in “%(step)s”")
@@ -176,17 +176,17 @@ def _asks(impact: Impact) -> str:
 
 
 def _may_run(impact: Impact) -> list[ImpactRow]:
-    """List what may run by itself: not what a fork asks about first."""
+    """List the steps that may run, without those about which a fork asks first."""
     return [row for row in impact.may if row.why != "takeover"]
 
 
 def _may_ask(impact: Impact) -> list[ImpactRow]:
-    """List what may ask a person, and does not run here."""
+    """List the steps that may ask a person and do not run here."""
     return [row for row in impact.asking if row.verdict is ImpactVerdict.MAY and row.asks_alone]
 
 
 def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
-    """Say what may run, or ask."""
+    """Say which steps may run, or ask."""
     if not rows:
         return None
     depends = _("decided by earlier steps") if any(row.on for row in rows) else ""
@@ -195,13 +195,13 @@ def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | 
 
 
 def _about(rows: Sequence[ImpactRow]) -> str:
-    """Say how long these steps took when they ran last."""
+    """Say how long the last runs of these steps took."""
     took = sum((row.took for row in rows if row.took), timedelta())
     return _("about %(time)s") % {"time": lasting(took)} if took >= timedelta(seconds=1) else ""
 
 
 def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
-    """Say what is kept: at a gate all that was done so far, else step by step."""
+    """Say which steps are kept: a number at a gate that keeps all of them, else their titles."""
     if not impact.stands:
         return None
     titles = impact.called(impact.stands)
@@ -230,7 +230,7 @@ def _undo(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine |
 
 
 def _oneway(impact: Impact) -> ImpactLine | None:
-    """Say what was done and stays done, and what runs now and is final then."""
+    """Say which effects cannot be undone: done before, or about to run."""
     left = impact.called(impact.cannot)
     found = tuple(dict.fromkeys([*left, *impact.called(impact.final)]))
     if not found:
@@ -275,7 +275,7 @@ def _cancels(names: Sequence[str], *, answer: bool) -> str:
 
 
 def _marks(impact: Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:
-    """Return the track: what is kept, what was left and is undone, the hold line, and what comes."""
+    """Return the marks of the track: kept, undone, the hold line, and what comes."""
     words = {ImpactVerdict.WILL: "ahead" if later else "run", ImpactVerdict.STANDS: "reused"}
     past = [*["reused"] * len(impact.kept), *["undone"] * len(impact.undone)]
     coming = [row for row in impact.ahead if row.why != "left"]

@@ -1,4 +1,4 @@
-"""What a choice would do once more, as boxes to tick: one for each action, with what was done before and when."""
+"""Lists the effects that a choice would repeat as boxes to tick, one an action, with what was done before and when."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .times import say
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatBox:
-    """One box. `said` and `label` hold the agent's own title: data, never markup."""
+    """One box to confirm. `said` and `label` hold the agent's own title: data, never markup."""
 
-    value: str  # the numbers of the effects that it confirms
+    value: str  # the ids of the effects that it confirms
     said: Sequence[str]
     label: str
     ticked: bool
-    missing: bool  # it was sent without
+    missing: bool  # the decision was sent without it
 
 
 def ticks(
     repeats: Sequence[Repeat], *, run: int, doing: str, ticked: Collection[int] = (), missing: Collection[int] = ()
 ) -> list[RepeatBox]:
-    """List the boxes by action, in the actions' order. `ticked` and `missing` are numbers of effects."""
+    """List the boxes by action, in the actions' order. `ticked` and `missing` are ids of effects."""
     return [
         RepeatBox(
             value=",".join(str(each.effect) for each in same),

@@ -1,4 +1,4 @@
-"""Times as words, in the reader's zone where it is known (approvals.time_zones). A script keeps them true."""
+"""Writes times in words, in the reader's zone where it is known (approvals.time_zones). A script keeps them current."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a gate's page shows beside its actions: who agreed, who asks, what was said."""
+"""Facts that a gate's page shows beside its actions: agreement, provenance, conversation, outcome."""

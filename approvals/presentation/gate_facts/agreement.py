@@ -1,4 +1,4 @@
-"""Who must agree, who has, and whose decision has lapsed."""
+"""The agreement at a gate: the approvals needed, those given, and the decisions that no longer count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import outcomes, preconditions
 
 @dataclass(frozen=True, kw_only=True)
 class VoteLine:
-    """One person's decision."""
+    """One person's decision, as a line."""
 
     name: str
     verdict: str = ""
@@ -32,7 +32,7 @@ class VoteLine:
     state: str = "open"
     proposal: int = 0
     note: str = ""
-    only_if: Sequence[preconditions.ShownPrecondition] = ()  # what they added
+    only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class Agreement:
     agreed: int
     voices: Sequence[VoteLine] = ()
     mine: Decision | None = None  # the reader's own decision on the current proposal
-    who: str = ""  # who may decide, in words
-    lacking: str = ""  # why those who may decide now are too few
+    who: str = ""  # the people who may decide, in words
+    lacking: str = ""  # why the people who may decide now are too few
 
     @property
     def slots(self) -> list[bool]:
@@ -60,7 +60,7 @@ class Agreement:
 
 
 def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
-    """Read the gate's decisions and policy, and who may decide now where `deciders` does not say it."""
+    """Read the gate's decisions and policy, and the people who may decide now unless `deciders` gives them."""
     decisions = list(gate.decisions.select_related("user", "proposal").order_by("created_at"))
     policy = gate.policy
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
@@ -100,7 +100,7 @@ def _lapse(decision: Decision, current: int) -> str:
 
 
 def _words(decision: Decision) -> str:
-    """Say in a word what was decided; of several actions, how many of each."""
+    """Describe a decision in a word; for several actions, count each verdict."""
     if decision.verdict == Decision.Verdict.ANSWER:
         answer = decision.proposal.card.label_of(decision.proposal.content["answer"])
         return _("Answered “%(answer)s”") % {"answer": answer}

@@ -1,4 +1,4 @@
-"""What a gate's page says where the same was rejected before."""
+"""Describes the earlier rejections of what a gate asks again."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from num2words import num2words  # type: ignore[import-untyped]
 
 from approvals.models import Gate
 
-IN_WORDS = 10  # attempts whose number is written as a word
+IN_WORDS = 10  # highest attempt whose number is written as a word
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which attempt it is, and how the last one ended."""
+    """The number of an attempt, and how the last one ended."""
 
     title: str
-    times: str  # how often it was rejected
-    gate: Gate | None  # the last one that was rejected, with its outcome; None where the reader may not see it
-    heard: bool  # whether the reader sees the team's runs, and so what was said at them
+    times: str  # how often the same was rejected, in words
+    gate: Gate | None  # the last rejected gate, with its outcome; None where the reader may not see it
+    heard: bool  # whether the reader sees the team's runs, and so the words of decisions
 
     @property
     def by(self) -> str:
@@ -29,12 +29,12 @@ class Attempt:
 
     @property
     def reason(self) -> str:
-        """Return why it was rejected, as far as it fits on a line."""
+        """Return the words of the last rejection; "" where the reader may not see them."""
         return self.gate.outcome.words if self.gate and self.heard else ""
 
 
 def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
-    """Return the attempt that this gate is; None at the first."""
+    """Return the attempt that this gate is; None at the first attempt."""
     rejected = gate.attempt - 1
     if not rejected:
         return None

@@ -1,4 +1,4 @@
-"""What was said about a gate: by people at it while it is open, and by reviewers at the run's earlier gates."""
+"""Reads the conversation about a gate: comments at it, and reviewers' words at the run's earlier gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from checkpoints import actors
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
-SHOWN = 50  # of each, the latest
+SHOWN = 50  # latest entries of each part
 HOW = {
     "approve": _("reviewer, approved"),
     "edit": _("reviewer, approved with an edit"),
@@ -33,7 +33,7 @@ class ConversationEntry:
     you: bool
     at: datetime
     text: str | None
-    how: str = ""  # what they did with it: "reviewer, rejected"
+    how: str = ""  # what they did: "reviewer, rejected"
     gate: int = 0
 
 
@@ -46,7 +46,7 @@ class Conversation:
 
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
-    """Read it in one statement. `earlier`: also what was said at the run's other gates, for those who may see it."""
+    """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them."""
     found = Event.objects.filter(run_id=gate.run_id, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
     if not earlier:
         found = found.filter(subject=gate.subject)

@@ -1,4 +1,4 @@
-"""How a gate ended, in words: who, what, and what runs now. Expired is not rejected, and neither is withdrawn."""
+"""Describes how a gate ended: by whom, how, and what runs now. Expired and withdrawn are not rejected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ICONS = {
 }
 
 
-# By verdict on one action: the result in a word, the state that colours it, its icon.
+# Verdict on one action -> its result in a word, the state that colours it, its icon.
 DONE = {
     "approve": gettext_lazy("approved"),
     "edit": gettext_lazy("edited"),
@@ -48,12 +48,12 @@ SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"
 
 @dataclass(frozen=True, kw_only=True)
 class ActionOutcome:
-    """What became of one action."""
+    """The outcome of one action."""
 
     number: int
     action: Action
     verdict: str
-    by: str = ""  # who refused it, or answered in its place
+    by: str = ""  # the person who refused it, or answered instead
     reason: str = ""
     response: Any = None
 
@@ -72,16 +72,16 @@ class ActionOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class GateEnding:
-    """How one gate ended."""
+    """The end of one gate, in words."""
 
     kind: str  # an Outcome.Kind
     state: str  # for [data-status]
     by: str  # a person's name; empty where nobody decided
     at: datetime | None
-    then: str  # what happens now, one sentence; empty where the plan was not given
+    then: str  # what happens next, in one sentence; empty without a plan
     icon: str
-    said: str = ""  # the answer that was chosen, as the question put it
-    actions: Sequence[ActionOutcome] = ()  # what became of each, where there are several or not all of them run
+    said: str = ""  # the label of the chosen answer
+    actions: Sequence[ActionOutcome] = ()  # the outcome of each, where there are several or not all of them run
 
     @property
     def words(self) -> str:
@@ -93,7 +93,7 @@ class GateEnding:
 
 
 def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
-    """Say how a closed gate ended, and by its plan what happens now. Needs its outcome and decisions."""
+    """Describe how a closed gate ended, and with a plan what happens next. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
     return GateEnding(
@@ -109,7 +109,7 @@ def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
 
 
 def judged(outcome: Outcome) -> list[ActionOutcome]:
-    """List what became of each action, in the card's order; [] where nobody decided, or a question was answered."""
+    """List the outcome of each action, in the card's order; [] where nobody decided, or a question was answered."""
     verdicts = outcome.by_action
     if not verdicts:
         return []
@@ -133,7 +133,7 @@ def _told(outcome: Outcome) -> list[ActionOutcome]:
 
 
 def counted(verdicts: Sequence[str]) -> str:
-    """Say how many there are of each verdict, in one order: `approved 1, edited 1, rejected 2`."""
+    """Count the verdicts, in a fixed order: `approved 1, edited 1, rejected 2`."""
     return ", ".join(f"{word} {verdicts.count(name)}" for name, word in DONE.items() if name in verdicts)
 
 
@@ -143,7 +143,7 @@ def deciders(outcome: Outcome) -> str:
 
 
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:
-    """Say what the run does now."""
+    """Say what the run does next."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
     once = len(effects) == outcome.grants.count()
     if not effects:

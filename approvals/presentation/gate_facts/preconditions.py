@@ -1,4 +1,4 @@
-"""A gate's preconditions as they are shown: the agent's words, what was observed, and whether it counts."""
+"""Prepares a gate's preconditions for its page: the agent's words, the observed value, and whether each counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from approvals.cards.card import Card
 
 FIELD = "only_if."  # before the id, in the name of a check box
-OFFERED = "offered."  # before the id, in the name of the hidden field beside it: an unticked box sends nothing itself
+OFFERED = "offered."  # before the id, in the name of the hidden field beside it, as an unticked box posts nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPrecondition:
-    """One precondition. `before` and `after` are the agent's words around the value that was observed."""
+    """One precondition. `before` and `after` are the agent's words around the observed value."""
 
     id: str
     before: str
@@ -22,7 +22,7 @@ class ShownPrecondition:
     value: Any
     required: bool
     ticked: bool
-    effects: Sequence[str]  # those that it is checked before
+    effects: Sequence[str]  # the effects before which it is checked
     counts: bool = False  # at a closed gate: it was added, or required
 
     @property
@@ -32,12 +32,12 @@ class ShownPrecondition:
 
     @property
     def beside(self) -> str:
-        """Return the name of the field that says that the box was there."""
+        """Return the name of the hidden field that says that the box was on the page."""
         return OFFERED + self.id
 
 
 def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str] = ()) -> list[ShownPrecondition]:
-    """List all that the card offers; `ticked` None: as the agent suggests."""
+    """List all preconditions of the card; `ticked` None: as the agent suggests."""
     return [
         ShownPrecondition(
             id=each.id,
@@ -54,14 +54,14 @@ def shown(card: Card, *, ticked: Collection[str] | None, counted: Collection[str
 
 
 def added(card: Card, ids: Collection[str]) -> list[ShownPrecondition]:
-    """List those of the card's preconditions that somebody added."""
+    """List the card's preconditions with these ids, which somebody added."""
     return [each for each in shown(card, ticked=ids) if each.id in ids]
 
 
 def ticked_in(form: Mapping[str, str], card: Card) -> list[str]:
-    """List the ids whose boxes a posted form says are ticked, whether or not the card offers them.
+    """List the ids whose boxes are ticked in a posted form, even unknown ones.
 
-    What is preselected is unticked only where its box was in the form.
+    A preselected one counts as unticked only where its box was in the form.
     """
     ticked = [name.removeprefix(FIELD) for name in form if name.startswith(FIELD)]
     unasked = [each.id for each in card.preconditions if each.preselected and OFFERED + each.id not in form]
@@ -75,6 +75,6 @@ def dropped(card: Card, ticked: Collection[str]) -> list[str]:
 
 
 def world_rows(card: Card, *, of_world: bool) -> list[dict[str, Any]]:
-    """List the rows of a card that is asked again: what changed in the world, or what changed in the run."""
+    """List the changes for which a card is asked again: those in the world, or those in the run."""
     rows = (card.reopened or {}).get("changes", [])
     return [row for row in rows if (row["of"] == "world") is of_world]

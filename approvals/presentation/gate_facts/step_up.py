@@ -1,4 +1,4 @@
-"""What a page says of the password that is asked for again."""
+"""Prepares a page's words about the password confirmation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from approvals.policy.step_up import PasswordConfirmed, counts, within
 
 @dataclass(frozen=True)
 class StepUp:
-    """A password that is asked for, or was given."""
+    """A password confirmation that is needed, or was given."""
 
-    until: datetime | None  # until when it counts that it was given; None where it has to be given
+    until: datetime | None  # the time until which it counts; None where it has to be given
     possible: bool  # whether this account has a password
 
 
 def asked(user: User, confirmed: PasswordConfirmed | None) -> StepUp:
-    """Say whether this person has given it lately, and whether they can."""
+    """Tell whether this person has confirmed it lately, and whether they can."""
     lately = confirmed if counts(confirmed, by=user, now=timezone.now()) else None
     return StepUp(until=lately.at + within() if lately else None, possible=user.has_usable_password())

@@ -1,8 +1,8 @@
-"""Amounts and names in what a program says of its own request that no argument bears out. Pure.
+"""Finds amounts and names in a program's words about its request that no argument supports. Pure.
 
-Arguments that speak of money, or of who gets something, by their real names are the ones that count where there are
-any: an attacker who writes "€10.00" puts 10.00 into another argument. It helps a reader to look; what runs is shown
-beside the words in any case, so a wording that is not known here misleads nobody who reads that.
+Where some arguments name money or a recipient by their real names, only these count: an attacker who writes "€10.00"
+puts 10.00 into another argument. This only helps a reader: the real call is shown beside the words in any case, so that
+wording which is not recognized here misleads nobody who reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from approvals.presentation.text.exact_call import (
 )
 
 LONGEST = 1_000  # characters of a title that are read
-MOST = 8  # amounts, and names, of one text
+MOST = 8  # amounts in one text, and as many names
 TOLD = 8  # sentences
 RECIPIENTS = frozenset(
     {
@@ -55,15 +55,15 @@ IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]){10,30}\b")
 
 @dataclass(frozen=True)
 class _Said:
-    """One thing that a program says of its request."""
+    """One text of a program about its request."""
 
-    where: str  # begins our sentence: it quotes at %(quote)s, and names the place
+    where: str  # the beginning of the sentence, with %(quote)s for the quote
     text: str
     number: int = 0  # of the action
 
 
 def found(card: Card) -> list[str]:
-    """List a sentence for each amount and name in the card's words that no argument bears out, in their order."""
+    """List a sentence for each amount and name in the card's words that no argument supports, in their order."""
     running = [action for action in card.actions if action.settled is None]
     if not running:
         return []
@@ -72,7 +72,7 @@ def found(card: Card) -> list[str]:
     except TooMany:
         return [_("There are too many arguments to compare the title with: read what would run.")]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
-    told: dict[str, str] = {}  # by what is quoted: a quote that comes twice is reported once
+    told: dict[str, str] = {}  # quote -> sentence, so that each quote is reported once
     for said in _said(card):
         for quote in _amounts(said.text):
             for sentence in _of_amount(said, quote, paid, known):
@@ -103,7 +103,7 @@ def _amounts(text: str) -> list[str]:
 
 
 def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield (a name, whether any argument may bear it out): who gets something, and what it is about."""
+    """Yield (a name, whether any argument may support it): recipients need one that names a recipient, subjects any."""
     for pattern, whole in ((NAMED, False), (ABOUT, True)):
         for match in islice(pattern.finditer(text), MOST):
             name = match[1].strip(" .,'\u2019-")
@@ -143,7 +143,7 @@ def _of_name(said: _Said, quote: str, who: Sequence[CallLeaf], known: Sequence[C
 
 
 def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: Sequence[CallLeaf]) -> str:
-    """Write `“€10.00” in the title is in no argument …`, with what the arguments say in its place."""
+    """Write `“€10.00” in the title is in no argument …`, with the values that the arguments have instead."""
     first = said.where % {"quote": short(quote), "number": said.number}
     if not instead:
         return _("%(quote)s is in no argument that runs.") % {"quote": first}
@@ -156,7 +156,7 @@ def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: S
 
 
 def _sums(paid: Sequence[CallLeaf]) -> set[Decimal]:
-    """Return the sums of the amounts of one name, where several actions or lines have one."""
+    """Return the sums of amounts of the same name, where several actions or lines have one."""
     by_name: dict[str, list[Decimal]] = {}
     for leaf in paid:
         if is_number(leaf.value):

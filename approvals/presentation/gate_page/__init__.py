@@ -1,1 +1,1 @@
-"""A gate's page, put together: what is asked, what each choice does, what is typed so far."""
+"""A gate's page: the proposal, the impact of each choice, and the form as typed so far."""

@@ -1,4 +1,4 @@
-"""One gate as a reader sees it: what is asked and was said, who may decide, what is typed so far."""
+"""One gate as a reader sees it: the proposal, the conversation, the reader's rights, and what is typed so far."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 
 @dataclass
 class AskedGate:
-    """One gate as a reader sees it. Every part is read when it is first asked for."""
+    """One gate as a reader sees it. Every part is read on first use."""
 
     read: ShownGate
     user: User
     typed: TypedDecision = field(default_factory=TypedDecision)
-    instead: TypedDecision = field(default_factory=TypedDecision)  # values to replace what was proposed
+    instead: TypedDecision = field(default_factory=TypedDecision)  # typed values that replace proposed ones
     sent: PostedDecision = NOTHING  # what the form is filled in with
     verdict: str = ""  # the choice that is selected when the page opens
-    unconfirmed: Collection[int] = ()  # those that were sent without
-    unconfirmed_at: str = ""  # by which choice
+    unconfirmed: Collection[int] = ()  # ids of effects whose repeat was not confirmed
+    unconfirmed_at: str = ""  # the choice that was sent then
     draft: Draft | None = None  # the reader's own, which the fields hold
-    typed_at: str = ""  # the browser's own count of what was entered, so that it knows which entry this answers
-    unsent: Sequence[dict[str, Any]] = ()  # what it would have changed, where it can no longer be sent
-    unsaid: str = ""  # words for the conversation that were not taken
-    confirmed: PasswordConfirmed | None = None  # that the reader has given their password again
-    unlooked: bool = False  # a second look was asked for, and the decision came without
+    typed_at: str = ""  # the browser's count of its inputs, by which it knows which one this answers
+    unsent: Sequence[dict[str, Any]] = ()  # rows of the draft's changes, where it can no longer be sent
+    unsaid: str = ""  # words for the conversation that were refused
+    confirmed: PasswordConfirmed | None = None  # the reader's password confirmation
+    unlooked: bool = False  # the decision came without the second look that was required
 
     @property
     def gate(self) -> Gate:
@@ -61,39 +61,39 @@ class AskedGate:
 
     @cached_property
     def card(self) -> Card:
-        """Return what is asked now, with any edit in the current proposal."""
+        """Return the current proposal's card, with any edit."""
         return self.proposal.card
 
     @cached_property
     def first(self) -> Card:
-        """Return what the agent proposed."""
+        """Return the card that the agent proposed."""
         return self.gate.asked
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Tell whose words the card's titles and labels are."""
+        """Return the author of the card's titles and labels."""
         return Provenance.of(self.gate)
 
     @cached_property
     def unsupported(self) -> list[str]:
-        """List what in those words no argument bears out, a sentence each."""
+        """List sentences about the parts of those words that no argument supports."""
         return self.provenance.unsupported(self.card)
 
     @property
     def registered_risk(self) -> str:
-        """Return the highest risk that people gave the tools asked about; "" where one is not registered."""
+        """Return the highest risk that people gave the actions' tools; "" where one is not registered."""
         given = [action.registered.risk if action.registered else "" for action in self.card.actions]
         return "" if "" in given else max(given, key=RISKS.index, default="")
 
     @cached_property
     def calls(self) -> list[exact_call.ExactCall]:
-        """List what would run, by its real names, where the titles are not ours; else nothing needs saying twice."""
+        """List the calls that would run, by their real names, where the titles are an external program's; else []."""
         running = [action for action in self.card.actions if action.settled is None]
         return [exact_call.call(action) for action in running] if self.provenance.outside else []
 
     @property
     def answered(self) -> str:
-        """Return the answer to which others have agreed so far, as the question puts it."""
+        """Return the label of the answer that others have approved so far."""
         return self.card.label_of(self.proposal.content["answer"])
 
     @cached_property
@@ -107,12 +107,12 @@ class AskedGate:
 
     @cached_property
     def veil(self) -> redact.Redaction:
-        """Return what is secret in the state."""
+        """Return the veil over the state's secrets."""
         return redact.veil(self.plan.state_schema)
 
     @cached_property
     def step(self) -> str:
-        """Return what people call the step that asks."""
+        """Return the title of the step that asks."""
         return spec_of(self.gate.run.plan).title_of(self.gate.step)
 
     @cached_property
@@ -132,17 +132,17 @@ class AskedGate:
 
     @cached_property
     def preflight(self) -> Preflight | None:
-        """Tell whether the run can go on from here; asked only where that is still to be decided."""
+        """Return the preflight: whether the run can go on from here; None where the gate is closed."""
         return preflights.of_gate(self.gate, snapshot=self.snapshot) if self.open else None
 
     @property
     def may_send(self) -> bool:
-        """Tell whether a decision of the reader's would be taken now."""
+        """Tell whether a decision by the reader would be accepted now."""
         return self.may_decide and not (self.preflight and self.preflight.red)
 
     @cached_property
     def step_up(self) -> StepUp | None:
-        """Return what the policy asks of the reader's password; None where it asks nothing."""
+        """Return the state of the reader's password confirmation; None where the policy needs none."""
         return step_up.asked(self.user, self.confirmed) if self.gate.policy.step_up else None
 
     @cached_property
@@ -154,12 +154,12 @@ class AskedGate:
 
     @cached_property
     def attempt(self) -> attempts.Attempt | None:
-        """Return the attempt where the same was rejected before; None where it was not."""
+        """Return the number of the attempt where the same was rejected before; else None."""
         return attempts.of_gate(self.gate, reader=self.user, heard=self.read.sees_run)
 
     @property
     def may_approve(self) -> bool:
-        """Tell whether an approval would say anything new: whoever agreed already can still edit or reject."""
+        """Tell whether the reader has not approved yet; after approving they can still edit or reject."""
         return self.agreement.mine is None
 
     @cached_property
@@ -168,7 +168,7 @@ class AskedGate:
 
     @property
     def unsent_words(self) -> str:
-        """Return what the draft says to the record, or to the agent."""
+        """Return the draft's comment, or its feedback to the agent."""
         fields = self.draft.fields if self.draft else {}
         return fields.get("comment") or fields.get("feedback") or ""
 
@@ -182,19 +182,19 @@ class AskedGate:
 
     @cached_property
     def replacement(self) -> Gate | None:
-        """Return the gate that replaces this one. Whoever may see this one may see that one."""
+        """Return the gate that replaces this one, which everybody may see who may see this one."""
         return self.gate.replacement()
 
     @cached_property
     def preconditions(self) -> list[preconditions.ShownPrecondition]:
-        """List what must still be so when an effect is done: all that is offered, and what of it counts."""
+        """List all preconditions, and whether each counts."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         counted = outcome.counted if outcome else ()
         return preconditions.shown(self.card, ticked=self.sent.only_if, counted=counted)
 
     @cached_property
     def judged(self) -> dict[str, outcomes.ActionOutcome]:
-        """Return, by action, what became of it; {} while the gate is open."""
+        """Return action id -> outcome; {} while the gate is open."""
         outcome = None if self.open else getattr(self.gate, "outcome", None)
         return {each.action.id: each for each in outcomes.judged(outcome)} if outcome else {}
 
@@ -203,7 +203,7 @@ class AskedGate:
         return GateImpacts(self.gate, self.card, self.proposal.state_patch)
 
     def read_ahead(self) -> None:
-        """Read what the choices do before the state that is shown: both build on the same rows."""
+        """Read the history for the impacts before the shown state, since both need the same rows."""
         if self.open:
             store.expect([self.gate.checkpoint])
             _ = self.future.history
@@ -214,5 +214,5 @@ class AskedGate:
 
     @property
     def seen(self) -> str:
-        """Return what a decision must carry: the digest of what this page shows as asked-for, in hex."""
+        """Return the digest *seen* that a decision must carry, in hex: of all that this page shows as asked-for."""
         return bytes(self.proposal.digest).hex()

@@ -1,4 +1,4 @@
-"""How what a gate asks differs from before: what people changed in it, and what else changed since it was approved."""
+"""Lists the changes in what a gate asks: people's edits, and what else changed since an approval."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .asked_gate import AskedGate
 
 @dataclass
 class ShownChanges:
-    """What a gate's page says of changes."""
+    """The changes that a gate's page shows."""
 
     page: AskedGate
 
     @cached_property
     def edits(self) -> Sequence[dict[str, Any]]:
-        """List what people changed in the agent's proposal."""
+        """List people's edits in the agent's proposal."""
         return actions.changes_between(self.page.first, self.page.card) if self.page.proposal.number > 1 else []
 
     @cached_property
     def beyond(self) -> Sequence[dict[str, Any]]:
-        """List what people changed in the state that no action shows."""
+        """List people's edits in the state that no action shows."""
         page = self.page
         if not edit_state.beyond(page.card, page.proposal.state_patch):
             return []
@@ -37,7 +37,7 @@ class ShownChanges:
 
     @property
     def read_beyond(self) -> list[tuple[str, list[str]]]:
-        """List the effects that read what was changed there: (name, fields)."""
+        """List the effects that read fields edited in that way: (name, fields)."""
         names = {json_pointer.tokens(row["pointer"])[0] for row in self.beyond}
         effects = [step for step in self.page.plan.steps if step.kind == "effect"]
         reads = {step.name: sorted(names.intersection(step.reads)) for step in effects}
@@ -45,11 +45,11 @@ class ShownChanges:
 
     @property
     def in_world(self) -> list[dict[str, Any]]:
-        """List what changed in the world since the approval, where it is asked again."""
+        """List the changes in the world since the approval, where the gate asks again."""
         return preconditions.world_rows(self.page.card, of_world=True)
 
     @property
     def in_run(self) -> list[dict[str, Any]]:
-        """List what changed in the run since the approval, where it is asked again."""
+        """List the changes in the run since the approval, where the gate asks again."""
         rows = preconditions.world_rows(self.page.card, of_world=False)
         return edit_state.hidden(rows, self.page.card, self.page.veil)

@@ -1,4 +1,4 @@
-"""What each choice at a gate does: as an impact, and in the words of the button that sends it."""
+"""Prepares the choices at a gate: the impact of each, and the words of the button that sends it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ DOING = {
 
 @dataclass
 class OfferedChoices:
-    """The choices that a gate's page offers, each with what follows."""
+    """The choices that a gate's page offers, each with its impact."""
 
     page: GateForm
     saved: ShownState
 
     @cached_property
     def expected(self) -> dict[str, Impact]:
-        """Return what each choice would do, by its name."""
+        """Return choice -> impact."""
         future, mix = self.page.future, self.mix
         approved = future.approve()
         edited, put = (
@@ -75,7 +75,7 @@ class OfferedChoices:
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.WordedImpact:
-        """Add to an impact what its form sends: what was shown, and what is confirmed."""
+        """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
         impact = impact or self.expected.get(choice)
         binding = DecisionImpact(impact=impact, rejects=rejects, others=others, quorum=self.page.agreement.quorum)
         ticks = repeats.ticks(
@@ -87,7 +87,7 @@ class OfferedChoices:
 
     @cached_property
     def backs(self) -> list[tuple[str, str, impact_words.WordedImpact]]:
-        """List the steps the run can be sent back to, the nearest first, each with its title and what that does."""
+        """List the steps to which the run can be sent back, the nearest first, each with its title and impact."""
         ran = {line.saved.step for line in self.saved.steps} | {self.page.card.on_reject}
         nearest = [step for step in reversed(self.page.card.back_to) if step in ran]
         title = self.page.plan.title_of
@@ -103,12 +103,12 @@ class OfferedChoices:
 
     @property
     def chosen_then(self) -> str:
-        """Return what is selected before anybody chooses: never what ends the run."""
+        """Return what a rejection does unless chosen otherwise: never end the run."""
         return self.page.sent.then or ("back" if self.page.card.on_reject and self.backs else "")
 
     @cached_property
     def asked(self) -> list[tuple[AnswerForm, impact_words.WordedImpact]]:
-        """List each answer with what it does."""
+        """List each answer with its impact."""
         return [(each, self._answered(each, f"answer-{n}")) for n, each in enumerate(self.page.answers, 1)]
 
     def _answered(self, answer: AnswerForm, place: str) -> impact_words.WordedImpact:
@@ -124,9 +124,9 @@ class OfferedChoices:
 
     @property
     def expiry(self) -> str:
-        """Say what follows where nobody answers in time."""
+        """Say what follows after the deadline."""
         if closing.deadline_approves(self.page.gate, self.page.proposal):
-            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm what would be repeated
+            asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm repeats
             return impact_words.expiry(self.page.future.expire()) if asks else _("Then it is approved automatically")
         return impact_words.expiry(self.page.future.expire())
 
@@ -139,7 +139,7 @@ class OfferedChoices:
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 
     def _stands(self, choice: str) -> frozenset[str]:
-        """Return the effects that it would not do: they were done with this input, and their results are taken."""
+        """Return the effects that the choice reuses, since they were done with this very input."""
         if not self.page.open:
             return frozenset()
         ahead = self.expected[choice]
@@ -148,7 +148,7 @@ class OfferedChoices:
 
     @cached_property
     def undo(self) -> str:
-        """Say whether what an approval does can be taken back."""
+        """Say whether the effects of an approval can be undone."""
         allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
         final = tuple(step.title for step in allowed if step.irreversible)
         if self.page.open:
@@ -165,9 +165,9 @@ class OfferedChoices:
         return _("can be undone")
 
     def _votes(self, *, standing: bool) -> str:
-        """Say which approval this would be, where one is not enough.
+        """Say which approval this would be, where several are needed.
 
-        An edit is the first again, since others agreed to something else.
+        An edit is the first again, since others approved something else.
         """
         now = self.page.agreement
         if now.quorum <= 1:
@@ -176,13 +176,13 @@ class OfferedChoices:
 
     @cached_property
     def commit(self) -> str:
-        """Write the large button's words: what an approval of the current proposal does."""
+        """Word the large button, which approves the current proposal."""
         stands, votes = self._stands("approve"), self._votes(standing=True)
         return send_button.approving(self.page.card, self.page.plan, edited=False, stands=stands, votes=votes)
 
     @property
     def edit_commit(self) -> str:
-        """Write the button's words for what is typed; in general where that does not hold, or nothing is typed."""
+        """Word the button for the typed edit; in general where it has faults, or nothing is typed."""
         typed, page = self.page.typed, self.page
         if any(each["message"] != str(UNSENT) for each in typed.errors) or not (typed.card or typed.arguments):
             return _("Approve with edit")
@@ -196,7 +196,7 @@ class OfferedChoices:
 
     @property
     def answer_commit(self) -> str:
-        """Write the button's words where an answer is sent, until one is chosen."""
+        """Word the button that sends an answer, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
             return _("Send this answer")
         if self.page.left > 1:
@@ -208,7 +208,7 @@ class OfferedChoices:
 
     @cached_property
     def mix(self) -> NextProposal | None:
-        """Return what the choices so far ask for; None where that is just the current proposal, or all are rejected."""
+        """Return the proposal that the choices so far make; None without choices, or where all actions are rejected."""
         if not (self.page.several and self.page.sent.each):
             return None
         return per_action.foreseen(
@@ -217,7 +217,7 @@ class OfferedChoices:
 
     @property
     def mix_commit(self) -> str:
-        """Write the large button's words, where each action is decided by itself."""
+        """Word the large button where each action is decided by itself."""
         verdicts = {name: each.chosen.verdict for name, each in self.page.ballots.items()}
         made, typed = self.mix, self.page.typed
         if made is None and typed.arguments:

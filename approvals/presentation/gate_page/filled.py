@@ -1,4 +1,4 @@
-"""A gate's page with a form that is filled in already: what was sent and refused, or kept as a draft."""
+"""Fills in the form of a gate's page: with a refused decision, or with a draft."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .page import GatePage
 
 
 def fill(page: GatePage, sent: PostedDecision, *, problems: Sequence[Problem] = ()) -> None:
-    """Put all that `sent` says into a page's fields, and the problems beside them."""
+    """Put a posted decision into a page's fields, with the problems beside them."""
     page.sent, page.verdict = sent, REJECT if sent.rejects_each else sent.chosen
     page.typed = replace(sent.typed, errors=problems)
 
 
 def blamed(page: GatePage, said: TypedDecision) -> TypedDecision:
-    """Return `said` with what does not hold in what would be sent."""
+    """Return `said` with only those errors that concern what would be sent."""
     if page.verdict == REJECT:
         return replace(said, errors=())
     unsent = {name for name, one in page.sent.each.items() if not one.sends_fields}
@@ -33,7 +33,7 @@ def blamed(page: GatePage, said: TypedDecision) -> TypedDecision:
 
 
 def drafted(read: ShownGate, user: User) -> GatePage:
-    """Return the page as this person left it: with their draft, if any, read against the current proposal."""
+    """Return the page with this person's draft, if any, read against the current proposal."""
     gate, draft = read.gate, read.draft
     page = GatePage(read, user)
     if draft is None or draft.empty or draft.sent:
@@ -51,14 +51,14 @@ def drafted(read: ShownGate, user: User) -> GatePage:
 
 
 def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
-    """Put what was typed over an earlier version into a page that shows the current one: nothing typed is lost."""
+    """Carry texts typed over an earlier version into a page with the current one, so that none is lost."""
     fields = typed_edits.carried_over(sent.typed, page.card)
     before, now = (whole_state.state_of(each) for each in (looked_at, page.proposal))
     page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
 
 
 def blank(fields: Mapping[str, str], proposal: Proposal) -> bool:
-    """Tell whether a form says no more than it said when it was drawn."""
+    """Tell whether a form is as it was drawn, with nothing entered."""
     sent, offered = posted.read_over(fields, proposal), proposal.card.preconditions
     suggested = {each.id for each in offered if each.preselected or each.required}
     ticked = {*(sent.only_if or ()), *(each.id for each in offered if each.required)}

@@ -1,4 +1,4 @@
-"""The form of one gate: a sheet for each action, the choices beside them, and what is wrong in what was typed."""
+"""The form of one gate: a sheet for each action, the choices beside them, and the faults of the typed values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GateForm(AskedGate):
 
     @cached_property
     def whole(self) -> whole_state.WholeStateArea | None:
-        """Return the whole state, where the reader may edit it here."""
+        """Return the text area of the whole state, where the reader may edit it here."""
         if not self.may_send or self.several or self.standing_state is None:
             return None
         return whole_state.drawn(self.standing_state, self.typed, self.veil)
@@ -38,7 +38,7 @@ class GateForm(AskedGate):
 
     @cached_property
     def ballots(self) -> dict[str, verdict_choice.Ballot]:
-        """Return each action's own choice; {} where the gate asks about one thing, or the reader decides nothing."""
+        """Return each action's own choice; {} where one choice covers all, or the reader may not decide."""
         return verdict_choice.ballots(self.card, self.sent.each, self.typed.errors) if self.may_send else {}
 
     @property
@@ -60,13 +60,13 @@ class GateForm(AskedGate):
 
     @cached_property
     def missing(self) -> list[str]:
-        """List the labels of what the agent cannot go on without, and nobody has filled in yet."""
+        """List the labels of required values that nobody has filled in yet."""
         sheets = {sheet.action.id: sheet for sheet in self.sheets}
         return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
 
     @property
     def offers_approve(self) -> bool:
-        """Tell whether all of it may be approved unchanged."""
+        """Tell whether the proposal may be approved unchanged."""
         return self.may_approve and not self.missing
 
     @property
@@ -75,14 +75,14 @@ class GateForm(AskedGate):
 
     @cached_property
     def loose_errors(self) -> list[str]:
-        """List errors that belong to no action, and are shown beside no field."""
+        """List errors that belong to no action and are shown beside no field."""
         known = {action.id for action in self.card.actions}
         loose = [each for each in self.typed.errors if each["action"] not in known]
         return [each["message"] for each in loose if each["message"] not in self.rejection_errors.values()]
 
     @property
     def rejection_errors(self) -> dict[str, str]:
-        """Return what is missing of a rejection: of its `comment`, of what happens `then`."""
+        """Return the faults of a rejection's own fields, `comment` and `then`."""
         if self.verdict != "reject":
             return {}
         mine = [each for each in self.typed.errors if each["pointer"] in faults.OF_REJECTION and not each["action"]]
@@ -90,7 +90,7 @@ class GateForm(AskedGate):
 
     @cached_property
     def faults(self) -> list[faults.FormFault]:
-        """List what does not hold in what was typed."""
+        """List the faults of the typed values."""
         rejects = self.verdict == "reject"
         return faults.faults(self.sheets, self.answers, self.typed, rejects=rejects) if self.typed.errors else []
 
@@ -100,7 +100,7 @@ class GateForm(AskedGate):
 
     @cached_property
     def overridable(self) -> list[actions.ActionSheet]:
-        """List the sheets whose arguments may be replaced as JSON, with what somebody wrote and what is wrong in it."""
+        """List the sheets whose arguments may be replaced as JSON, with the typed JSON and its faults."""
         errors = self.typed.errors if self.sent.then == "override" else ()
         return [
             replace(

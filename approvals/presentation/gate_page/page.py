@@ -1,4 +1,4 @@
-"""Everything that a gate's page shows: the gate, its saved state, what changed, and what each choice does."""
+"""A gate's page: the gate with its form, its saved state, the changes, and the choices."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .saved_state import ShownState
 
 @dataclass
 class GatePage(GateForm):
-    """What the templates of one gate read. Every part is read when it is first asked for."""
+    """The page of one gate, for its templates. Every part is read on first use."""
 
     @cached_property
     def saved(self) -> ShownState:
-        """Return what the page says of the state that was asked over."""
+        """Return the saved state as the page shows it."""
         return ShownState(self)
 
     @cached_property
     def changed(self) -> ShownChanges:
-        """Return what changed in what is asked."""
+        """Return the changes in what is asked."""
         return ShownChanges(self)
 
     @cached_property
     def choices(self) -> OfferedChoices:
-        """Return what each choice does."""
+        """Return the choices with their impacts."""
         return OfferedChoices(self, self.saved)

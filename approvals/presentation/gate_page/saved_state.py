@@ -43,19 +43,19 @@ class RunStepLine:
 
 @dataclass
 class ShownState:
-    """What a gate's page says of the state that was asked over."""
+    """The saved state of a gate, as its page shows it."""
 
     page: AskedGate
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """Return the state as it is shown: what is secret is masked."""
+        """Return the state with its secrets masked."""
         shown: dict[str, Any] = self.page.veil.masked(self.page.snapshot.state)
         return shown
 
     @cached_property
     def secrets(self) -> list[str]:
-        """List where secrets are in the state that is asked for, by JSON Pointer."""
+        """List the JSON Pointers of the secrets in the proposed state."""
         if not self.page.veil:
             return []
         state = reveal_secret.at_gate(self.page.gate, self.page.proposal)
@@ -89,14 +89,14 @@ class ShownState:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Say, by field, which step wrote it: the last one on the path whose plan says that it does."""
+        """Return field -> words for the step that wrote it: the last one on the path that does so by its plan."""
         known = {step.name: step for step in self.page.plan.steps}
         ran = [known[line.saved.step] for line in self.steps if line.saved.step in known]
         return {name: _("from “%(step)s”") % {"step": step.title} for step in ran for name in step.writes}
 
     @property
     def unfolded(self) -> list[str]:
-        """List the fields that the actions concern."""
+        """List the fields that the actions are about."""
         return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
 
     @property
@@ -111,7 +111,7 @@ class ShownState:
 
     @cached_property
     def hidden(self) -> list[tuple[str, str]]:
-        """List (icon, sentence) for what the state's texts hide, found by looking, without trusting the agent."""
+        """List (icon, sentence) about hidden parts of the state's texts, found without trusting the agent."""
         asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
         return hidden.within({**self.state, _("what is asked"): asked, _("what must still be so"): conditions})

@@ -1,1 +1,1 @@
-"""Text that is not ours, and saved values, as HTML that is safe and honest."""
+"""Renders untrusted text and saved values as HTML that is safe and hides nothing."""

@@ -1,4 +1,4 @@
-"""An amount in words, where a misplaced digit cannot hide, and in figures that are easily read. Pure."""
+"""Writes an amount in words, in which a misplaced digit shows, and in figures that are easy to read. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from num2words import num2words  # type: ignore[import-untyped]
 
-LARGEST = Decimal(10) ** 15  # beyond it the words are longer than anybody reads
+LARGEST = Decimal(10) ** 15  # beyond it the words get too long to read
 FINEST = 6  # decimals
 SIGNS = {"EUR": "€", "GBP": "£", "USD": "$"}
-# What has more digits is no amount, and drawn group by group it would be ten times as long.
+# A longer number is no amount, and would be ten times as long with its digits grouped.
 PLAIN = re.compile(r"(-?\d{1,3})((?:\d{3}){1,9})(\.\d+)?", re.ASCII)
 
 
 def in_words(value: Any, currency: str) -> str:
     """Write `1264.10` of "EUR" as "one thousand, two hundred and sixty-four euro, ten cents".
 
-    A currency that has no name here is written by its code, and a part smaller than its coins digit by digit, so that
-    nothing is rounded away. "" for what is no amount.
+    A currency without a name here is written by its code, and a part smaller than its coins digit by digit, so that
+    nothing is rounded. "" for what is no amount.
     """
     amount = _amount(value)
     if amount is None:
@@ -53,10 +53,10 @@ def written(value: Any, currency: str) -> str:
 
 
 def grouped(value: Any) -> SafeString | None:
-    """Render `1264.10` with a gap before each three digits; None for what is short, or no plain number.
+    """Render `1264.10` with a gap before each three digits; None for a short value, or no plain number.
 
-    The gap is drawn and is no character: what is copied is the value as it is, and an amount that really has a space, a
-    comma or an apostrophe in it looks like none.
+    The gap is drawn and is no character: copying gives the exact value, and an amount with a real space, comma or
+    apostrophe looks different.
     """
     found = PLAIN.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
     if found is None:

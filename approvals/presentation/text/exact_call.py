@@ -1,4 +1,4 @@
-"""An action as the call that it is: its tool and arguments by their real names, whatever anybody calls them. Pure."""
+"""Describes an action as its call: the tool and the arguments by their real names. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from approvals.cards.card import Card
 from approvals.schema import redact
 from checkpoints.values import json_pointer
 
-SHOWN = 4  # arguments of a call where fewer are pinned
+SHOWN = 4  # arguments shown of a call, pinned ones first
 LONGEST = 80  # characters of a value in a sentence
-LEAVES = 1_000  # values that are looked at: a list of gates looks at those of each
-READ = 500  # characters of one
+LEAVES = 1_000  # values that are read; a list of gates reads those of each gate
+READ = 500  # characters read of one value
 MONEY = frozenset(
     {
         "amount", "amounts", "total", "sum", "price", "prices", "cost", "costs", "fee", "fees", "value", "payment",
@@ -38,15 +38,15 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class ExactCall:
-    """What would be called, with what."""
+    """The call of an action."""
 
     tool: str
-    parts: tuple[tuple[str, Any], ...]  # arguments: the names on the way to each, with dots, and its masked value
-    more: int = 0  # arguments that are not named here
+    parts: tuple[tuple[str, Any], ...]  # arguments: (dotted path, masked value)
+    more: int = 0  # number of further arguments
 
 
 def call(action: Action) -> ExactCall:
-    """Return the call: what is pinned of an action, then its first plain arguments."""
+    """Return an action's call: its pinned arguments, then its first plain ones."""
     shown = action.masked
     places = [place for place in action.pinned if json_pointer.has(shown, place)]
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
@@ -78,22 +78,22 @@ class CallLeaf:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what tells it from others."""
+        """Return its identity: action id and pointer."""
         return self.action.id, self.pointer
 
     @cached_property
     def text(self) -> str:
-        """Return its value as text, as far as it is read."""
+        """Return the beginning of its value, as text."""
         return written(self.value, READ)
 
     @cached_property
     def plain(self) -> str:
-        """Return its text as it is compared."""
+        """Return its text in the form for comparison."""
         return alike(self.text)
 
     @cached_property
     def numbers(self) -> set[Decimal]:
-        """Return the number that it is; of a text that is no number, those in it."""
+        """Return the number that it is, or the numbers in its text."""
         if isinstance(self.value, bool):
             return set()
         if not is_number(self.value):
@@ -106,12 +106,12 @@ class CallLeaf:
 
     @cached_property
     def words(self) -> set[str]:
-        """Return the words of its name and of the names on the way to it, in lower case."""
+        """Return the words of its path's names, in lower case."""
         return {word.lower() for token in json_pointer.tokens(self.pointer) for word in _WORDS.findall(token)}
 
 
 class TooMany(Exception):
-    """The arguments are more than are looked at."""
+    """There are more arguments than LEAVES, and the rest would go unread."""
 
 
 def leaves(*actions: Action) -> list[CallLeaf]:
@@ -134,7 +134,7 @@ def leaves(*actions: Action) -> list[CallLeaf]:
 
 
 def _members(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield no more members than are looked at."""
+    """Yield members, no more than are read."""
     named = value.items() if isinstance(value, dict) else ((str(at), each) for at, each in enumerate(value))
     return islice(named, LEAVES + 1)
 
@@ -147,12 +147,12 @@ def is_number(value: Any) -> bool:
 
 
 def money(known: Iterable[CallLeaf]) -> list[CallLeaf]:
-    """List the values of one action that speak of money by their real names, and the numbers that are pinned."""
+    """List the values of one action whose real names mean money, and its pinned numbers."""
     return [leaf for leaf in known if leaf.numbers and _paid(leaf)]
 
 
 def _paid(leaf: CallLeaf) -> bool:
-    """Tell whether a value is an amount. A text holds other numbers too: its own name has to say so."""
+    """Tell whether a value is an amount. A text may hold other numbers too, so its own name has to mean money."""
     if is_number(leaf.value):
         return leaf.pinned or bool(leaf.words & MONEY)
     own = leaf.pointer.rpartition("/")[2]
@@ -160,7 +160,7 @@ def _paid(leaf: CallLeaf) -> bool:
 
 
 def amount(card: Card) -> str:
-    """Return the one amount that the arguments say, with its currency; "" where there are several, or words."""
+    """Return the only amount in the arguments, with its currency; "" where there are several, or texts."""
     try:
         paid = [leaf for action in card.actions if action.settled is None for leaf in money(leaves(action))]
     except TooMany:
@@ -180,13 +180,13 @@ def _with_currency(leaf: CallLeaf) -> str:
 
 
 def short(value: Any) -> str:
-    """Write a value in a sentence, cut where nobody would read on."""
+    """Write a value for a sentence, cut after LONGEST characters."""
     text = written(value, LONGEST + 1)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def readings(text: str) -> set[Decimal]:
-    """Return the numbers that an amount in a text may mean: "1.284" is 1284 or 1.284, according to who writes."""
+    """Return the numbers that an amount in a text may mean: "1.284" is 1284 or 1.284, by the writer's convention."""
     figures = re.search(FIGURES, text)
     if figures is None:
         return set()
@@ -206,7 +206,7 @@ def readings(text: str) -> set[Decimal]:
 
 
 def alike(text: str) -> str:
-    """Return a text in the form in which two that read alike are the same."""
+    """Return a text normalized, so that texts that read alike are equal."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 

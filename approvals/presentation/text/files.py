@@ -1,4 +1,4 @@
-"""A reference to a file as words and as HTML: its name, its size, the SHA-256 of its content."""
+"""Renders a reference to a file in words and as HTML: its name, its size, the SHA-256 of its content."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from checkpoints.values.artifacts import MARK
 
 from . import untrusted
 
-SHOWN = 12  # digits of a digest where the rest is one step away
+SHOWN = 12  # digits shown of a digest whose rest is folded
 KNOWN = frozenset({MARK, "size", "media_type", "name"})
 
 
 def is_plain(value: Any) -> bool:
-    """Tell whether the words for a file say all that this value holds."""
+    """Tell whether a value is a file's reference and nothing more."""
     return (
         artifacts.is_reference(value)
         and value.keys() <= KNOWN
@@ -31,7 +31,7 @@ def is_plain(value: Any) -> bool:
 
 
 def render(value: artifacts.Reference, *, artifacts: str = "", folded: bool = False) -> SafeString:
-    """Render a file in one line. The whole digest, or its beginning with the rest folded behind it."""
+    """Render a file in one line, with the whole digest, or its beginning and the rest folded."""
     name = untrusted.line(value.get("name") or _("File"), limit=120)
     if artifacts:
         name = format_html('<a href="{}{}/" download>{}</a>', artifacts, value[MARK], name)
@@ -45,7 +45,7 @@ def render(value: artifacts.Reference, *, artifacts: str = "", folded: bool = Fa
 
 
 def words(text: str) -> str:
-    """Write the same in plain words, of the JSON that a field carries; "" where that is no JSON."""
+    """Write a file in plain words, from the JSON in a field; "" where that is no JSON."""
     try:
         value = json.loads(text)
     except ValueError:

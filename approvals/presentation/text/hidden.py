@@ -1,4 +1,4 @@
-"""What the texts of a state hide from whoever reads it, found by looking, without trusting the agent."""
+"""Finds what the texts of a state hide from a reader, without trusting the agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import invisible, untrusted
 
 
 def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Say what the texts of some named values hide: characters that cannot be seen, stretches of blank lines."""
+    """List (icon, sentence) about what the texts of named values hide: invisible characters and blank lines."""
     said = []
     counts = {name: counted(value) for name, value in values.items()}
     deserts = {name: blank for name, (_, blank) in counts.items() if blank}
@@ -36,7 +36,7 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def counted(value: Any) -> tuple[int, int]:
-    """Return (characters that cannot be seen, blank lines in the longest stretch) of all texts in a value."""
+    """Return (invisible characters, blank lines in the longest stretch) of all texts in a value."""
     found = [invisible.badge_count(text) for text in texts(value)]
     return sum(characters for characters, _ in found), max((blank for _, blank in found), default=0)
 

@@ -1,13 +1,13 @@
-"""What a reader would not see in a text: pure, text in, pieces out.
+"""Finds what a reader would not see in a text. Pure: text in, pieces out.
 
 Escaping stops markup, not deceit. A mail may push its one dangerous line below five thousand blank
 ones, reverse the order of letters, or hide whole sentences in characters that draw nothing. So:
 
 - a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
-- a stretch of emptiness becomes a measured line, and whatever follows it is always shown;
+- a stretch of blanks becomes one line with its length, and the text after it is always shown;
 - text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
-- letters written in two parts that have a character of their own are counted: such a text looks like another one;
-- a host name or a word that mixes alphabets, or reads as a Latin one and is none, is marked.
+- letters written as a letter and its marks are counted, as such a text looks equal to another one;
+- a host name or a word that mixes alphabets, or only looks Latin, is marked.
 
 Unicode Technical Reports 36 and 39 name the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51
 (joiners inside emoji are kept).
@@ -30,23 +30,23 @@ from . import lookalikes, size_limit
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
-NOTED = 1_000  # places of one text that are marked one by one
-MARK = 150  # characters that a mark takes on the page
-SCANNED = 200_000  # characters that are looked through for letters in parts
+NOTED = 1_000  # places of one text that are marked individually
+MARK = 150  # HTML characters that a mark takes on the page
+SCANNED = 200_000  # characters of a text that are searched for letters with marks
 BLANK_LINES = 4
 BLANKS = 24
 
 GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
 WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
-PLAIN = re.compile(r"[\n\t -~]+")  # nothing to say about any of these: most of most texts
+PLAIN = re.compile(r"[\n\t -~]+")  # harmless characters, which are most of most texts
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
 DRAW_NOTHING = frozenset(
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
 )
 JOINER, EMOJI_STYLE, KEYCAP = "\u200d", "\ufe0f", "\u20e3"
 OVERLAY = 1  # the combining class of marks that are laid over a character
-BESIDE = 30  # characters on either side of a word that say which alphabet its neighbours are in
+BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
 NAMES = {
     "\u200b": gettext_lazy("zero-width space"),
     "\u200c": gettext_lazy("zero-width non-joiner"),
@@ -65,7 +65,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class TextPiece:
-    """One stretch of a text: as it is, or with what must be said about it."""
+    """One stretch of a text: as it is, or with a note about it."""
 
     kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "more"]
     text: str = ""
@@ -110,17 +110,17 @@ def marks_name(marks: str) -> str:
 
 
 def pieces(text: str, *, clamp: bool = True) -> Iterator[TextPiece]:
-    """Cut `text` into what is shown and what is said about it. With `clamp`, the middle of a long text is one piece.
+    """Cut `text` into plain pieces and pieces with notes. With `clamp`, the middle of a long text is one piece.
 
-    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. A text
-    that is nothing but places to mark is marked at its first ones, and the rest are counted.
+    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. In a text
+    full of places to mark, the first are marked and the others counted.
     """
     yield from noted(cut(text, clamp=clamp))
     yield from unnormal(text)
 
 
 def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
-    """Pass on the pieces; past `NOTED` marks only their readable text, and at the end how many they were."""
+    """Yield the pieces; beyond `NOTED` marks only their readable text, and at the end their number."""
     marked = places = 0
     for piece in found:
         if piece.kind in ("text", "host", "more"):
@@ -167,13 +167,13 @@ def cut(text: str, *, clamp: bool) -> Iterator[TextPiece]:
 
 
 def next_gap(text: str, at: int, stop: int) -> re.Match[str] | None:
-    """Find the next empty stretch that begins before `stop`: a text of 10 MB is not searched for what is not shown."""
+    """Find the next blank stretch that begins before `stop`; the hidden part of a 10 MB text is not searched."""
     gap = GAP.search(text, at, stop) if stop < len(text) else GAP.search(text, at)
     return GAP.match(text, gap.start()) if gap and gap.end() == stop else gap
 
 
 def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
-    """Describe an empty stretch: its count, and how much follows it (`rest` None: too much to be worth saying)."""
+    """Describe a blank stretch: its length, and the number of lines after it (`rest` None: too many to count)."""
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
     count = lines - (not first) if lines else len(blank)
@@ -191,15 +191,15 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
 
 
 def readable(text: str) -> Iterator[TextPiece]:
-    """Cut a short text at hosts and at what cannot be seen."""
+    """Cut a short text at hosts, look-alikes and invisible characters."""
     at = 0
     for match in WORD.finditer(text):
         word = match.group()
         if word.isascii() and "." not in word[:-1]:
-            continue  # most words: neither a host nor a letter that looks like another
+            continue  # most words: no host, and no look-alike letter
         found = host_in(word)
         read = None if found or word.isascii() else host_in(lookalikes.flat(word))
-        if read and read[2].rpartition(".")[2].isascii():  # it reads as a host, by a stop or a stroke that is none
+        if read and read[2].rpartition(".")[2].isascii():  # it reads as a host, by a look-alike of a dot or slash
             found = (*read[:2], word)
         beside = "" if word.isascii() else text[max(match.start() - BESIDE, 0) : match.end() + BESIDE]
         if not found:
@@ -221,8 +221,8 @@ def readable(text: str) -> Iterator[TextPiece]:
 def host_in(word: str) -> tuple[int, int, str] | None:
     """Return (start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
 
-    It searches by hand and not by one pattern: patterns for hosts take time that grows with the square of a hostile
-    word. Letters of any alphabet make a host, but not a sentence that goes on without a space (`schön.Wir`).
+    Searches by hand and not by one pattern, whose time would grow with the square of a hostile word's length. Letters
+    of any alphabet make a host, but not two sentences without a space between them (`schön.Wir`).
     """
     if "." not in word:
         return None
@@ -243,7 +243,7 @@ def host_in(word: str) -> tuple[int, int, str] | None:
 
 
 def visible(text: str) -> Iterator[TextPiece]:
-    """Cut a text at what cannot be seen, runs of one kind together."""
+    """Cut a text at invisible characters, runs of the same one together."""
     start = at = 0
     while at < len(text):
         if plain := PLAIN.match(text, at):
@@ -270,7 +270,7 @@ def visible(text: str) -> Iterator[TextPiece]:
         elif is_mark(char):
             while end < len(text) and is_mark(text[end]):
                 end += 1
-            # A pile of marks paints over the lines around it, and one that is laid over a character strikes it out.
+            # A pile of marks covers the lines around it, and an overlay strikes out its character.
             if end - at > 3 or any(map(is_overlay, text[at:end])):
                 piece = TextPiece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
         if piece:
@@ -284,7 +284,7 @@ def visible(text: str) -> Iterator[TextPiece]:
 
 
 def unnormal(text: str) -> Iterator[TextPiece]:
-    """Count letters written as a letter and its marks where one character says the same (UAX 15, form C)."""
+    """Yield a note with the number of letters written with marks although one character exists (UAX 15, form C)."""
     text = text[:SCANNED]
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return
@@ -310,9 +310,9 @@ def in_emoji(text: str, at: int) -> bool:
 
 
 def badge_count(text: str) -> tuple[int, int]:
-    """Count (characters that cannot be seen, blank lines in measured stretches) of a text; both 0 for honest text.
+    """Return (invisible characters, blank lines in long stretches) of a text; both 0 for honest text.
 
-    It counts by kind of character and not by pieces: a page counts all texts of a state, and each may be nothing else.
+    Counts kinds of characters and not pieces, since a page counts all texts of a state, and each may be hostile.
     """
     text = text[:SCANNED].replace("\r\n", "\n")
     blank = sum(gap[0].count("\n") - bool(gap.start()) for gap in GAP.finditer(text) if "\n" in gap[0])

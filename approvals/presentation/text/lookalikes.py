@@ -1,13 +1,12 @@
-"""Characters that only look like others: in host names, in any word, and in what has to be exact. Pure.
+"""Finds look-alike characters: in host names, in any word, and in texts that have to be exact. Pure.
 
-Unicode Technical Standard 39 names the attacks, and its table of confusables says what a character reads as. A word
-that mixes alphabets which have look-alikes is named, and one with a character of any alphabet that reads as an ASCII
-letter or digit beside such; so are letters that are drawn as styled ones (mathematical, fullwidth,
-circled) and read as plain ASCII, and a word all in one foreign alphabet that reads as a Latin one. There are
-such words in honest prose too (the Russian for ear, the Greek for and): beside a word of the same alphabet that nobody
-would read as Latin they are left alone.
+Unicode Technical Standard 39 names the attacks, and its table of confusables says what a character reads as. Reported
+are: a word that mixes alphabets which have look-alikes; a character of any alphabet that reads as an ASCII letter or
+digit, beside real ones; styled letters (mathematical, fullwidth, circled) that read as plain ASCII; and a word all in
+one foreign alphabet that reads as a Latin one. Honest prose has such words too (the Russian for ear, the Greek for
+and), so they pass beside a word of the same alphabet that nobody would read as Latin.
 
-A host, an amount and an identifier are held to more: whatever in them is not ASCII is named, but for signs of
+Hosts, amounts and identifiers are checked more strictly: whatever in them is not ASCII is reported, except signs of
 currencies and the spaces and apostrophes that group digits.
 """
 
@@ -21,23 +20,23 @@ from django.utils.translation import gettext as _
 
 CONFUSABLE = frozenset({"latin", "cyrillic", "greek", "armenian", "cherokee", "coptic", "lisu", "georgian", "deseret"})
 LONGEST = 100  # characters of an identifier
-FEWEST = 3  # letters of a word that is looked at: µm and Ωs are none
+FEWEST = 3  # letters of a word that is checked, so that µm and Ωs are not
 GROUPING = frozenset("\u00a0\u202f\u2009\u2019")  # between the digits of an amount
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
 _PHONETIC = re.compile("[\u0237\u0250-\u02af\u1d00-\u1dbf]")  # letters of transcriptions, drawn as common ones
 _SIGNS = "\u2223\u212e"  # a bar that reads as an l, and the e on packets
-_EUROPEAN = 0x17F  # the last of the letters of European languages, a Turkish i without a dot among them
+_EUROPEAN = 0x17F  # the last letter of European languages, which include the Turkish dotless i
 
 
 def scripts(word: str) -> set[str]:
-    """Return the alphabets that `word` is written in, by the first word of each letter's name."""
+    """Return the alphabets of `word`, by the first word of each letter's Unicode name."""
     return {unicodedata.name(char, "unknown").split()[0].lower() for char in word if char.isalpha()}
 
 
 def in_host(host: str) -> str:
-    """Say what is wrong with a host name's letters; "" where nothing is."""
+    """Say what is wrong with a host name's letters; "" for nothing."""
     labels = host.split(".")
     if any(label.lower().startswith("xn--") for label in labels):
         return _("an encoded name (punycode)")
@@ -53,7 +52,7 @@ def in_host(host: str) -> str:
 
 
 def in_word(word: str, beside: str = "") -> str:
-    """Say what is wrong with the letters of a word that is no host, `beside` its neighbours; "" where nothing is."""
+    """Say what is wrong with the letters of a word that is no host, given its neighbours `beside`; "" for nothing."""
     if word.isascii():
         return ""
     for letters in _LETTERS.findall(word):
@@ -64,7 +63,7 @@ def in_word(word: str, beside: str = "") -> str:
 
 
 def in_exact(text: str) -> str:
-    """Name the first character that is not ASCII in what has to be exact, by its code point; "" where there is none."""
+    """Name the first character that is not ASCII in a text that has to be exact, by its code point; "" for none."""
     odd = [] if text.isascii() else [char for char in text if not (char.isascii() or _usual(char))]
     return _not_plain(odd[0]) if odd else ""
 
@@ -75,7 +74,7 @@ def is_exact(text: str) -> bool:
 
 
 def latin_alike(letters: str, beside: str = "") -> str:
-    """Say which foreign alphabet's letters read as a Latin word; "" where none do, or a neighbour does not."""
+    """Say which foreign alphabet's letters read as a Latin word; "" for none, or where a neighbour does not."""
     used = scripts(letters) & CONFUSABLE
     if len(used) != 1 or used == {"latin"} or not (read := flat(letters)).isascii():
         return ""
@@ -86,13 +85,13 @@ def latin_alike(letters: str, beside: str = "") -> str:
 
 
 def digits(word: str) -> str:
-    """Say which digit is not ASCII beside characters that are; "" where none is."""
+    """Name a digit that is not ASCII beside ASCII characters; "" for none."""
     odd = [char for char in word if char.isdecimal() and not char.isascii()]
     return _not_plain(odd[0]) if odd and any(char.isascii() and char.isalnum() for char in word) else ""
 
 
 def disguised(word: str) -> str:
-    """Say which character only reads as an ASCII one in a word with ASCII letters; "" where none does."""
+    """Name a character that only reads as an ASCII one in a word with ASCII letters; "" for none."""
     if not any(char.isascii() and char.isalpha() for char in word):
         return ""
     odd = [char for char in word if ord(char) > _EUROPEAN and _reads_as_letter(char)]
@@ -105,13 +104,13 @@ def _reads_as_letter(char: str) -> bool:
 
 
 def flat(text: str) -> str:
-    """Return what a text reads as, character for character: a plain ASCII one for each that only looks like it."""
+    """Return a text with each look-alike character replaced by the ASCII one that it reads as."""
     return text if text.isascii() else "".join(map(_read_as, text))
 
 
 @cache
 def _table() -> dict[str, str]:
-    """Return what each foreign character reads as, of those that read as one of ASCII: from Unicode's table."""
+    """Return foreign character -> the ASCII character that it reads as, from Unicode's table."""
     from confusable_homoglyphs import confusables  # noqa: PLC0415 - reads half a megabyte, which workers do without
 
     found: dict[str, str] = {}
@@ -143,7 +142,7 @@ def _not_plain(char: str) -> str:
 
 
 def mixed(word: str) -> str:
-    """Say which letter is mixed with Latin ones that it looks like in one word; "" where none is."""
+    """Name a letter that is mixed with Latin letters which it looks like; "" for none."""
     used = scripts(word) & CONFUSABLE
     if "latin" in used and len(used) > 1:
         odd = next(char for char in word if scripts(char) & CONFUSABLE - {"latin"})
@@ -155,7 +154,7 @@ def mixed(word: str) -> str:
 
 
 def styled(word: str) -> str:
-    """Name the first styled letter that reads as plain ASCII, as in a bold or circled alphabet; "" where none is."""
+    """Name the first styled letter that reads as plain ASCII, as in a bold or circled alphabet; "" for none."""
     odd = [char for char in word if not char.isascii() and char not in _ORDINALS and _reads_plain(char)]
     return _("styled letters, %(character)s") % {"character": _named(odd[0])} if odd else ""
 

@@ -1,7 +1,7 @@
-"""How much of other people's words one page draws.
+"""Limits the untrusted text that one page draws.
 
-Each text is clamped by itself, and a gate may bring thousands of them. So a page has room for so many characters; once
-that is used up each text keeps its beginning, with how long it is and the way to all of it.
+Each text is clamped by itself, but a gate may bring thousands of them. So a page has room for PAGE characters; after
+that each text shows only its beginning, its length and a link to all of it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from django.http import HttpRequest, HttpResponseBase
 from approvals.middleware import Respond
 
 PAGE = 400_000  # characters of one page
-SHORT = 300  # of each text that has no room any more
+SHORT = 300  # characters of each text after that
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Give each page its room; what is drawn without a request (an e-mail, a test) has no bound."""
+    """Give each request its room; rendering without a request (an e-mail, a test) has no limit."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         token = _left.set([PAGE])

@@ -1,7 +1,7 @@
-"""A value spelled out, all of it: a list as its values, things of one kind as a table, an object by its names.
+"""Renders a whole value: a list as its values, objects of one kind as a table, an object by its names.
 
-For what a reader must see whole, as pinned values are: nothing is folded or clamped as long as the page has room, and
-no JSON is to be read but what lies deeper than anybody lays out. `whole` is the address that shows all of it.
+For values that a reader must see whole, such as pinned ones: nothing is folded or clamped as long as the page has room,
+and only very deep parts are JSON. `whole` is the address that shows all of it.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
 
 
 def scalar(value: Any, whole: str = "") -> SafeString:
-    """Render one text, number or word. What holds nothing says so: beside other values a blank would be passed over."""
+    """Render one text, number or word. An empty text is marked as empty, since a blank would be overlooked."""
     return state_tree.scalar(value, whole, clamp=False) if value != "" else hint(_("empty"))
 
 
 def hint(words: str) -> SafeString:
-    """Render words of ours where there is no value, in a way that no value can look like."""
+    """Render Holdpoint's own words in place of a value, in a way that no value can imitate."""
     return format_html('<span class="hint">{}</span>', words)
 
 
 def named(value: Mapping[str, Any], whole: str, depth: int) -> SafeString:
-    """Render an object, a line a name."""
+    """Render an object, one line for each name."""
     rows = ((untrusted.exact(name, limit=80), out(each, whole=whole, depth=depth + 1)) for name, each in value.items())
     lines = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td></tr>', rows)
     return format_html('<table class="values">{}</table>', lines)
 
 
 def columns_of(items: Sequence[Any]) -> list[str]:
-    """List the columns of a table of these; [] where they are not things of one kind, each of a few plain values."""
+    """List the columns of a table of these items; [] where they are no objects with a few plain values each."""
     if len(items) < 2 or not all(isinstance(each, dict) and each and not files.is_plain(each) for each in items):
         return []
     if any(is_container(inner) for each in items for inner in each.values()):
@@ -70,7 +70,7 @@ def columns_of(items: Sequence[Any]) -> list[str]:
 
 
 def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
-    """Render things of one kind, a line each."""
+    """Render objects of one kind as a table, one line each."""
     head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.exact(name, limit=80),) for name in columns))
     none = hint(_("not there"))
     lines = ([scalar(each[name], whole) if name in each else none for name in columns] for each in items)

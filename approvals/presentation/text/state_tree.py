@@ -1,7 +1,7 @@
-"""A saved state as a tree of <details>: folds without script, prints open, and stays small.
+"""Renders a saved state as a tree of <details>: it folds without script, prints open, and stays small.
 
-Rendered here and not by a recursive template: a state may be 128 levels deep and 16 MB large. What is not
-drawn is counted and one step away: a closed branch that is too large for the page is fetched when it is opened.
+Not by a recursive template, since a state may be 128 levels deep and 16 MB large. Parts that are not drawn are counted
+and linked: a closed branch that is too large for the page is fetched when it is opened.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ NODES = 1_500  # drawn in one tree
 CHILDREN = 60  # drawn of one list or object
 DEPTH = 24
 FIELDS = 200  # drawn of the state itself
-CLOSED = 12_000  # characters that a closed branch may cost, drawn or not
-PAGE = 120_000  # and all of them on one page
+CLOSED = 12_000  # characters of the page that a closed branch may take
+PAGE = 120_000  # characters that all closed branches of a page may take
 
 
 class StateTree:
-    """Draws one state within a budget of nodes. `lazy`: what is closed and large is left to be fetched."""
+    """Draws one state within a budget of nodes. `lazy`: large closed branches are fetched when opened."""
 
     def __init__(
         self, *, notes: Mapping[str, str], open: set[str], whole: str, files_at: str = "", lazy: bool = False
@@ -63,7 +63,7 @@ class StateTree:
         )
 
     def fits(self, value: Any, depth: int) -> bool:
-        """Tell whether a closed branch is drawn at once; what it costs is then taken from the page's room."""
+        """Tell whether a closed branch is drawn at once; if so, take its size from the page's room."""
         if depth >= DEPTH or self.left <= 0:
             return False
         most = min(CLOSED, self.room)
@@ -82,7 +82,7 @@ class StateTree:
     def inside(self, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
         pairs = list(value.items()) if isinstance(value, dict) else [(str(at), item) for at, item in enumerate(value)]
         fit = 0 if depth >= DEPTH else min(CHILDREN, max(self.left, 0))
-        # The end of a long list is what happened last: keep it in view.
+        # Show the end of a long list too, since it is what happened last.
         drawn = pairs if len(pairs) <= fit else pairs[: fit * 2 // 3] + pairs[len(pairs) - fit // 3 :]
         items = []
         for key, item in drawn:
@@ -105,7 +105,7 @@ class StateTree:
 
 
 def weight(value: Any, most: int) -> int:
-    """Estimate how many characters a branch takes on the page; it stops counting above `most`."""
+    """Estimate how many characters a branch takes on the page; stop counting above `most`."""
     total, rest = 0, [value]
     while rest and total <= most:
         node = rest.pop()
@@ -132,14 +132,14 @@ def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
 
 
 def measure(value: dict[str, Any] | list[Any]) -> str:
-    """Write the size: `5 fields`, `list of 23`."""
+    """Write the size of an object or list: `5 fields`, `list of 23`."""
     if isinstance(value, list):
         return _("list of %(count)s") % {"count": f"{len(value):,}"}
     return ngettext("%(count)s field", "%(count)s fields", len(value)) % {"count": f"{len(value):,}"}
 
 
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:
-    """Render what is inside the list or object at `pointer` of what `whole` shows, for the branch that was opened."""
+    """Render the inside of the list or object at `pointer`, for a branch that was opened; `whole` shows all of it."""
     if not isinstance(value, (dict, list)):
         raise LookupError(pointer)
     return StateTree(notes={}, open=set(), whole=whole, files_at=files_at, lazy=True).inside(value, pointer, 1)

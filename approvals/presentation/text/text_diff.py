@@ -1,4 +1,4 @@
-"""The difference of two long texts as HTML: what went struck out, what came underlined, the rest counted."""
+"""Renders the difference of two long texts: removed parts struck out, new parts underlined, the rest counted."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from approvals.forms import texts, words
 
 from . import untrusted
 
-DRAWN = 300  # stretches of one text; past it, they are counted
+DRAWN = 300  # stretches drawn of one text; further ones are counted
 
 
 def is_long(*values: object) -> bool:
-    """Tell whether these are texts, and one of them is better compared word by word than shown twice."""
+    """Tell whether these are texts of which one is so long that they are better compared word by word."""
     if not all(isinstance(value, str) for value in values):
         return False
     return any(len(value) > texts.LONG or "\n" in value for value in values if isinstance(value, str))
 
 
 def render(before: str, after: str) -> SafeString:
-    """Render the new text with what went and what came marked in it."""
+    """Render the new text with its removed and added parts marked."""
     found = words.stretches(before, after)
     drawn = format_html_join("", "{}", ((_html(each),) for each in found[:DRAWN]))
     more = len(found) - DRAWN

@@ -1,4 +1,4 @@
-"""Words that are not ours, as HTML that is safe and honest. What to say about a text is found in `invisible`."""
+"""Renders untrusted words as HTML that is safe and hides nothing, by the findings of `invisible`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from . import lookalikes, size_limit
 from .icons import icon
 from .invisible import HEAD, TAIL, TextPiece, pieces, unnormal, visible
 
-# Words with nothing to mark, and no dot that could make a host name: most titles and names.
+# Words with nothing to mark, and no full stop that could make a host name: most titles and names.
 SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
-STRANGE = 6  # what a character costs of a text in which each has to be looked at
-LINES = 30  # of a text whose others are folded away
-FOLDED = 100_000  # a middle longer than this is not carried along in the page, but linked where there is a link
+STRANGE = 6  # cost of a character in a text in which each has to be examined
+LINES = 30  # lines shown of a text whose others are folded
+FOLDED = 100_000  # a longer middle is not in the page, but linked where there is an address
 
 
 def html_of(piece: TextPiece, *, whole: str) -> SafeString:
@@ -43,7 +43,7 @@ def html_of(piece: TextPiece, *, whole: str) -> SafeString:
 
 
 def middle(piece: TextPiece, *, whole: str) -> SafeString:
-    """Render the folded middle of a long text: counted, and one step away."""
+    """Render the folded middle of a long text: its length, and its text or a link to it."""
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
     carried = piece.count <= FOLDED and bool(piece.text) and size_limit.takes(piece.count)
     if not carried:
@@ -54,7 +54,7 @@ def middle(piece: TextPiece, *, whole: str) -> SafeString:
 
 
 def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
-    """Render `text` as safe and honest HTML. `whole` is the address that shows all of it, where there is one."""
+    """Render `text` as HTML that is safe and hides nothing. `whole`: the address that shows all of it, if any."""
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
         more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole)
@@ -94,7 +94,7 @@ def line(text: str, *, limit: int = 300) -> SafeString:
 
 
 def exact(text: str, *, limit: int = 300) -> SafeString:
-    """Render on one line a `text` of which every character matters: an amount, a program's name, an identifier."""
+    """Render on one line a `text` in which every character matters: an amount, a program's name, an identifier."""
     wrong = lookalikes.in_exact(text[:limit])
     return format_html("{}{}", line(text, limit=limit), letters(wrong)) if wrong else line(text, limit=limit)
 
@@ -105,7 +105,7 @@ def letters(wrong: str) -> SafeString:
 
 
 def plain(text: str, *, limit: int = 200) -> str:
-    """Write `text` for places that take no markup (a page's title, an attribute): what is hidden is written out."""
+    """Write `text` for places that take no markup (a page's title, an attribute): hidden characters spelled out."""
     shown = "".join(
         f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
     )
