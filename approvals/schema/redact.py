@@ -1,11 +1,11 @@
-"""Which places of a value are secret, and the value with those hidden. Pure.
+"""Finds the secret places of a value, and hides them. Pure.
 
-A state's JSON Schema says it: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A veil
-follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
+A state's JSON Schema marks them: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A
+veil follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
 describe one place and one of them hides it, it is hidden.
 
-Hiding only changes what is shown: digests, permissions and what runs use the true value. So a text that a person
-edits holds a placeholder, which names its place; put back unchanged, the value there stays byte for byte.
+Hiding only changes what is shown: digests, permissions and what runs use the true value. So a text that a person edits
+holds a placeholder, which names its place; sent back unchanged, the value there stays byte for byte.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MASK = "••••••••"
 NOT_HERE = gettext_lazy(
     "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
 )
-LEAST = 4  # characters of a secret that is looked for in the agent's words: a shorter one is in every text
+LEAST = 4  # least length of a secret that is searched for in the agent's words: a shorter one is in every text
 
 
 @dataclass(frozen=True)
 class Redaction:
-    """What a schema hides of one value: `parts` of `root` are all that may speak of it."""
+    """The veil over one value: what a schema hides of it. `parts`: all parts of `root` that may describe the value."""
 
     root: Schema
     parts: tuple[Schema, ...]
@@ -44,7 +44,7 @@ class Redaction:
 
     @cached_property
     def hides(self) -> bool:
-        """Tell whether the value, or anything that may be in it, is hidden."""
+        """Tell whether the value, or anything that may be within it, is hidden."""
         return any(map(self._hides, self.parts))
 
     def __bool__(self) -> bool:
@@ -56,7 +56,7 @@ class Redaction:
         return Redaction(self.root, tuple(parts(found, self.root)), self.known)
 
     def at(self, pointer: str) -> Redaction:
-        """Return the veil of the value at a JSON Pointer; everything inside of what is hidden is hidden."""
+        """Return the veil of the value at a JSON Pointer; everything within a hidden value is hidden."""
         veil = self
         for token in json_pointer.tokens(pointer):
             if veil.secret:
@@ -65,7 +65,7 @@ class Redaction:
         return veil
 
     def places(self, value: Any, at: str = "") -> Iterator[str]:
-        """Yield the pointers to what is hidden in `value`. None is no secret."""
+        """Yield the pointers to the hidden places of `value`. None is no secret."""
         if not self or value is None:
             return
         if self.secret:
@@ -75,9 +75,10 @@ class Redaction:
             yield from self.within(name).places(inner, json_pointer.join(at, name))
 
     def masked(self, value: Any, at: str = "", *, named: bool = False) -> Any:
-        """Copy `value`, which is `at` that pointer, with the mask in place of what is hidden.
+        """Copy `value`, which is at the pointer `at`, with the mask in place of what is hidden.
 
-        `named`: with placeholders, for a text that comes back; `kept` reads it. What hides nothing is the same object.
+        `named`: with placeholders, for a text that is sent back and read by `kept`. Without secrets it is the same
+        object.
         """
         if not self or value is None:
             return value
@@ -88,7 +89,7 @@ class Redaction:
     def kept(self, new: Any, old: Any) -> Any:
         """Return `new`, as somebody sent it, with the secrets of `old` in place of their placeholders.
 
-        Raises ValueRefused at a placeholder that stands where it would be a value, or a secret would come to light.
+        Raises ValueRefused for a placeholder that would stay as a value, or would move a secret to where it is shown.
         """
         return _kept(self, new, "", self, old) if self else new
 
@@ -97,7 +98,7 @@ class Redaction:
         return [self.row(row) for row in rows]
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Mask one row. The difference itself is taken between the true values."""
+        """Mask one row, whose difference was taken between the true values."""
         veil = self.at(row["pointer"])
         sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
         if sides.get("before") == sides.get("after") == MASK:
@@ -125,7 +126,7 @@ class Redaction:
 
 
 def veil(schema: Schema, root: Schema | None = None) -> Redaction:
-    """Return the veil of what a JSON Schema hides of its values; `root` holds what it refers to."""
+    """Return the veil that a JSON Schema puts over its values; `root` holds the definitions that it refers to."""
     whole = schema if root is None else root
     return Redaction(whole, tuple(parts([schema], whole)))
 
@@ -145,7 +146,7 @@ def scrubbed(value: Any, words: Sequence[str]) -> Any:
 
 
 def begun(text: str, words: Sequence[str]) -> int:
-    """Count the characters at the end of a text that goes on which begin one of the words."""
+    """Count the characters at the end of an unfinished text that may begin one of the words."""
     ends = (n for word in words for n in range(min(len(word) - 1, len(text)), 0, -1) if text.endswith(word[:n]))
     return max(ends, default=0)
 
@@ -157,7 +158,7 @@ def _kept(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any
 
 
 def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> Any:
-    """Return the secret that a placeholder stands for. An item may have moved in its list, so the name counts."""
+    """Return the secret that a placeholder names; items may have moved in their list."""
     if not veil.secret and json_pointer.has(old, at) and json_pointer.find(old, at) == text:
         return text  # a plain text that was there before
     named = text.removeprefix(MASK).removeprefix(" ")
@@ -169,13 +170,13 @@ def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> A
 
 
 def _alike(one: str, other: str) -> bool:
-    """Tell whether two pointers differ in the positions of items alone."""
+    """Tell whether two pointers differ only in the positions of items."""
     a, b = ([("0" if each.isdigit() else each) for each in json_pointer.tokens(place)] for place in (one, other))
     return a == b
 
 
 def _copied(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """Copy an object or a list with `change(name, member)` in place of each member; anything else is itself."""
+    """Copy an object or a list with `change(name, member)` for each member; return any other value as it is."""
     if isinstance(value, dict):
         return {name: change(name, each) for name, each in value.items()}
     return [change(str(at), each) for at, each in enumerate(value)] if isinstance(value, (list, tuple)) else value

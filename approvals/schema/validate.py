@@ -1,9 +1,9 @@
-"""Whether a value holds under a schema of the agent's, and whether such a schema can be checked at all. Pure.
+"""Validates a value against an agent's schema, and checks that such a schema can be used at all. Pure.
 
-A card's schema is no more trusted than its words, and it is evaluated while a decision holds its locks: references go
-nowhere but into the schema itself, patterns run on an engine whose time grows with the text and never backtracks, and
-whatever else goes wrong with it is one fault. What multiplies is counted: references to references, branches, items
-under them. Whoever asks many schemas about one thing that was sent counts them together (`counted`).
+A card's schema is trusted no more than its words, and it is evaluated while a decision holds its locks: references go
+only into the schema itself, patterns run on an engine that takes linear time and never backtracks, and any other error
+is one fault. Work that multiplies is limited: references to references, branches, items under them. A caller with many
+schemas for one submission counts them together (`counted`).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from checkpoints.values import json_pointer
 
 from .walk import Schema
 
-WORK = 250_000  # rules, items and branches that are looked at for what was sent: some seconds
-REFERENCE = 12  # of them, as much as following a reference takes
-DEEPEST = 120  # rules in rules: before the interpreter's own limit, at which libraries in Rust end with a panic
-MOST = 100  # faults that are told
-WORDS = 10_000_000  # characters of what is said of them before it is cut: each may repeat the whole value
-REMEMBERED = 16_000  # characters of a schema of which it is kept in mind whether it is sound
-LONGEST = 300  # characters of one
+WORK = 250_000  # rules, items and branches that are evaluated for one submission: some seconds
+REFERENCE = 12  # of that, the cost of following a reference
+DEEPEST = 120  # levels of rules: below the interpreter's own limit, at which libraries in Rust panic
+MOST = 100  # faults that are reported
+WORDS = 10_000_000  # characters of the full messages: each may repeat the whole value
+REMEMBERED = 16_000  # characters of a schema whose soundness is cached
+LONGEST = 300  # characters of one message
 UNREADABLE = gettext_lazy("The agent's schema for this value cannot be read; choose another answer.")
-_PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one of each kind, to see whether a schema can be asked
+_PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one value of each kind, to test a schema
 
 Found = Iterator[ValidationError]
 Rule = Callable[[Any, Any, Any, Any], Found]
 
 
 class Unreadable(Exception):
-    """The schema asks for more than anybody would write."""
+    """The schema takes more work than the limit."""
 
 
 def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
-    """List (JSON Pointer, message) for what does not hold, in the order of places; one fault for a broken schema."""
+    """List (JSON Pointer, message) for each fault of a value, in the order of places; one fault for a broken schema."""
     found: list[tuple[list[str], str]] = []
     said = 0
     try:
@@ -63,9 +63,9 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
 
 
 def unsound(schema: Any) -> str:  # not translated: programs are told this
-    """Say what is wrong with a schema itself, before anybody is asked for a value; "" for one that can be asked.
+    """Say what is wrong with a schema itself, before anybody is asked for a value; "" for a sound one.
 
-    An agent's gates ask by the same few again and again, and to look at one takes longer than to open a gate.
+    Cached, since an agent's gates use the same few, and checking one takes longer than opening a gate.
     """
     if not isinstance(schema, Mapping):
         return "it is no object"
@@ -75,7 +75,7 @@ def unsound(schema: Any) -> str:  # not translated: programs are told this
         text = ""
     try:
         return _known_unsound(text) if 0 < len(text) <= REMEMBERED else _unsound(schema)
-    except Unreadable:  # not kept in mind: what was asked before may have used up what is counted together
+    except Unreadable:  # not cached: earlier checks may have used up the shared limit
         return "it asks for more than anybody would write; say it in simpler words"
 
 
@@ -84,7 +84,7 @@ def _known_unsound(text: str) -> str:
     return _unsound(json.loads(text))
 
 
-def _unsound(schema: Schema) -> str:  # not translated: it is kept in mind for all
+def _unsound(schema: Schema) -> str:  # not translated: it is cached for all
     try:
         if "$schema" in schema and validators.validator_for(schema, default=None) is None:
             named = str(schema["$schema"])[:LONGEST]
@@ -104,10 +104,10 @@ def _unsound(schema: Schema) -> str:  # not translated: it is kept in mind for a
 
 
 class _Left(local):
-    """What may still be looked at, in this thread."""
+    """The work that is left in this thread."""
 
     work = 0
-    depth = 0  # of rules in rules now
+    depth = 0  # levels of rules now
     shared = False
 
 
@@ -116,7 +116,7 @@ _left = _Left()
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Count all schema checks inside together."""
+    """Count all schema checks in the block together."""
     if _left.shared:
         yield
         return
@@ -128,7 +128,7 @@ def counted() -> Iterator[None]:
 
 
 def used_up() -> bool:
-    """Tell whether the checks that are counted together have passed the limit."""
+    """Tell whether the checks counted together have passed the limit."""
     return _left.work < 0
 
 
@@ -139,7 +139,7 @@ def _spend(work: int) -> None:
 
 
 def _asked(schema: Schema, value: Any) -> Found:
-    """Yield the value's faults, one by one. Raises whatever a hostile schema causes."""
+    """Return an iterator of the value's faults. Raises whatever a hostile schema causes."""
     # An empty registry: a schema's reference to elsewhere is never fetched.
     found: Found = _Validator(dict(schema), registry=Registry()).iter_errors(value)
     return found
@@ -161,7 +161,7 @@ def _parts(part: Any, value: Any) -> int:
 
 
 def _looks(part: Any, value: Any) -> int:
-    """Weigh a lookup in a list or an object, which costs little."""
+    """Return the cost of a lookup in a list or an object, which is small."""
     return _parts(part, value) // 20
 
 
@@ -170,7 +170,7 @@ def _items(part: Any, value: Any) -> int:
 
 
 def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
-    """Check the branches alone: jsonschema's own keeps every fault of each, and a value may have a million."""
+    """Check only whether a branch holds: jsonschema's own rule keeps every fault of each, which may be a million."""
     if not any(validator.evolve(schema=each).is_valid(value) for each in part):
         yield ValidationError(f"{value!r} is not valid under any of the given schemas")
 
@@ -183,7 +183,7 @@ def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not
 
 
 def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
-    """Compare items by a key: jsonschema's own compares each with each."""
+    """Compare items by a key: jsonschema's own rule compares each with each."""
     if part is not True or not isinstance(value, list):
         return
     if len(set(map(_known_by, value))) < len(value):
@@ -191,7 +191,7 @@ def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not
 
 
 def _known_by(value: Any) -> Hashable:
-    """Return one key for two values that JSON Schema calls equal: 1 and 1.0, and not 1 and true."""
+    """Return a key that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
     _spend(1)
     if isinstance(value, dict):
         return frozenset((name, _known_by(each)) for name, each in value.items())
@@ -211,7 +211,7 @@ def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:  #
 
 @lru_cache(maxsize=256)
 def _matcher(pattern: str) -> SchemaValidator | None:
-    """Compile a pattern; None where this engine does not know it, as lookahead: the agent's model runs it."""
+    """Compile a pattern; None for one that this engine lacks, such as lookahead, which the agent's model runs."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError:
@@ -219,7 +219,7 @@ def _matcher(pattern: str) -> SchemaValidator | None:
 
 
 def _additional(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    """Skip the rule beside patterns: names that match them cannot be told from others where they are not run."""
+    """Skip the rule beside `patternProperties`: patterns over names are not run, so matching names are unknown."""
     if "patternProperties" not in schema:
         yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, part, value, schema) or ()
 
@@ -230,7 +230,7 @@ def _unasked(validator: Any, part: Any, value: Any, schema: Any) -> Found:
 
 
 def _rules() -> dict[str, Rule]:
-    """Return all rules that may look at more than one thing, weighed."""
+    """Return the rules that may evaluate more than one thing, each with its cost."""
     usual = Draft202012Validator.VALIDATORS
     own = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique, "additionalProperties": _additional}
     weights = {
@@ -251,7 +251,7 @@ def _rules() -> dict[str, Rule]:
 
 
 def _class(rules: Mapping[str, Rule]) -> Any:
-    """Make a validator of these rules, whatever `$schema` a part names: jsonschema would switch to that one's."""
+    """Make a validator that keeps these rules whatever `$schema` a part names, where jsonschema would switch."""
     made: Any = validators.extend(Draft202012Validator, rules)
     passed = [(field.name, field.alias) for field in attrs.fields(made) if field.init]
 

@@ -1,9 +1,9 @@
-"""The one reader of JSON Schema: references, unions, and which parts describe a value, its members and its items. Pure.
+"""Reads JSON Schema: references, unions, and the parts that describe a value, its members and its items. Pure.
 
-Programs write the schemas, and a schema is no more trusted than its words: a reference to elsewhere is never fetched,
-patterns are never run, whatever has the wrong type is left out, and how deep and how far anything is followed has a
-bound. Two questions are asked of a schema. `resolved` and `schema_at` give the one description by which a value is
-drawn; `parts` and `within` give all that may speak of a value, for whoever must not miss one.
+Programs write the schemas, and a schema is trusted no more than its words: a reference to elsewhere is never fetched,
+patterns are never run, whatever has the wrong type is left out, and depth and breadth are bounded. `resolved` and
+`schema_at` give the one description by which a value is drawn; `parts` and `within` give all that may describe a value,
+for callers that must not miss one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Schema = Mapping[str, Any]
 _DEPTH = 32  # references to references, and unions of one branch in each other
 _NULL: Schema = {"type": "null"}
 _NESTED = 64  # levels of a schema that are read
-_MOST = 200  # parts that may speak of one value
-_WRITTEN = 12  # objects and lists in each other whose members are told apart
+_MOST = 200  # parts that may describe one value
+_WRITTEN = 12  # levels of objects and lists whose members are listed by `places`
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs")  # of schemas, by name
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")  # of schemas
 _PARTS = (
     "items", "contains", "unevaluatedItems", "additionalProperties", "unevaluatedProperties", "propertyNames",
     "if", "then", "else", "not",
 )  # one schema each  # fmt: skip
-_SAME = frozenset({"anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"})  # speak of the same value
+_SAME = frozenset({"anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"})  # describe the same value
 _ITEMS = ("items", "contains", "unevaluatedItems")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
 _VALUES = ("const", "enum", "default", "examples")  # hold values, not schemas
@@ -36,7 +36,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 
 
 def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
-    """Return the schema without what is not of the type that JSON Schema gives it, as deep as it is read."""
+    """Return the schema without keywords of the wrong type, as deep as it is read."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return {}
     found: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def branches(part: Schema) -> list[Schema]:
 
 
 def definition(part: Schema, root: Schema) -> Schema:
-    """Return what a part refers to in the same schema; {} where it refers to nothing that is there."""
+    """Return the definition to which a part refers in the same schema; {} where there is none."""
     ref = part.get("$ref")
     if not isinstance(ref, str) or not ref.startswith("#") or not json_pointer.has(root, ref[1:]):
         return {}
@@ -84,7 +84,7 @@ def definition(part: Schema, root: Schema) -> Schema:
 
 
 def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
-    """List every part that describes the same value as these: what they refer to, their branches and conditions."""
+    """List every part that describes the same value as these: with their references, branches and conditions."""
     found: dict[int, Schema] = {}
     left = list(schemas)
     while left and len(found) < _MOST:
@@ -110,7 +110,7 @@ def reachable(part: Schema, root: Schema) -> Iterator[Schema]:
 def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
     """List the parts that may describe a member or an item, the surest first.
 
-    Patterns are never run: any of them may be meant. `certain`: without these, and what depends on other parts.
+    Patterns are never run, so any of them may match. `certain`: without these, and without parts that depend on others.
     """
     named = _map(part.get("properties"))
     found = [named[token]] if token in named else []
@@ -127,7 +127,7 @@ def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
 def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
     """Return the part of a schema that describes the value at `pointer`, with the definitions that it may refer to.
 
-    {} where the schema says nothing of the place.
+    {} where the schema does not describe the place.
     """
     part: Schema = schema
     for token in json_pointer.tokens(pointer):
@@ -138,7 +138,7 @@ def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
 
 
 def places(schema: Schema, at: str = "", depth: int = 0) -> Iterator[tuple[str, Schema]]:
-    """Yield (pointer, part) of each member that is written out in place, those in objects and lists too."""
+    """Yield (pointer, part) of each member that the schema writes out without a reference, in objects and lists too."""
     if depth > _WRITTEN:
         return
     for name, part in properties(schema).items():
@@ -164,10 +164,10 @@ def references(part: Any) -> Iterator[Any]:
 def rewritten(
     part: Any, change: Callable[[Schema, str | None], Schema], place: str | None = "", *, values: bool = False
 ) -> Any:
-    """Copy a schema with `change(part, place)` in the stead of each part; the parts in that are changed after it.
+    """Copy a schema with each part replaced by `change(part, place)`, and then the parts within that one.
 
-    `place` is the pointer to the value, with 0 for every item; None where a part may speak of other values too.
-    Whatever a reference can lead to is changed: maps of parts as well, and with `values` defaults and constants.
+    `place`: the pointer to the value, with 0 for every item; None where a part may describe other values too. Whatever
+    a reference can lead to is changed: maps of parts as well, and with `values` defaults and constants.
     """
     if isinstance(part, list):
         return [rewritten(each, change, None, values=values) for each in part]
@@ -193,7 +193,7 @@ def is_list(schema: Schema, pointer: str) -> bool:
 
 
 def resolved(part: Schema, root: Schema) -> Schema:
-    """Follow the reference of `part`, and take a nullable union's null out; {} for what cannot be followed."""
+    """Follow the reference of `part`, and remove null from a nullable union; {} where it cannot be followed."""
     for _ in range(_DEPTH):
         union = branches(part)
         others = [each for each in union if each != _NULL]
@@ -231,15 +231,15 @@ def label_of(schema: Schema, name: str) -> str:
 
 
 def is_secret(schema: Schema) -> bool:
-    """Tell whether a value of this schema is not to be shown."""
+    """Tell whether values of this schema are secret."""
     return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
     """Return a card's schema that hides only what the plan's own, `truth`, hides at the same place.
 
-    The card is what the agent says at this one gate: it may not turn an account number into an empty password box. A
-    part that something refers to is at several places at once, so it hides nothing.
+    A card is written for one gate, and must not turn an account number into an empty password box. A part that is
+    referred to may be at several places, so it hides nothing.
     """
 
     def bare(part: Schema, place: str | None) -> Schema:

@@ -1,1 +1,1 @@
-"""Tools that people registered: their versions, what may be registered, and what is asked under them."""
+"""Registered tools: the schemas that may be registered, and the drawing of actions by them."""

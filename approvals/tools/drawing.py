@@ -1,8 +1,8 @@
-"""What is asked under a tool that people registered: drawn as they wrote it, and refused where it does not fit.
+"""Draws the actions of registered tools as people registered them, and refuses those that do not fit.
 
-It is done where a gate is opened, so it holds for every agent: a program elsewhere is answered with what does not fit,
-and an agent of this server stops at a recovery gate, as where its team lacks the policy that it names. The version
-goes into the proposal's body with all that it says, so a decision binds how it was drawn.
+Done where a gate is opened, and so for every agent: an external program is told what does not fit, and an agent of this
+server stops at a recovery gate, as it does where its team lacks the policy that it names. The tool's version goes into
+the proposal's body with the drawn card, so a decision binds how it was drawn.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from checkpoints.values import json_pointer
 def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:
     """Draw the card with each action of a registered tool as people registered it.
 
-    `plan` says what of the state is secret; without one nothing is. A recovery's card asks about a step that failed:
-    where it does not fit it is drawn as it was asked. Raises NotRegistered and ToolMismatch. One statement.
+    `plan`: its schema says which parts of the state are secret; without one none is. An action of a recovery card that
+    does not fit is drawn as the card has it. Raises NotRegistered and ToolMismatch. One statement.
     """
     if not card.actions:
         return card
@@ -91,7 +91,7 @@ def _faults(  # not translated: programs are told this
 
 
 def _read_by(action: Action, effect: str, plan: PlanSpec) -> bool:
-    """Tell whether the action's arguments are what the effect gets."""
+    """Tell whether the effect reads the field with the action's arguments."""
     field = json_pointer.tokens(action.pointer)[0] if action.pointer else ""
     return any(step.name == effect and field in step.reads for step in plan.steps)
 
@@ -110,7 +110,7 @@ def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
 
 
 def _known(action: Action, plan: PlanSpec | None) -> Schema:
-    """Return the plan's schema of the action's arguments; where all around them is secret, so are they."""
+    """Return the plan's schema of the action's arguments; all is secret where they are within a secret."""
     if plan is None or not action.pointer:
         return {}
     known = schema_at(plan.state_schema, action.pointer)

@@ -1,4 +1,4 @@
-"""What may be registered as the schema of a tool's arguments, with their labels beside it. Pure."""
+"""Checks the schema of a tool's arguments before it is registered, and handles their labels. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import canonical
 
 LARGEST = 64 * 1024  # bytes
-ARGUMENTS = 200  # of one tool, those in objects and lists of them counted
+ARGUMENTS = 200  # arguments of one tool, with those in objects and lists
 LABEL = 100  # characters
 _OPEN = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref", "unevaluatedProperties")
 
@@ -35,7 +35,7 @@ def fault(schema: Any) -> str:
 
 
 def closed(schema: Schema) -> dict[str, Any]:
-    """Forbid arguments that the schema does not name, wherever it does not say whether there may be others."""
+    """Forbid arguments that the schema does not name, except where it says whether others are allowed."""
 
     def named_alone(part: Schema, place: str | None) -> Schema:
         named = isinstance(part.get("properties"), Mapping) and part.get("type") == "object"
@@ -54,12 +54,12 @@ def knows(schema: Schema, pointer: str) -> bool:
 
 
 def labels(schema: Schema) -> dict[str, str]:
-    """Return what each argument is called, by pointer."""
+    """Return pointer -> label of each argument."""
     return {place: part["title"] for place, part in places(schema) if isinstance(part.get("title"), str)}
 
 
 def labelled(schema: Schema, called: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the schema with these titles of arguments, without one for None; others keep the title that they have."""
+    """Return the schema with these titles of arguments; None removes a title, and other arguments keep theirs."""
 
     def titled(part: Schema, place: str | None) -> Schema:
         if place is None or place not in called:
