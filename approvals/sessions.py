@@ -1,9 +1,9 @@
-"""Sessions in the database, under a digest of their key, and asked for only by keys that can be one.
+"""Stores sessions in the database under a digest of their key, and looks up only well-formed keys.
 
-The key is what a cookie holds: whoever read one from a table or a backup would be signed in by it. A digest of it is of
-no use to them. Keys are random, so that a plain one cannot be guessed from its digest.
+A cookie holds the key, so whoever read one from a table or a backup would be signed in by it. A digest of it is of no
+use to them. Keys are random, so that a plain one cannot be guessed from its digest.
 
-Strangers can write any cookie. One with a NUL in it, which PostgreSQL takes in no text, would be an error of ours.
+Strangers can write any cookie. One with a NUL in it, which PostgreSQL takes in no text, would cause a server error.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from django.utils import timezone
 
 
 class SessionStore(db.SessionStore):
-    """Django's, with its keys read as strictly as they are made: small letters and digits."""
+    """Django's session store, which accepts only keys as it makes them: small letters and digits."""
 
-    # Django's own would ask the database by the key itself; these go by the methods below.
+    # Django's own methods would look up the key itself; these use the methods below.
     aload, aexists, acreate = SessionBase.aload, SessionBase.aexists, SessionBase.acreate
     asave, adelete = SessionBase.asave, SessionBase.adelete
 
@@ -31,7 +31,7 @@ class SessionStore(db.SessionStore):
         return super().exists(stored(session_key))
 
     def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
-        """Make the row, under the digest."""
+        """Make the row, under the key's digest."""
         made = super().create_model_instance(data)
         made.session_key = stored(made.session_key)
         return made
@@ -54,7 +54,7 @@ class SessionStore(db.SessionStore):
 
 
 def stored(key: str) -> str:
-    """Return the SHA-256 of a session's key, as much of it as the column holds: 240 bits."""
+    """Return the SHA-256 of a session's key, cut to the 240 bits that the column holds."""
     return urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:40]
 
 

@@ -1,6 +1,6 @@
-"""Times in the reader's zone, which their browser says in a cookie: what the server writes is then what stays there.
+"""Writes times in the reader's zone, which their browser sends in a cookie, so that no script has to change them.
 
-Without the cookie times are UTC and say so; a script puts the reader's own in their place, and sets the cookie.
+Without the cookie times are UTC and say so; a script replaces them with the reader's own, and sets the cookie.
 """
 
 from __future__ import annotations

@@ -34,44 +34,44 @@ register.simple_tag(text_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
 register.filter("lasting", times.lasting)
-# Possessive, so it never backtracks: a text of backticks alone would take the square of its length.
+# Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 
 
 @register.simple_tag(takes_context=True)
 def frame(context: Context) -> dict[str, Any]:
-    """Return what is around every page: `{% frame as topbar %}`. A page that could not be found has no request."""
+    """Return the frame of a page: `{% frame as topbar %}`. A 404 page has no request."""
     request = context.get("request")
     return topbar.frame(request) if request is not None else {}
 
 
 @register.filter(name="untrusted")
 def untrusted_text(value: object) -> SafeString:
-    """Render words that are not ours, over several lines, with badges and measured blanks."""
+    """Render untrusted words, over several lines, with badges and measured blanks."""
     return untrusted.render(str(value))
 
 
 @register.simple_tag
 def words(value: object, whole: str = "", at: str = "") -> SafeString:
-    """Render the same, with the address that shows all of it: `{% words text whole=address at="/proposal/reply" %}`."""
+    """Render untrusted words, with a link to all of them: `{% words text whole=address at="/proposal/reply" %}`."""
     return untrusted.render(str(value), whole=f"{whole}?at={quote(at)}" if whole else "")
 
 
 @register.filter
 def untrusted_line(value: object) -> SafeString:
-    """Render words that are not ours, on one line, isolated."""
+    """Render untrusted words on one line, isolated from their surroundings."""
     return untrusted.line(str(value))
 
 
 @register.filter
 def untrusted_exact(value: object) -> SafeString:
-    """Render the same for an amount, a program's name, an identifier: whatever is not ASCII is marked."""
+    """Render an untrusted amount, program's name or identifier, with whatever is not ASCII marked."""
     return untrusted.exact(str(value))
 
 
 @register.simple_tag
 def agent_words(value: object, provenance: Provenance) -> SafeString:
-    """Render words of whoever asks, on one line: as a quotation where its program is elsewhere."""
+    """Render words of the program that asks on one line, quoted where it is external."""
     shown = untrusted.line(str(value))
     return format_html('<q class="theirs">{}</q>', shown) if provenance.outside else shown
 
@@ -84,26 +84,26 @@ def run_title(run: Run) -> SafeString:
 
 @register.filter
 def agent_title(title: str, run: Run) -> SafeString:
-    """Render what the run's agent calls something: quoted where its program is elsewhere. Needs the run's plan."""
+    """Render a title by the run's agent, quoted where its program is external. Needs the run's plan."""
     shown = untrusted.line(title)
     return format_html('<q class="theirs">{}</q>', shown) if run.plan.external else shown
 
 
 @register.filter
 def docstring(value: object) -> SafeString:
-    """Render what an agent's author wrote, on one line, without the backticks that mark code in it."""
+    """Render an agent's docstring on one line, without the backticks that mark code."""
     return untrusted.line(CODE.sub(r"\2", str(value)))
 
 
 @register.filter
 def titled(step: str, plan: PlanSpec | Plan) -> str:
-    """Return what people call a step: `{{ name|titled:page.plan }}`, `{{ run.next_step|titled:run.plan }}`."""
+    """Return the title of a step: `{{ name|titled:page.plan }}`, `{{ run.next_step|titled:run.plan }}`."""
     return (spec_of(plan) if isinstance(plan, Plan) else plan).title_of(step)
 
 
 @register.filter
 def untrusted_plain(value: object) -> str:
-    """Write words that are not ours, for a title or an attribute."""
+    """Write untrusted words for a title or an attribute."""
     return untrusted.plain(str(value))
 
 
@@ -115,7 +115,7 @@ def untrusted_value(value: Any) -> SafeString:
 
 @register.simple_tag
 def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
-    """Render a value the same way; what is too long for the page is linked at `whole`, given ?at=<pointer>."""
+    """Render any JSON value as it will run; one too long for the page is linked at `whole`, with ?at=<pointer>."""
     address = f"{whole}?at={quote(pointer)}" if whole else ""
     if files.is_plain(value):
         return files.render(value)
@@ -127,9 +127,9 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
 
 @register.simple_tag
 def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
-    """Render a pinned value as people read it: a list as its values, an object by its names; whole while there is room.
+    """Render a pinned value for people: a list as its values, an object by its names; whole while there is room.
 
-    It links to all of it where the value is what the gate asks for now.
+    Links to the whole value where it is the one that the gate asks for now.
     """
     address = f"{reverse('gate_value', args=[gate])}?{urlencode({'action': action, 'at': place})}" if gate else ""
     return spelled_out.out(value, whole=address)
@@ -137,7 +137,7 @@ def pinned(value: Any, gate: int = 0, action: str = "", place: str = "") -> Safe
 
 @register.simple_tag
 def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") -> SafeString:
-    """Render a pinned amount, in figures that are easily read."""
+    """Render a pinned amount, in figures that are easy to read."""
     if isinstance(value, str) and len(value) <= lookalikes.LONGEST and lookalikes.in_exact(value):
         return untrusted.exact(value)
     return amounts.grouped(value) or pinned(value, gate, action, place)
@@ -145,7 +145,7 @@ def pinned_amount(value: Any, gate: int = 0, action: str = "", place: str = "") 
 
 @register.filter
 def untrusted_brief(value: Any) -> SafeString:
-    """Render the beginning of any JSON value on one line, where all of it is elsewhere on the page."""
+    """Render the beginning of any JSON value on one line; the whole value is elsewhere on the page."""
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
         return untrusted_value(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -176,13 +176,13 @@ def file_line(value: Any, artifacts: str = "") -> SafeString:
 
 @register.filter
 def is_rewording(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row of a diff is one long text in the place of another."""
+    """Tell whether a row of a diff replaces one long text by another."""
     return row["kind"] == "changed" and text_diff.is_long(row.get("before"), row.get("after"))
 
 
 @register.filter
 def hides(value: object) -> bool:
-    """Tell whether a text holds what a reader would not see: then it is shown once more, with badges."""
+    """Tell whether a text hides something from a reader, so that it is shown once more, with badges."""
     return any(invisible.badge_count(str(value)))
 
 

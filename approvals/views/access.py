@@ -1,4 +1,4 @@
-"""Who may open a gate's page. Anybody else gets 404, as if there were no such gate."""
+"""Guards the pages of gates: whoever may not see a gate gets 404, as if it did not exist."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def private(view: View[P]) -> View[P]:
 
 
 def signed_in(view: View[P]) -> View[P]:
-    """Ask whoever is not signed in to do so, then lead back to the page they asked for or sent a form from."""
+    """Ask people to sign in, then lead back to the page that they asked for or sent a form from."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -54,19 +54,19 @@ def signed_in(view: View[P]) -> View[P]:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """Return the page to come back to. A form's target takes no GET: then it is the page that sent the form."""
+    """Return the page to come back to: for a form, whose target takes no GET, the page that sent it."""
     page = urlsplit(request.headers.get("Referer", ""))
     sent = request.method not in ("GET", "HEAD") and page.netloc == request.get_host()
     return urlunsplit(("", "", page.path, page.query, "")) if sent else request.get_full_path()
 
 
 def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
-    """Read the store once for a page. A write reads for itself: it must find what was damaged since."""
+    """Cache the store's reads for a page. A write reads afresh, so that it finds damage since then."""
     return store.reading() if request.method in ("GET", "HEAD") else nullcontext()
 
 
 def verified(view: View[P]) -> View[P]:
-    """Guard a view of one gate's saved state: one that does not verify is neither shown nor decided over."""
+    """Guard a view of a gate's saved state: 409 for one that does not verify, 410 for one that was removed."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -83,7 +83,7 @@ def verified(view: View[P]) -> View[P]:
 
 
 def _why_gone(gate: Gate) -> str:
-    """Say by which policy, and when, the state that a closed gate showed was removed."""
+    """Say by which policy, and when, the saved state of a closed gate was removed."""
     found = gaps.of(gate.checkpoint, [gate.run_id])
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else _("Its checkpoint is not there any more.")
 
@@ -101,12 +101,12 @@ def gate_or_404(request: HttpRequest, gate_id: int) -> Gate:
 
 
 def page_or_404(request: HttpRequest, gate_id: int) -> GatePage:
-    """Return what the gate's page reads, where the reader may see it; else 404. Raises NotVerified."""
+    """Return the gate's page, where the reader may see it; else 404. Raises NotVerified."""
     return GatePage(shown_or_404(request, gate_id), reader_of(request))
 
 
 def shown_or_404(request: HttpRequest, gate_id: int) -> ShownGate:
-    """Return the gate, where the reader may see it; else 404. Raises NotVerified where rows and events differ."""
+    """Return the gate as read for its page, where the reader may see it; else 404. Raises NotVerified."""
     found = _seen_or_404(request, gate_id)
     evidence.check(found.standing, getattr(found.gate, "outcome", None))
     return found

@@ -1,6 +1,6 @@
-"""A file that a gate's saved state or its current proposal refers to: handed out as a file, never shown.
+"""Serves a file that a gate's saved state or current proposal refers to, for download only.
 
-It is somebody else's content on this site's origin, so no browser may take it for a page: it is only ever saved.
+It is somebody else's content on this site's origin, so no browser may display it as a page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK = 256 * 1024
 @private
 @verified
 def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpResponse:
-    """Send the content, compared with its digest before any of it is sent. 404 for what this gate does not name."""
+    """Send the content, after a check of its digest. 404 for a file that this gate does not name."""
     page = page_or_404(request, gate_id)
     standing = page.veil.masked(patch.apply(page.proposal.state_patch, page.snapshot.state))
     asked = [action.masked for action in page.card.actions]
@@ -50,7 +50,7 @@ def show(request: HttpRequest, gate_id: int, digest: str) -> StreamingHttpRespon
 
 
 class _Blocks:
-    """Read on a thread while it is sent, and closed with the response. Django would hold all of a plain iterator."""
+    """The blocks of a file, read on a thread while they are sent. Django would hold all of a plain iterator."""
 
     def __init__(self, file: BinaryIO, held: ExitStack) -> None:
         self.file, self.close = file, held.close

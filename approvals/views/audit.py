@@ -23,7 +23,7 @@ NAMES = ("kind", "team", "words", "subject", "run", "agent", "actor", "since", "
 
 
 def auditor_or_404(request: HttpRequest) -> AuditReader:
-    """Return what the reader may see; somebody who may see nothing gets 404."""
+    """Return the reader's access to the audit; 404 for somebody without any."""
     reader = readers.reader(reader_of(request))
     if not reader.may_see:
         raise Http404("No such page")
@@ -33,7 +33,7 @@ def auditor_or_404(request: HttpRequest) -> AuditReader:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the list; `?before=` names the place to go on below."""
+    """Show the list; `?before=` names the place below which it goes on."""
     reader = auditor_or_404(request)
     typed = typed_of(request.GET)
     try:
@@ -53,7 +53,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 @private
 def news(request: HttpRequest) -> HttpResponse:
-    """Say how many events came since the list was drawn; the list itself never moves under a reader."""
+    """Show the number of events since the list was drawn; the list itself never moves under a reader."""
     reader = auditor_or_404(request)
     typed, after = typed_of(request.GET), PageMark.read(request.GET.get("after", ""))
     try:
@@ -77,18 +77,18 @@ def listed(
 
 
 def offered_teams(reader: AuditReader) -> list[tuple[int, str]]:
-    """List (id, name) of the teams that may be filtered for, the first of them by name."""
+    """List (id, name) of the first teams by name, for the filter."""
     teams = Group.objects.all() if reader.everything else Group.objects.filter(pk__in=reader.teams)
     return list(teams.order_by("name").values_list("pk", "name")[:200])
 
 
 def typed_of(sent: QueryDict) -> dict[str, str]:
-    """Return what was typed into the filters."""
+    """Return the texts that were typed into the filters."""
     return {name: sent.get(name, "").strip()[:200] for name in NAMES}
 
 
 def filters_of(typed: dict[str, str]) -> AuditFilters:
-    """Read the filters that were typed, with times in the reader's zone. Raises NoFilter for what is none."""
+    """Read the typed filters, with times in the reader's zone. Raises NoFilter for an invalid one."""
     try:
         zone = ZoneInfo(typed["zone"] or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

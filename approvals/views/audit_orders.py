@@ -1,4 +1,4 @@
-"""What is ordered on the audit's page: a verification, an export, that a text be erased."""
+"""Takes the orders on the audit's page: a verification, an export, the erasure of a text."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from checkpoints.models import Event, Verification
 from .access import private, reader_of
 from .audit import auditor_or_404, filters_of, typed_of
 
-AT_ONCE = 200  # lines of an export that are made before any is sent
+AT_ONCE = 200  # lines of an export that are made and sent together
 
 
 @require_safe
 @private
 def seals(request: HttpRequest) -> HttpResponse:
-    """Show how far the audit is sealed, and what its last verification found."""
+    """Show how far the audit is sealed, and the findings of its last verification."""
     reader = auditor_or_404(request)
     return render(request, "audit/_seals.html", {"seals": seal_status.standing(), "may_audit": reader.may_audit})
 
@@ -36,7 +36,7 @@ def seals(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def verifications(request: HttpRequest) -> HttpResponse:
-    """Ask for a verification of all seals. 403 for those who may only look."""
+    """Order a verification of all seals. 403 for people who may only view."""
     reader = auditor_or_404(request)
     if not reader.may_audit:
         raise PermissionDenied
@@ -47,7 +47,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
-    """Export what the filters show. 403 for those who may only look; 400 for what is no filter."""
+    """Export the filtered events. 403 for people who may only view; 400 for an invalid filter."""
     reader = auditor_or_404(request)
     if not reader.may_audit:
         raise PermissionDenied
@@ -82,6 +82,6 @@ def erasures(request: HttpRequest, event_id: int) -> HttpResponse:
 
 
 async def in_pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield lines, some at a time, made on a thread while they are sent. Django would hold all of a plain iterator."""
+    """Yield lines in batches, made on a thread while they are sent. Django would hold all of a plain iterator."""
     while piece := await sync_to_async(lambda: b"".join(islice(lines, AT_ONCE)))():
         yield piece

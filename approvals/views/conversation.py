@@ -1,4 +1,4 @@
-"""Talking at a gate, and seeing who else is at it."""
+"""Takes comments at a gate, and shows who else looks at it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .gates import show
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Say something at the gate."""
+    """Record a comment at the gate."""
     page = page_or_404(request, gate_id)
     try:
         remarks.remark(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))

@@ -1,4 +1,4 @@
-"""Deciding a gate: one POST, answered by the gate's page with what was decided, or with why it was not recorded."""
+"""Takes a decision by one POST, answered by the gate's page with the decision, or with why it was not recorded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TITLES = {
     "edit_refused": gettext_lazy("Not sent."),
     "second_look": gettext_lazy("Look once more."),
 }  # any other refusal: NOT_SENT
-# Any other refusal: 409.
+# Refusal code -> HTTP status; any other refusal: 409.
 STATUSES = {
     "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
     "second_look": 422,
@@ -71,7 +71,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponseBase:
 def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     page = page_or_404(request, gate_id)
     gate, user = page.gate, page.user
-    saved = gate.saved  # a state that does not verify is not decided over
+    saved = gate.saved  # no decision on a state that does not verify
     looked_at = proposal_of(gate, request)
     form = form_with_files(request, gate, by=user)
     sent = posted.read_over(form, looked_at)
@@ -86,12 +86,12 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
     except errors.DecisionRefused as refusal:
         led = ask_password(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
-    Draft.objects.drop(gate, by=user)  # after the decision, which waits for nothing that it does not need
-    return next_gate.after(request, gate_id)
+    Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
+    return following.after(request, gate_id)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
-    """Return the proposal that was on the reader's screen; the current one where the form names none of this gate's."""
+    """Return the proposal that was on the reader's screen; the current one if the form names none of this gate."""
     number = request.POST.get("proposal", "")
     known = gate.proposals.select_related("by")
     found = known.filter(number=int(number)) if number.isascii() and number.isdigit() and len(number) < 9 else None
@@ -99,7 +99,7 @@ def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
 
 
 def digest_of(request: HttpRequest) -> bytes:
-    """Return the digest of what was on the screen; for junk, b""."""
+    """Return the digest *seen* from the form; b"" for junk."""
     try:
         return bytes.fromhex(request.POST.get("seen", ""))
     except ValueError:
@@ -107,10 +107,10 @@ def digest_of(request: HttpRequest) -> bytes:
 
 
 def ask_password(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> HttpResponse | None:
-    """Lead to the page that asks for the password, and from there to the gate; None if what was entered is not kept.
+    """Redirect to the password confirmation, and from there to the gate; None where the form cannot be kept as a draft.
 
-    What was posted is not sent again by itself afterwards. The page shows it as it was entered, over what is asked by
-    then, in a form with the same key, and whoever gave the password presses the button over it.
+    The decision is not sent again by itself afterwards. The gate's page shows the draft, read against the proposal of
+    then, in a form with the same key, and the person who confirmed presses the button again.
     """
     fields, key = kept(form, looked_at), storable(form.get("key", ""))
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
@@ -126,12 +126,12 @@ def ask_password(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> H
 def refused(
     request: HttpRequest, page: GatePage, sent: PostedDecision, looked_at: Proposal, refusal: errors.DecisionRefused
 ) -> HttpResponse:
-    """Show the gate as it is in `page`, why the decision was not recorded, and all that was typed."""
+    """Show the gate with the reason why the decision was not recorded, and with all that was typed."""
     found = list(refusal.errors) if isinstance(refusal, errors.Rejected) else []
     fill(page, sent, problems=found)
     told = words(refusal)
     told["unsent_edit"] = any(each["message"] == str(UNSENT) for each in found)
-    if told["unsent_edit"]:  # with what it would do, to be sent at once
+    if told["unsent_edit"]:  # preview the edit, so that it can be sent at once
         made = typed(page, replace(sent.typed, errors=()))
         page.typed = replace(made, errors=[*found, *made.errors])
     fill_impact(page, request, sent, refusal)
@@ -149,7 +149,7 @@ def refused(
 
 
 def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refusal: errors.DecisionRefused) -> None:
-    """Show what each choice would do for all that was typed, where that is why the decision was refused."""
+    """Show the impact of each choice with the typed values, where the decision was refused for its impact."""
     if isinstance(refusal, RepeatNotConfirmed):
         page.unconfirmed, page.unconfirmed_at = [each.effect for each in refusal.repeats], sent.choice
     if isinstance(refusal, (ConsequencesChanged, RepeatNotConfirmed)) and page.may_send:
@@ -157,7 +157,7 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refu
 
 
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
-    """Return what a person is told about a refusal."""
+    """Return the words that a person reads about a refusal."""
     wrong = isinstance(refusal, errors.Rejected)
     said = _("Correct what is listed here. Your input is kept.") if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):
@@ -173,7 +173,7 @@ def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
 
 
 def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[tuple[str, str, str]]:
-    """List (title, verdict, words) for what was chosen for each action, where there is no form left to keep it in."""
+    """List (title, verdict, words) of the choice for each action, for a page without a form to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
         (provenance.named(action), str(DONE.get(chosen.verdict, _("not decided"))), chosen.words)

@@ -1,4 +1,4 @@
-"""Drafts: what a reviewer has entered, kept by the server so that no reload and no sign-out loses it."""
+"""Keeps drafts of reviewers' forms on the server, so that no reload and no sign-out loses them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .access import gate_or_404, private, reader_of, verified
 from .decisions import proposal_of
 from .files import form_with_files
 
-LONGEST_KEY = 80  # of a form that may be sent
+LONGEST_KEY = 80  # characters of a form's key
 
 
 @require_POST
@@ -29,9 +29,9 @@ LONGEST_KEY = 80  # of a form that may be sent
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Keep the posted form as the reader's draft of this gate; with `discard`, drop the one that is kept.
+    """Keep the posted form as the reader's draft of this gate; with `discard`, delete the draft.
 
-    A script is told when it was kept; a page without one comes back to the gate.
+    A script gets the time as JSON; a page without script comes back to the gate.
     """
     gate, user = gate_or_404(request, gate_id), reader_of(request)
     if "discard" in request.POST:
@@ -45,9 +45,9 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
         return _told(request, gate_id, {"problem": _("This is too long to be kept as a draft.")}, status=413)
     if blank(fields, looked_at):
-        fields = {}  # kept as well: what an earlier page sent, and comes in late, must not take its place
+        fields = {}  # kept all the same, so that a late request of an earlier page cannot replace it
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])
-    # A page without script has no place to say that its draft was not kept: what is typed last is kept there.
+    # A page without script cannot show that its draft was refused, so the last one typed is kept.
     seen = None if request.accepts("text/html") else request.POST.get("draft_seen")
     try:
         kept_at = Draft.objects.keep(gate, by=user, proposal=looked_at.number, fields=fields, key=key, seen=seen)

@@ -1,4 +1,4 @@
-"""Files in a posted form: kept at once, so that the form goes on with their references, as text like all the rest."""
+"""Keeps the files of a posted form at once, so that the form goes on with their references as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
     """Return the posted form with the reference of each file that came with it, under the name of its field.
 
     No file is kept from somebody who may not decide this gate. A file that is too large, or one too many, leaves the
-    field as it was, and says so under its own name, as no browser can.
+    field as it was; the reason goes under the name of the file's input, which no browser posts as text.
     """
     form = {name: text for name, text in request.POST.dict().items() if not names.is_file(name)}
     sent = [(name, file) for name in request.FILES if names.is_file(name) and (file := request.FILES.get(name))]
@@ -37,7 +37,7 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
 
 
 def too_large(size: int) -> str:
-    """Say why somebody's file was not taken."""
+    """Say that a file of this size is too large."""
     most = settings.HOLDPOINT_UPLOAD_LIMIT
     return gettext("This file has %(size)s; choose one of at most %(most)s.") % {
         "size": filesizeformat(size),

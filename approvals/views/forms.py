@@ -1,7 +1,7 @@
-"""A gate's form with a list changed, a branch chosen, a part opened: everything typed is kept, nothing is decided.
+"""Changes a gate's form: a list changed, a branch chosen, a part opened. All input is kept, nothing is decided.
 
-One rendering for both: a button of the form posts all of it here and gets the gate's page back; with script, the
-same post asks for the one action's form alone, which takes the place of the old.
+A button of the form posts all of it here and gets the gate's page back; with script, the same post gets only the one
+action's form, which replaces the old one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHANGED = {
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show the changed form: one action's where script asks for that, else the page. 409 where the gate moved on."""
+    """Show the changed form: one action's where script asks for it, else the page. 409 where the gate has changed."""
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
@@ -60,7 +60,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def changed(page: GatePage, sent: PostedDecision) -> None:
-    """Put what was typed and chosen into the page; what is still missing is said when it is sent."""
+    """Put the typed values and choices into the page, without faults for what is still missing."""
     fill(page, replace(sent, each=posted.edits_said(sent)))
     edits = page.card.question is None and bool(sent.typed.arguments or sent.typed.state)
     if edits and sent.chosen != "reject":

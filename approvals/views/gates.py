@@ -1,4 +1,4 @@
-"""One gate's page, and the parts of it that are fetched again."""
+"""Shows one gate's page, and the parts of it that are fetched again."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def show(
     """Show a gate's page, also after a decision that was not recorded."""
     page.read_ahead()
     page.confirmed = step_up.of_session(request)
-    known = page.read.draft if page.read else None  # an emptied one too, which no late request may write over
+    known = page.read.draft if page.read else None  # an emptied one too, which no late request may overwrite
     context = {
         "page": page, "refusal": refusal,
-        # In the address it comes back from where the password was asked for: the same form, sent anew.
+        # After a password confirmation the key is in the address, so that the same form is sent again.
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
@@ -57,7 +57,7 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Return the gate's place in the reader's own queue, and its neighbours there."""
     frame = page_frame.of(request)
     queue = frame.queue if frame else []
-    if frame is None or gate_id not in queue:  # decided just now: go on from its place; far behind: from the start
+    if frame is None or gate_id not in queue:  # just decided: go on after its place; far down the queue: from the start
         whole = frame is not None and not frame.waiting.more
         after = page_frame.reach_of(request).ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) if whole else []
         return {"next": (after or queue)[0]} if after or queue else {}
@@ -72,11 +72,11 @@ def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
 @private
 @verified
 def status(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show what changes while the page is open: its state, the agreement, news of another version, the queue."""
+    """Show the parts that change while the page is open: status, agreement, news of another version, queue."""
     page = page_or_404(request, gate_id)
     text = request.GET.get("seen", "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else page.gate.proposal
-    # Most pages show the current proposal; a number that never existed is no other version.
+    # Most pages show the current proposal; an unknown number counts as that.
     before = page.gate.proposals.filter(number=number).first() if number != page.gate.proposal else None
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
@@ -99,8 +99,8 @@ def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
 def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show one value of the saved state in full, a part at a time: `?at=<JSON Pointer>&from=<character>`.
 
-    With `&action=<id>`, one of that action's arguments as they are asked for now; with `&tree=1`, what is inside it,
-    for the branch of a tree that was opened.
+    With `&action=<id>`, one of that action's current arguments; with `&tree=1`, the inside of a branch that was opened
+    in the tree.
     """
     page, at = page_or_404(request, gate_id), request.GET.get("at", "")
     if request.GET.get("tree"):

@@ -1,8 +1,7 @@
-"""What each choice would do, by what is typed and who agreed: parts of the gate's page, fetched again. Writes nothing.
+"""Previews each choice, with the typed values and the approvals so far: parts of the gate's page. Writes nothing.
 
 They are fetched while an edit is typed, and whenever something happens at the gate, so that nobody presses a button by
-what it would have done before. An edit is typed field by field, or whole values are put in the place of what was
-proposed; both are looked at.
+an outdated preview. An edit may change single fields, or replace whole values; both are previewed.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from .gates import show
 @private
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Show the impacts of what is in the form; of the current proposal, where that is no valid edit or no decision yet.
+    """Show the impacts of the form; of the current proposal where the form is no valid edit or decision yet.
 
-    A part of the page for htmx, which morphs it in; for a browser without scripts the whole page, as it was filled in.
+    A part of the page for htmx, which merges it; the whole page, filled in, for a browser without scripts.
     """
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
         raise PermissionDenied
     live = bool(request.headers.get("HX-Request"))
     if live and not (page.may_send and request.POST.get("proposal") == str(page.gate.proposal)):
-        return HttpResponse()  # the page hears by its status part that the gate closed or what it asks changed
+        return HttpResponse()  # the page learns from its status part that the gate closed or changed
     if page.open:
         form = form_with_files(request, page.gate, by=page.user)
         page.typed_at = form.get("typed", "") if live else ""
@@ -50,7 +49,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def fill_in(page: GatePage, form: dict[str, str]) -> None:
-    """Put what a form says into the page, with what each choice would do."""
+    """Put a form's values into the page, with the impact of each choice."""
     sent = posted.read(form, page.card, page.standing_state, page.veil)
     fill(page, replace(sent, each=verdict_choice.chosen_in(form, page.card)))
     said = posted.read({**form, "verdict": "edit"}, page.card, page.standing_state, page.veil).typed
@@ -60,7 +59,7 @@ def fill_in(page: GatePage, form: dict[str, str]) -> None:
 
 
 def typed(page: GatePage, said: TypedDecision) -> TypedDecision:
-    """Return what was typed, with the change of the state that it is, or with what does not hold in it."""
+    """Return the typed values with the patch and card of that edit, or with its faults."""
     unread = [each for each in said.errors if each["action"] or each["part"] == edit_state.PART]
     if not said.arguments and (said.state is None or page.standing_state is None):
         return replace(said, errors=unread)

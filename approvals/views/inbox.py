@@ -1,4 +1,4 @@
-"""The inbox and its list, which is fetched again when a gate opens or closes."""
+"""Shows the inbox, and its list, which is fetched again when a gate opens or closes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from checkpoints.postgresql.capped_count import Capped
 from .access import private, reader_of
 
 SHOWN = 40
-# By queue: its name, its icon, and what is said where it is empty.
+# Queue -> (name, icon, words for an empty one).
 QUEUES = {
     MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
     ALL: (gettext_lazy("All visible to me"), "list", gettext_lazy("No gate is open just now")),
@@ -36,7 +36,7 @@ SEARCHED = 200  # characters
 
 @dataclass(frozen=True, kw_only=True)
 class InboxFilters:
-    """What the address asks for; junk asks for nothing."""
+    """The queue and filters in an address; junk is ignored."""
 
     queue: str
     wanted: QueueFilters = field(default_factory=QueueFilters)
@@ -60,7 +60,7 @@ class InboxFilters:
         return bool(self.wanted.risk or self.wanted.agent or self.wanted.words)
 
     def query(self, *, after: int = 0) -> str:
-        """Write the same as an address's query; `after`: the page that follows that gate."""
+        """Write these filters as an address's query; `after`: for the page that follows that gate."""
         wanted = self.wanted
         said = {"queue": self.queue, "risk": wanted.risk, "agent": wanted.agent, "q": wanted.words, "after": after}
         return urlencode({name: value for name, value in said.items() if value})
@@ -69,7 +69,7 @@ class InboxFilters:
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the inbox; `?queue=` names another list than one's own, `?q=`, `?risk=` and `?agent=` pick from it."""
+    """Show the inbox; `?queue=` names another queue than one's own, `?q=`, `?risk=` and `?agent=` filter it."""
     return render(request, "approvals/inbox.html", context_of(request))
 
 
@@ -125,7 +125,7 @@ def counted(
 ) -> Capped:
     """Count the gates of the last group, which goes on on the next page. `total`: all of an open queue.
 
-    Gates due earlier are subtracted: they are few, and along the index. Those due later are neither.
+    Subtracts the gates due earlier, which are few and first in the index; those due later are neither.
     """
     if total is None:
         return reach.count(asked.queue, asked.wanted)
@@ -137,12 +137,12 @@ def counted(
 
 
 def finish(gates: list[Gate]) -> None:
-    """Read how these gates ended, in a few statements."""
+    """Prefetch these gates' outcomes, in a few statements."""
     prefetch_related_objects(gates, "outcome__decisions__user", "outcome__grants")
 
 
 def just_closed(asked: InboxFilters, reach: ReaderReach) -> list[Gate]:
-    """List gates that left the queue seconds ago: they are shown once more, so that nobody wonders where they went."""
+    """List gates that left the queue seconds ago, and are shown a little longer so that nobody misses them."""
     if asked.wanted.after:
         return []
     queue = MINE_DECIDED if asked.queue == MINE else DECIDED
@@ -155,11 +155,11 @@ def just_closed(asked: InboxFilters, reach: ReaderReach) -> list[Gate]:
 
 
 def last_closed(reach: ReaderReach) -> Any:
-    """Return when the last gate closed that this person may see; None where none has."""
+    """Return when the last gate that this person may see closed; None for none."""
     return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
 
 
 def spoken_for(user: User, found: list[Gate]) -> set[int]:
-    """Return which of these gates hold the reader's own decision on the current proposal."""
+    """Return the ids of those gates on whose current proposal the reader has decided."""
     mine = Decision.objects.filter(gate__in=found, user=user, counts=True, proposal__number=F("gate__proposal"))
     return set(mine.values_list("gate_id", flat=True))

@@ -1,6 +1,6 @@
-"""After a decision the next gate of the reader's queue follows by itself, unless they chose otherwise.
+"""Leads from a decision to the next gate of the reader's queue, unless they chose otherwise.
 
-The choice is the reader's, kept by their browser: a box beside the button that sends, ticked until they untick it.
+The choice is a box beside the button that sends, ticked until the reader unticks it, and kept in a cookie.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ YEAR = 365 * 24 * 60 * 60  # seconds
 
 
 def wanted(request: HttpRequest) -> bool:
-    """Tell whether the next gate follows."""
-    if "follows" in request.POST:  # unticked just now, on a page that comes back
+    """Tell whether the reader wants the next gate to follow."""
+    if "follows" in request.POST:  # set just now, in a form that is shown again
         return request.POST.get("follow") == "yes"
     return request.COOKIES.get(COOKIE) != "no"
 
 
 def after(request: HttpRequest, gate_id: int) -> HttpResponse:
-    """Lead to the page after a decision: the next gate's where the form offered it, else the gate's own."""
+    """Redirect to the page after a decision: the next gate's where the form offered it, else the gate's own."""
     own = reverse("gate", args=[gate_id])
     if "follows" not in request.POST:
         return HttpResponseRedirect(own, status=303)
@@ -44,7 +44,7 @@ def after(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def decided(request: HttpRequest) -> dict[str, Any] | None:
-    """Return the gate that the reader has just decided, on the page of the one that followed."""
+    """Return the gate that the reader has just decided, for the page of the next one."""
     said = request.GET.get("decided", "")
     if not (said.isascii() and said.isdigit() and len(said) < 19):
         return None

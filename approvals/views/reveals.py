@@ -1,4 +1,4 @@
-"""Revealing a secret of the state that a gate asks for."""
+"""Reveals a secret of the state that a gate asks for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 
 
 def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:
-    """Show the secret: the text alone for a page that puts it in its place, else a page of its own."""
+    """Show the secret: as a fragment for a page that inserts it, else on a page of its own."""
     text = value if isinstance(value, str) else as_json(value)
     drawn = untrusted.render(text, clamp=False)
     if request.headers.get("HX-Request") == "true":
@@ -41,7 +41,7 @@ def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> H
 
 
 def refused(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> HttpResponse:
-    """Answer 403 to those who may not, 404 where nothing is secret."""
+    """Answer 403 to people who may not, 404 where nothing is secret."""
     if isinstance(refusal, reveal_secret.NotAllowed):
         return render(request, "approvals/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))
