@@ -1,4 +1,4 @@
-"""Celery's side of verifications and webhooks: a message names one, and PostgreSQL says what there is to do."""
+"""The Celery tasks of verifications and webhooks: a message names a row, and the database says what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .webhooks import delivering
 
 @shared_task(name="approvals.verify", ignore_result=True)
 def verify(verification: int) -> None:
-    """Take a verification one slice further."""
+    """Run one slice of a verification."""
     seal_verification.go_on(verification)
 
 

@@ -1,4 +1,4 @@
-"""One attempt at one delivery: taken, sent outside of any transaction, recorded; then the next one is rung for."""
+"""Makes one attempt at a delivery: takes it, sends it outside of any transaction, records it, rings for the next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 def deliver(number: int) -> SendResult | None:
-    """Send a delivery where it is due; return what came of it, None where there was nothing to do."""
+    """Send a delivery that is due; return the result, None where there was nothing to do."""
     attempt = Delivery.objects.take(number)
     if attempt is None:
         return None

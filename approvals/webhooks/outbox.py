@@ -1,7 +1,7 @@
-"""What webhooks are told: written in the transaction of what it tells of, rung for after it.
+"""Writes webhooks' messages, in the transaction of the gate's change, and wakes workers after it.
 
-A message holds numbers and the names that agents and teams have, and nothing that is asked, decided or said: where an
-address is wrong, what was meant for a reviewer must not be there.
+A message holds numbers and the names of agents and teams, and nothing that is asked, decided or said: a wrong address
+must not get what was meant for a reviewer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLEARED = 1000  # rows a transaction
 def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
     """Write a delivery of `kind`, the gate's event, for each webhook that listens. In the caller's transaction.
 
-    `ended`: how the outcome says that the gate ended. What a webhook hears of a gate it hears once.
+    `ended`: the kind of the outcome. A webhook gets one message of each kind for a gate.
     """
     if not gate.hooked:
         return
@@ -46,7 +46,7 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
 
 
 def test(webhook: Webhook, *, by: Actor) -> Delivery | None:
-    """Send a message that tells of nothing; None where the webhook is not enabled."""
+    """Send a test message; None where the webhook is not enabled."""
     with transaction.atomic():
         if not Webhook.objects.enabled().filter(pk=webhook.pk).exists():
             return None
@@ -56,7 +56,7 @@ def test(webhook: Webhook, *, by: Actor) -> Delivery | None:
 
 
 def clear() -> None:
-    """Delete the deliveries that are older than they are kept, with their attempts, some at a time."""
+    """Delete deliveries older than the setting, with their attempts, CLEARED at a time."""
     kept = timedelta(days=settings.HOLDPOINT_WEBHOOKS_KEEP_DAYS)
     old = Delivery.objects.outlived(kept).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
     while numbers := list(old.all()):

@@ -1,4 +1,4 @@
-"""Waking a worker to send: whoever can do that registers here. Without one, the sweeper finds what is due."""
+"""Wakes workers to send, by functions registered here. Without any, the sweeper finds what is due."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _bells: list[Bell] = []
 
 
 def register(bell: Bell) -> None:
-    """Register the function that wakes a worker: it gets a delivery's number, and returns whether that went out."""
+    """Register a function that wakes a worker: it gets a delivery's number, and returns whether a message went out."""
     if bell not in _bells:
         _bells.append(bell)
 
