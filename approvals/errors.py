@@ -16,7 +16,7 @@ from approvals.preflight.checks import RED, Preflight
 
 
 class Problem(TypedDict):
-    """One fault of what was sent in."""
+    """One fault of a submission."""
 
     action: str  # the action's id; empty where the fault is not in an action
     pointer: str  # JSON Pointer within the action's arguments

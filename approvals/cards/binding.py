@@ -1,6 +1,6 @@
 """Binds a decision to what was seen and to what may run. Pure.
 
-*Seen* is the digest of everything the gate shows as asked-for (`body`). *To run* is the digest of an
+*Seen* is the digest of everything that the gate presents for a decision (`body`). *To run* is the digest of an
 `Approved`: the final arguments of each action with its tool, place and target, the gate, run, step and
 plan, for every allowed effect the digests of the fields that it reads and that no step between the gate
 and the effect writes, and the preconditions that count with what was observed. Before an effect runs, the
@@ -40,7 +40,7 @@ class ProposalTarget:
 
 
 def body(target: ProposalTarget, card: Card, *, answer: Any = None) -> dict[str, Any]:
-    """Return a proposal as a JSON object: everything that the gate shows as asked-for."""
+    """Return a proposal as a JSON object: everything that the gate presents for a decision."""
     return {**card.to_json(), **asdict(target), "answer": answer}
 
 

@@ -48,7 +48,7 @@ class Question(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """Everything that a gate shows as asked-for."""
+    """A card: everything that a gate presents for a decision."""
 
     title: str
     summary: str = ""  # the agent's own words
@@ -78,7 +78,7 @@ class Card:
         return self.question is None or self.question.get("rejects", False)
 
     def label_of(self, answer: Mapping[str, Any] | None) -> str:
-        """Give the label of an answer to the card's question, {"choice", "value"}; "" where there is none."""
+        """Return the label of an answer to the card's question, {"choice", "value"}; "" where there is none."""
         if not self.question or not answer:
             return ""
         labels = {choice["id"]: choice.get("label", choice["id"]) for choice in self.question["choices"]}

@@ -116,7 +116,7 @@ def _repeats(action: Action, each: ActionVerdict) -> bool:
 
 
 def _form_faults(action: Action, each: Any) -> list[Problem]:
-    """List the faults of form in what was said of an action."""
+    """List the faults in the form of a verdict on an action."""
     if not isinstance(each, Mapping) or each.get("verdict") not in VERDICTS:
         return [problem(f"Choose one of {', '.join(action.verdicts)}.", action=action.id, part="verdict")]
     strange = sorted(set(each) - set(PARTS))

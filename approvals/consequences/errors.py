@@ -39,7 +39,7 @@ class ConsequencesChanged(DecisionRefused):
 
 
 class RepeatNotConfirmed(DecisionRefused):
-    """A decision that would do once more what was already done, unconfirmed."""
+    """A decision that would repeat an effect without confirmation."""
 
     code = "needs_confirmation"
 

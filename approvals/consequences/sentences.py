@@ -22,7 +22,7 @@ def told(repeat: Repeat, *, at: str, here: int, doing: str = "Approving") -> str
 
 
 def done(repeat: Repeat, *, at: str, here: int) -> str:
-    """Say what was done, without a full stop. `at` is its moment in words, `here` the run that is decided about."""
+    """Say what was done, without a full stop. `at`: the time in words; `here`: the run that is decided about."""
     verb, what = phrase(repeat.titles)
     where = " ".join(filter(None, [at, _where(repeat, here)]))
     if repeat.done:
@@ -34,7 +34,7 @@ def done(repeat: Repeat, *, at: str, here: int) -> str:
 
 
 def again(repeat: Repeat) -> str:
-    """Name what is confirmed: `Send it again`."""
+    """Word the box that confirms a repeat: `Send it again`."""
     return _("%(do)s it again") % {"do": phrase(repeat.titles)[0].base.capitalize()}
 
 

@@ -39,7 +39,7 @@ DO = Verb("do", "does", "done")
 def phrase(titles: Sequence[str]) -> tuple[Verb, str]:
     """Return (what is done, to what), by the first title that can be taken apart: (send, "an e-mail").
 
-    Where none can, the first is done as a whole, quoted.
+    Where none can, the verb is "do", and the object is the first title, quoted.
     """
     for title in titles:
         first, _, rest = title.strip().partition(" ")

@@ -38,9 +38,9 @@ def open_gate(
     by: Actor,
     asked_by: int | None = None,
 ) -> Gate:
-    """Stop a run at a gate: the gate, its first proposal, the hold, the event, and the run let go to wait.
+    """Stop a run at a gate: write the gate, its first proposal, the hold and the event, and release the run to wait.
 
-    One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is let go
+    One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is released
     only while that gate is open, so that a decision made meanwhile is not missed: look at `gate.status`. `asked_by`:
     the id of the person who answers for the external program that asks. Raises CardRefused, NoSuchPolicy, ToolRefused,
     ValueRefused, AskedTooOften and Fenced.

@@ -30,13 +30,13 @@ class ImpactRow:
     """One step, or one effect that the choice leaves behind.
 
     `on`: the steps on whose output it depends, where it is not certain. `why` is one word: new (it never ran), input
-    (what it reads is different), forced (a person sends the run there), world (it calls an external system), novel (it
-    reads a person's words), reads (what it reads is not known yet), flow (whether the run comes there is not known
-    yet), repair (what a later step gives may be sent back to it), same (recorded with this input), adopted (done with
-    this input), told (a person says what it gave), path (before where the run goes on), permit (it needs a permission
-    first), takeover (another run has done it), doubt (nobody knows whether it was done), guard (it has run as often as
-    it may), reject or respond (people refuse it, or answer in its place), left (an effect off the path), unsettled
-    (nobody knows what became of it, and it is left behind).
+    (its input differs), forced (a person sends the run there), world (it calls an external system), novel (it reads a
+    person's words), reads (its input is not known yet), flow (it is not known yet whether the run comes there), repair
+    (a later step's refused output may send the run back to it), same (recorded with this input), adopted (done with
+    this input), told (a person gives its output), path (before the target), permit (it needs a permission first),
+    takeover (another run has done it), doubt (its outcome is unknown), guard (its loop guard is reached), reject or
+    respond (people refuse it, or answer in its place), left (an effect off the path), unsettled (left behind, with
+    unknown outcome).
     """
 
     step: str

@@ -18,7 +18,7 @@ class Proposal(models.Model):
 
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="proposals")
     number = models.IntegerField()
-    body = models.BinaryField()  # canonical JSON of everything shown as asked-for
+    body = models.BinaryField()  # canonical JSON of everything that the gate presents for a decision
     digest = models.BinaryField()  # of `body`, see approvals.cards.binding: what a decision binds
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state

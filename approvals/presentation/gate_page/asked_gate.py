@@ -214,5 +214,5 @@ class AskedGate:
 
     @property
     def seen(self) -> str:
-        """Return the digest *seen* that a decision must carry, in hex: of all that this page shows as asked-for."""
+        """Return the digest *seen*, in hex, which a decision on the present proposal must carry."""
         return bytes(self.proposal.digest).hex()
