@@ -87,7 +87,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         led = ask_password(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
-    return following.after(request, gate_id)
+    return next_gate.after(request, gate_id)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
