@@ -114,7 +114,7 @@ class AlreadyDecided(DecisionRefused):
 class StaleGate(DecisionRefused):
     """A gate whose proposal changed since the person looked."""
 
-    said = gettext_lazy("What is asked changed since you looked; read the change, then decide again.")
+    said = gettext_lazy("This request changed after you opened it. Review the change, then decide.")
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
@@ -254,8 +254,8 @@ class NoSuchPolicy(CardRefused):
         )
         if name == "default":
             said = _(
-                "%(team)s has no policy %(name)s, by which a gate goes that names none; it has %(others)s. Name one of "
-                "these, or make %(name)s in the administration, and try again."
+                "%(team)s has no policy %(name)s, which a gate without a policy of its own uses; it has "
+                "%(others)s. Name one of these, or make %(name)s in the administration, and try again."
             )
         super().__init__(said % {"team": team, "name": name, "others": ", ".join(others)})
 

@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                 ('irreversible', models.BooleanField(default=False)),
                 ('again', models.BooleanField(db_default=False, default=False)),
                 ('landings', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), db_default=[], default=list, size=None)),
-                ('status', models.CharField(choices=[('intended', 'Intended'), ('done', 'Done'), ('failed', 'Failed: provably not done'), ('unknown', 'Unknown: it may have happened'), ('abandoned', 'Unknown, and done again by order'), ('undone', 'Undone'), ('kept', 'Left as it is, off the path')], default='intended', max_length=10)),
+                ('status', models.CharField(choices=[('intended', 'Intended'), ('done', 'Done'), ('failed', 'Failed: provably not done'), ('unknown', 'Unknown: it may have happened'), ('abandoned', "Unknown; done again on a person's order"), ('undone', 'Undone'), ('kept', 'Left as it is, off the path')], default='intended', max_length=10)),
                 ('result', models.BinaryField(default=b'null')),
                 ('error', models.CharField(blank=True, default='', max_length=500)),
                 ('intended_at', models.DateTimeField(auto_now_add=True)),

@@ -66,7 +66,7 @@ class Effect(models.Model):
         DONE = "done", _("Done")
         FAILED = "failed", _("Failed: provably not done")
         UNKNOWN = "unknown", _("Unknown: it may have happened")
-        ABANDONED = "abandoned", _("Unknown, and done again by order")
+        ABANDONED = "abandoned", _("Unknown; done again on a person's order")
         UNDONE = "undone", _("Undone")
         KEPT = "kept", _("Left as it is, off the path")
 

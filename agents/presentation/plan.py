@@ -139,10 +139,10 @@ def _words(step: StepSpec) -> Iterator[str]:
     if step.reads_world:
         yield _("calls an external system")
     if step.kind == "effect":
-        undone = _("undone by %(step)s") % {"step": step.undo} if step.undo else _("nothing undoes it")
+        undone = _("undone by %(step)s") % {"step": step.undo} if step.undo else _("cannot be undone")
         yield _("cannot be undone") if step.irreversible else undone
         if step.guarded:
-            yield _("only with a gate's approval")
+            yield _("only after approval")
     if step.allows:
         yield _("allows %(steps)s") % {"steps": ", ".join(step.allows)}
     if step.on_reject:

@@ -118,7 +118,7 @@ def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
     spec = slice.plan.step(name) if name else None
     if spec is None or spec.name != step:
         comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
-        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or have the run rewound.")
+        raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or rewind the run.")
     if spec.kind not in kinds:
         raise OutOfTurn(
             f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}."

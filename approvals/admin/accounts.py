@@ -167,7 +167,7 @@ def _to_the_password(request: HttpRequest) -> HttpResponse | None:
     """Redirect to the password confirmation, without the posted data; None where the password was given lately."""
     user = request.user
     if not isinstance(user, User) or not user.has_usable_password():
-        raise PermissionDenied(_("Your account has no password to give again."))
+        raise PermissionDenied(_("Your account has no password, so you cannot confirm it."))
     if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
         return None
     return redirect(step_up.address(request.get_full_path()))

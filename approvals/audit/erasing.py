@@ -37,7 +37,7 @@ class HeldByLaw(ErasureRefused):
     """A legal hold on the run."""
 
     said = gettext_lazy(
-        "A legal hold stands on this run, so nothing of it is erased. Whoever set the hold has to free it first."
+        "This run has a legal hold, so nothing of it can be erased. Ask the person who set the hold to free it first."
     )
 
 

@@ -20,9 +20,7 @@ from . import sentences
 class ConsequencesChanged(DecisionRefused):
     """A decision that would do something else than its sender was shown."""
 
-    said = gettext_lazy(
-        "What your decision would do changed since you looked; read what it would do now, then send it again."
-    )
+    said = gettext_lazy("The effect of your decision changed after you opened this page. Review it, then send again.")
     code = "impact_changed"
 
     def __init__(self, impact: Impact | None, *, last: bool) -> None:
@@ -46,7 +44,7 @@ class RepeatNotConfirmed(DecisionRefused):
     def __init__(self, repeats: Sequence[Repeat], *, run: int) -> None:
         self.repeats = list(repeats)
         said = [sentences.told(each, at=_moment(each.at), here=run) for each in self.repeats]
-        super().__init__(" ".join([*said, _("Confirm that, or decide otherwise.")]))
+        super().__init__(" ".join([*said, _("Confirm that, or choose another decision.")]))
 
     def facts(self) -> dict[str, Any]:
         return {"effects": [each.effect for each in self.repeats]}

@@ -37,7 +37,11 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
             return False
         if len(keys) >= MOST_EACH:
             raise Invalid(
-                [problem(_("You have said %(count)s things here already.") % {"count": MOST_EACH}, pointer="/text")]
+                [
+                    problem(
+                        _("You have already written %(count)s comments here.") % {"count": MOST_EACH}, pointer="/text"
+                    )
+                ]
             )
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
     return True

@@ -164,7 +164,7 @@ class Migration(migrations.Migration):
                 ('url', models.CharField(max_length=2000)),
                 ('purpose', models.CharField(blank=True, default='', max_length=100)),
                 ('status', models.CharField(choices=[('enabled', 'Enabled'), ('disabled', 'Disabled'), ('removed', 'Removed')], default='enabled', max_length=8)),
-                ('reason', models.CharField(blank=True, choices=[('by_hand', 'Somebody disabled it'), ('gone', 'The receiver answered 410: it wants no more'), ('failing', 'Nothing could be delivered for days'), ('secret_lost', 'The key that its secret was made with is gone: rotate the secret')], default='', max_length=12)),
+                ('reason', models.CharField(blank=True, choices=[('by_hand', 'Somebody disabled it'), ('gone', 'The receiver answered 410: it accepts no more messages'), ('failing', 'Nothing could be delivered for days'), ('secret_lost', 'The key that its secret was made with is gone: rotate the secret')], default='', max_length=12)),
                 ('key', models.CharField(max_length=16)),
                 ('salt', models.BinaryField()),
                 ('former_key', models.CharField(blank=True, default='', max_length=16)),

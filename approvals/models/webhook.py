@@ -90,7 +90,7 @@ class Webhook(models.Model):
         """The reason why it is disabled."""
 
         BY_HAND = "by_hand", gettext_lazy("Somebody disabled it")
-        GONE = "gone", gettext_lazy("The receiver answered 410: it wants no more")
+        GONE = "gone", gettext_lazy("The receiver answered 410: it accepts no more messages")
         FAILING = "failing", gettext_lazy("Nothing could be delivered for days")
         SECRET_LOST = "secret_lost", gettext_lazy("The key that its secret was made with is gone: rotate the secret")
 

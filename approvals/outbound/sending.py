@@ -24,10 +24,10 @@ ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/jso
 # Result code -> words for people. Codes like http_404 are put into words elsewhere.
 WORDS = {
     DELIVERED: gettext_lazy("The receiver took it."),
-    GONE: gettext_lazy("The receiver answered 410: it wants no more."),
+    GONE: gettext_lazy("The receiver answered 410: it accepts no more messages."),
     "bad_address": gettext_lazy("The address may not be sent to any more."),
     "not_https": gettext_lazy("The address is not encrypted."),
-    "dns_failed": gettext_lazy("The host's name leads nowhere."),
+    "dns_failed": gettext_lazy("The host name could not be resolved."),
     "private_address": gettext_lazy("The host's name leads to a private address."),
     "refused": gettext_lazy("Nobody answers there."),
     "tls_failed": gettext_lazy("No encrypted connection: the certificate does not fit, or is not trusted."),
@@ -36,7 +36,7 @@ WORDS = {
     "bad_answer": gettext_lazy("Invalid response."),
     "redirected": gettext_lazy("The receiver answered that it is elsewhere; redirects are not followed."),
     "secret_lost": gettext_lazy("The key that the webhook's secret was made with is gone."),
-    "lost": gettext_lazy("The worker that sent it is gone; whether it arrived nobody knows."),
+    "lost": gettext_lazy("The worker that sent it stopped. It is unknown whether the message arrived."),
     "removed": gettext_lazy("The webhook was removed."),
 }
 

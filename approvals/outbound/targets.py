@@ -50,7 +50,11 @@ def _host_fault(host: str) -> str:
     try:
         address = ip_address(host)
     except ValueError:
-        return "" if _HOST.fullmatch(host) else _("The host is none; write an address like https://hooks.example.com/.")
+        return (
+            ""
+            if _HOST.fullmatch(host)
+            else _("The host is not valid. Write an address like https://hooks.example.com/.")
+        )
     if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
         return ""
     return _("This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE.")

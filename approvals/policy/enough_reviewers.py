@@ -51,13 +51,13 @@ def lacking(gate: Gate, there: Set[int]) -> str:
     """Say why the people who may decide now, `there`, are too few for an open gate; "" where they are enough."""
     apart = separation.apart_from(gate) & there
     said = _(
-        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: nothing here can be approved until an "
-        "administrator lets more people decide."
+        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: this cannot be approved. "
+        "Ask an administrator to add reviewers."
     )
     if apart:
         said = _(
             "%(people)s may decide in %(teams)s now, not counting the requester, and %(quorum)s must agree: "
-            "nothing here can be approved until an administrator lets more people decide."
+            "this cannot be approved. Ask an administrator to add reviewers."
         )
     return _short(said, gate.policy, there - apart)
 
@@ -67,13 +67,13 @@ def lacking_besides(owner: User, policy: Policy) -> str:
     [there] = people(policy.reviewers)
     apart = separation.apart(policy, owner.pk)
     said = _(
-        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: nothing that it asks can be approved "
-        "until an administrator lets more people decide."
+        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: its requests cannot be approved. "
+        "Ask an administrator to add reviewers."
     )
     if apart:
         said = _(
-            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: nothing that it asks "
-            "can be approved until an administrator lets more people decide."
+            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its requests "
+            "cannot be approved. Ask an administrator to add reviewers."
         )
     return _short(said, policy, there - apart, owner=of_user(owner).name)
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from approvals.models import Gate, Policy
 
 STARTED_IT = gettext_lazy("You started this run, and its policy wants somebody else to decide.")
-ASKED_IT = gettext_lazy("A program that you answer for asks this, and its policy wants somebody else to decide.")
+ASKED_IT = gettext_lazy("You own the token of the program that asks this. Its policy requires somebody else to decide.")
 
 # True where a person (passed twice) may not decide the gate `g` under the policy `s`.
 APART = """(s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR EXISTS (

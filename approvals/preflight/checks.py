@@ -138,15 +138,15 @@ def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the external program is there to act on a decision."""
     names = {"agent": code.agent, "name": f" ({program.name})" if program.name else "", "time": program.heard}
     if program.deferred:
-        said = _("%(agent)s lives outside: its program%(name)s went away and comes back for the outcome.")
+        said = _("%(agent)s is an external agent: its program%(name)s is paused and comes back for the outcome.")
         return Finding("program", GREEN, said % names)
     if program.missed:
         said = _(
-            "%(agent)s lives outside, and its program%(name)s was not heard of for %(time)s. What is decided is kept, "
-            "and done when it comes back."
+            "%(agent)s is an external agent, and its program%(name)s was last seen %(time)s ago. Your decision is kept "
+            "and carried out when it comes back."
         )
         return Finding("program", AMBER, said % names)
-    said = _("%(agent)s lives outside: its program%(name)s was heard of %(time)s ago.")
+    said = _("%(agent)s is an external agent: its program%(name)s was last seen %(time)s ago.")
     return Finding("program", GREEN, said % names)
 
 
@@ -177,7 +177,7 @@ def _taken(by: Takeover, old: str) -> Finding:
         len(by.upcasters),
     )
     renamed = [_("%(old)s is now %(new)s.") % {"old": old, "new": new} for old, new in by.renamed]
-    again = _("An approval does not go over: what it allowed is asked again.")
+    again = _("Approvals are not carried over: the agent asks again.")
     return Finding("version", AMBER, " ".join([said % names, *renamed, again]))
 
 

@@ -76,7 +76,7 @@ def unsound(schema: Any) -> str:  # not translated: programs are told this
     try:
         return _known_unsound(text) if 0 < len(text) <= REMEMBERED else _unsound(schema)
     except Unreadable:  # not cached: earlier checks may have used up the shared limit
-        return "it asks for more than anybody would write; say it in simpler words"
+        return "it is too large to check; use a simpler schema"
 
 
 @lru_cache(maxsize=256)

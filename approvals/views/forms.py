@@ -27,7 +27,7 @@ from .files import form_with_files
 from .gates import show
 
 CHANGED = {
-    "title": _("Nothing was sent yet."), "said": _("What is asked changed meanwhile; what you typed is still there."),
+    "title": _("Not sent."), "said": _("This request changed meanwhile. Your input is kept."),
     "tone": "hold", "icon": "reply",
 }  # fmt: skip
 

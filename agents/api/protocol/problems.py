@@ -154,7 +154,7 @@ def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpRespo
     if request.headers.get("Authorization"):
         told = (
             "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
-            "Send another as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
+            "Send a valid one as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
         )
     response = problem(request, 401, told)
     response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'

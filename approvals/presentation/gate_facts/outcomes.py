@@ -170,7 +170,7 @@ def sentence(outcome: Outcome, plan: PlanSpec) -> str:
         "approved": runs,
         "edited": f"{runs} {_('The edited values are used.')}",
         "mixed": runs,
-        "answered": _("The run does what the answer says."),
+        "answered": _("The agent continues with this answer."),
         "rejected": back if outcome.then == "back" else _("The run stops."),
         "expired": runs if outcome.to_run else _("Nobody answered in time, so nothing runs."),
         "withdrawn": f"{_('Nothing runs.')} {outcome.words or _('This request is no longer needed.')}",

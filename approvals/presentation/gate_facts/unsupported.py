@@ -151,7 +151,7 @@ def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: S
     told = _("%(quote)s is not what runs: %(arguments)s.") % {"quote": first, "arguments": _(" and ").join(arguments)}
     if not elsewhere:
         return told
-    only = _("It stands only in %(names)s.") % {"names": ", ".join(leaf.name for leaf in elsewhere[:3])}
+    only = _("It appears only in %(names)s.") % {"names": ", ".join(leaf.name for leaf in elsewhere[:3])}
     return f"{told} {only}"
 
 

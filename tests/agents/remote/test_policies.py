@@ -120,8 +120,8 @@ def test_a_gate_without_a_policy_is_refused_where_the_team_has_only_named_ones()
     told = refusal(posted(program), 422)
     assert [each["parameter"] for each in told["errors"]] == ["/policy"]
     assert told["errors"][0]["detail"] == (
-        f"{program.team.name} has no policy default, by which a gate goes that names none; it has payouts. Name one of "
-        "these, or make default in the administration, and try again."
+        f"{program.team.name} has no policy default, which a gate without a policy of its own uses; it has payouts. "
+        "Name one of these, or make default in the administration, and try again."
     )
     assert not Run.objects.filter(team=program.team).exists()
     assert [each.name for each in Policy.objects.filter(team=program.team)] == ["payouts"]

@@ -148,7 +148,7 @@ def test_a_policy_that_cannot_be_met_any_more_says_so_in_the_list_and_at_its_gat
     gate = make_gate(policy=make_policy(team, quorum=2))
     listing, page = reverse("admin:approvals_policy_changelist") + f"?team__id__exact={team.pk}", f"/gates/{gate.pk}/"
     assert "too few" not in as_root().get(listing).content.decode()
-    assert "nothing here can be approved" not in signed_in(first).get(page).content.decode()
+    assert "cannot be approved" not in signed_in(first).get(page).content.decode()
     User.objects.filter(pk=second.pk).update(is_active=False)
     assert "1, too few" in as_root().get(listing).content.decode()
     assert "1 person may decide in" in signed_in(first).get(page).content.decode()

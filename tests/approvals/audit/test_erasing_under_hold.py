@@ -31,7 +31,7 @@ def test_nothing_of_a_run_is_erased_while_a_legal_hold_stands_on_it(seq: int | N
     held = holds.hold(run, seq, "Lawsuit", by=SYSTEM)
     refused = eraser.post(address.format(event.pk), {"reason": "asked"})
     assert refused.status_code == 409
-    assert "A legal hold stands on this run" in refused.content.decode()
+    assert "This run has a legal hold" in refused.content.decode()
     assert EventText.objects.filter(pk=event.pk).exists()
     assert not Event.objects.filter(kind="text.erased", subject=f"event:{event.pk}").exists()
     holds.release(held, by=SYSTEM)

@@ -56,7 +56,7 @@ def test_what_an_agent_wrote_or_observed_is_no_markup_and_hides_nothing() -> Non
     assert "&lt;b&gt;still&lt;/b&gt;" in page
     assert '<script>"' not in page
     assert "right-to-left override" in page
-    assert "in what must still be so cannot be seen" in page
+    assert "in the safety checks cannot be seen" in page
 
 
 def test_a_ticked_box_adds_its_precondition_and_an_unticked_one_drops_what_was_preselected() -> None:

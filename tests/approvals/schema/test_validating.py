@@ -106,7 +106,7 @@ def test_what_multiplies_is_not_asked_to_its_end(schema: dict[str, Any], value: 
 
 
 def test_a_schema_that_is_too_large_to_be_looked_at_is_unsound() -> None:
-    assert "more than anybody would write" in validate.unsound({"oneOf": [{}] * 100_000})
+    assert "too large to check" in validate.unsound({"oneOf": [{}] * 100_000})
     assert validate.unsound({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(500)}}) == ""
 
 

@@ -77,7 +77,9 @@ class TestGatePage:
         ]
 
     def test_an_amount_that_no_argument_bears_out_is_pointed_at(self, gate: Gate) -> None:
-        assert "“€10.00” in the title is not what runs: amount is 99999.00. It stands only in ref." in words(page(gate))
+        assert "“€10.00” in the title is not what runs: amount is 99999.00. It appears only in ref." in words(
+            page(gate)
+        )
 
     def test_a_recipient_that_no_argument_bears_out_is_pointed_at(self, gate: Gate) -> None:
         assert "“ACME Ltd” in the title is not what runs: to is eve-account." in words(page(gate))

@@ -40,4 +40,4 @@ def test_what_a_gate_says_of_itself_that_no_argument_bears_out_is_told() -> None
     gate = lied(program)
     told = program.ok(program.client.get(f"/api/gates/{gate.pk}"))
     assert told["outside"] is True
-    assert "“€10.00” in the title is not what runs: amount is 99999.00. It stands only in ref." in told["unsupported"]
+    assert "“€10.00” in the title is not what runs: amount is 99999.00. It appears only in ref." in told["unsupported"]

@@ -52,10 +52,10 @@ def test_what_an_argument_bears_out(title: str, arguments: Any) -> None:
         ("Wire €10.00", {"amount": "99999.00"}, "“€10.00” in the title is not what runs: amount is 99999.00."),
         ("Wire 10,00 EUR", {"total": 1000}, "“10,00 EUR” in the title is not what runs: total is 1000."),
         ("Wire €10", {"amount": "100", "ref": "10"},
-         "“€10” in the title is not what runs: amount is 100. It stands only in ref."),
+         "“€10” in the title is not what runs: amount is 100. It appears only in ref."),
         ("Wire €10.00", {"x": "eve"}, "“€10.00” in the title is in no argument that runs."),
         ("Wire to ACME Ltd", {"to": "eve", "memo": "ACME Ltd"},
-         "“ACME Ltd” in the title is not what runs: to is eve. It stands only in memo."),
+         "“ACME Ltd” in the title is not what runs: to is eve. It appears only in memo."),
         ("Write to bob@acme.example", {"recipient": "eve@evil.example"},
          "“bob@acme.example” in the title is not what runs: recipient is eve@evil.example."),
         ("Pay “Marit Ellery”", {"iban": "DE02"}, "“Marit Ellery” in the title is not what runs: iban is DE02."),
@@ -75,7 +75,7 @@ def test_the_other_words_of_the_card_are_read_too() -> None:
 
 def test_a_pinned_number_counts_where_no_name_speaks_of_money() -> None:
     assert unsupported.found(card("Wire €10.00", {"x": "10.00", "y": "99.00"}, pinned=("/y",))) == [
-        "“€10.00” in the title is not what runs: y is 99.00. It stands only in x."
+        "“€10.00” in the title is not what runs: y is 99.00. It appears only in x."
     ]
 
 

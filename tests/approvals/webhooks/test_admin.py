@@ -109,7 +109,7 @@ def test_the_log_shows_each_attempt_and_sends_again_by_order(receiver: Receiver)
     sent(delivery), sent(delivery)
     client = operator(delivery.webhook.team)
     shown = client.get(page("delivery_change", delivery.pk)).content.decode()
-    for words in ("The receiver answered 503.", "it wants no more", delivery.message, "webhook.test"):
+    for words in ("The receiver answered 503.", "it accepts no more messages", delivery.message, "webhook.test"):
         assert words in shown
     assert "Send it again" not in shown, "its webhook is disabled"
     client.post(page("webhook_enablings", delivery.webhook_id))
