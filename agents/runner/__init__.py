@@ -1,1 +1,1 @@
-"""The runner: takes a run as far as it goes, applies outcomes, and migrates runs to newer versions."""
+"""The runner: executes runs, applies the outcomes of gates, and upgrades runs to newer versions."""

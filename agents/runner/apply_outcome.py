@@ -1,4 +1,4 @@
-"""Applying a closed gate: the decision's transaction closed it, the worker under its token writes what follows."""
+"""Applies a gate's outcome to its run: the decision closed the gate, the worker writes the rest under its token."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def _review(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> 
 
 
 def _resume(slice: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[str, Any]) -> bool:
-    """Go on with the effect for whose sake the gate was opened again; keep what was done since it first closed.
+    """Go on with the effect for which the gate was opened again; keep the work done since it first closed.
 
-    An edit of its inputs sends the run back to the gate instead, so that it is undone and done anew.
+    An edit of that work's inputs sends the run back to the gate instead, so that the work is undone and done anew.
     """
     by, effect = _who(outcome), slice.path.head.step
     asked, since = gates.closed_last(slice.path.places, spec.name)
@@ -85,7 +85,7 @@ def _resume(slice: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[st
 def _send_back(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
     """Save the outcome on its branch and move the head to where the named step last started, with the feedback.
 
-    One transaction: in between, the run would stand at a rejected gate with nothing left to do.
+    This is one transaction: in between, the run would be at a rejected gate with nothing left to do.
     """
     by, back_to = _who(outcome), outcome.back_to or spec.on_reject
     target = _target(slice, slice.path.before_last(back_to))
@@ -106,7 +106,7 @@ def _send_back(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, 
 
 
 def _target(slice: RunSession, checkpoint: UUID | None) -> Snapshot | None:
-    """Return the checkpoint to which the head moves; None where there is none from which the run can go on."""
+    """Return the checkpoint to move the head to; None where it is missing or the run cannot go on from it."""
     try:
         target = store.load_checkpoint(checkpoint) if checkpoint is not None else None
     except NoSuchCheckpoint:  # removed by retention
@@ -153,7 +153,7 @@ def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) ->
 
 
 def _left(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, answer: dict[str, Any]) -> bool:
-    """Record what was said of an effect that the run left behind, and go on with where the run is."""
+    """Record the answer about an effect that the run left behind, and go on from the head."""
     key, choice, value = recovery_gate.about(gate), answer["choice"], answer.get("value")
     try:
         with transaction.atomic():
@@ -164,15 +164,16 @@ def _left(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, answe
 
 
 def _asks(gate: Gate, *answers: str) -> bool:
-    """Tell whether one of these is an answer to what the gate asks."""
+    """Tell whether the gate offers one of these answers."""
     choices = gate.asked.question["choices"] if gate.asked.question else []
     return any(each["id"] in answers for each in choices)
 
 
 def _unanswered(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
-    """Go on where nobody answered about an effect left behind: a late report did, or else the run ends unsettled.
+    """Handle a closed question about an effect left behind that nobody answered.
 
-    Where the run was cancelled meanwhile, that effect stays as it is, and the others are settled.
+    Go on if a late report settled the effect, else end the run unsettled. If the run was cancelled meanwhile, this
+    effect stays as it is, and the others are settled.
     """
     row = Effect.objects.select_related("run").get(run=slice.run, key=recovery_gate.about(gate))
     if not undo_left_behind.open_of(row):
@@ -186,12 +187,12 @@ def _unanswered(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome)
 
 
 def _aside(slice: RunSession, spec: StepSpec, outcome: Outcome) -> bool:
-    """Go on with the step that was to come, whatever step the question was about."""
+    """Go on with the next step of the head, whatever step the question was about."""
     return slice.save("recovery", spec, {}, slice.snapshot.next_step, by=_who(outcome), slice_over=False)
 
 
 def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect | None, choice: str) -> bool:
-    """Go on with the same step; an effect's open row is settled first, so that the next has a key of its own."""
+    """Try the same step again; settle an effect's unknown row first, so that the next row has a key of its own."""
     by = _who(outcome)
     with transaction.atomic():
         if effect is not None and effect.status == Effect.Status.UNKNOWN:
@@ -204,9 +205,9 @@ def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect |
 
 
 def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:
-    """Record the result that a person read at the provider; one that does not fit is asked for again.
+    """Record the result that a person read at the provider; ask again for one that does not fit.
 
-    A result that the worker denied before this was applied is asked for again too: one of the two is wrong.
+    If the worker has denied meanwhile that it happened, ask too: one of the two is wrong.
     """
     by = _who(outcome)
     if effect.status != Effect.Status.UNKNOWN:
@@ -231,14 +232,14 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
 
 
 def _misfit(slice: RunSession, spec: StepSpec, outcome: Outcome, error: Exception) -> bool:
-    """Record why the result that a person gave does not fit; the question about it is asked again."""
+    """Record why the result that a person gave does not fit; the question is asked again."""
     with transaction.atomic():
         execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
         return _aside(slice, spec, outcome)
 
 
 def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
-    """End the run; `leave`: nobody answered about an effect to settle, so nothing more is settled."""
+    """End the run. `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = _who(outcome)
     who = outcome.by_name or outcome.by
     reason = f"{quoted([spec.title])} failed; stopped by {who}"

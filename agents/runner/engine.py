@@ -42,9 +42,9 @@ log = structlog.get_logger()
 
 
 def advance(run_id: int) -> bool:
-    """Take the run as far as it goes; False where it was not this worker's to take.
+    """Take the run as far as it goes; False where this worker could not claim it.
 
-    Safe to call at any time, by anybody, as often as they like: what there is to do is read under a claim.
+    Safe to call at any time and any number of times: the work to do is read under a claim.
     """
     claim = _claimed(run_id)
     if claim is None:
@@ -66,10 +66,10 @@ def advance(run_id: int) -> bool:
 
 
 def _fenced(claim: Claim, error: Fenced) -> None:
-    """Handle a worker's being too late: somebody else has the run. It is recorded: a stale writer is worth knowing of.
+    """Record that this worker was fenced because another one holds the run by now.
 
-    Where the claim still holds, somebody else had settled an effect: look at the run anew, and count the attempt, or
-    the two would go round for ever.
+    If the claim still holds, somebody else settled an effect instead: queue the run again and count the attempt, or
+    this could repeat for ever.
     """
     if claims.renew(claim):
         log.info("effect.settled_elsewhere", error=str(error))
@@ -85,7 +85,8 @@ def _fenced(claim: Claim, error: Fenced) -> None:
 def _claimed(run_id: int) -> Claim | None:
     """Claim the run. A connection that broke while this process was idle is replaced, once.
 
-    A claim whose commit was lost with the connection is not this worker's: its lease runs out.
+    If the claim was committed but the connection was lost before the answer, this worker does not use it: its lease
+    runs out.
     """
     for last in (False, True):
         try:
@@ -100,7 +101,7 @@ def _claimed(run_id: int) -> Claim | None:
 
 
 def worker() -> str:
-    """Name the holder of the claim, for people: host and process."""
+    """Return the name under which this worker holds claims: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -119,7 +120,7 @@ def _work(claim: Claim, beat: ClaimBeat) -> None:
 
 
 def go_on(slice: RunSession) -> None:
-    """Take a claimed run on from its head: what was decided first, then step after step. Raises AskedTooOften."""
+    """Take a claimed run on from its head: apply a decision first, then run steps. Raises AskedTooOften."""
     run, gate = slice.run, opening.at_head(slice)
     if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
         return
@@ -131,7 +132,7 @@ def go_on(slice: RunSession) -> None:
 
 
 def turns(slice: RunSession, going: bool) -> None:
-    """Take the run step after step, as long as it is `going`."""
+    """Execute steps one after the other as long as the run is `going`."""
     while going:
         slice.check()
         if slice.beat.halt:
@@ -144,9 +145,10 @@ def turns(slice: RunSession, going: bool) -> None:
 
 
 def _settles_first(run: Run, gate: Gate | None) -> bool:
-    """Tell whether effects are settled before the gate: not before an answer, which a question would push aside.
+    """Tell whether effects are settled before the gate at the head is handled.
 
-    A run that is about to end needs no answer to what it asked.
+    A decision and a recovery gate come first, since a new question would push them aside; but a run that is about to
+    end needs no decision.
     """
     if gate is None or gate.kind != Gate.Kind.REVIEW:
         return gate is None
@@ -154,7 +156,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
 
 
 def _hand_over(slice: RunSession) -> None:
-    """Hand the run over: it was sent back to before it came to this version, and whoever takes that one goes on."""
+    """Release the run to workers of an older version: it was sent back to before its upgrade to this one."""
     with transaction.atomic():
         claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
         plan = Plan.objects.get(pk=slice.snapshot.plan_id)
@@ -162,7 +164,7 @@ def _hand_over(slice: RunSession) -> None:
 
 
 def _halt(claim: Claim) -> None:
-    """Let go after a whole step, which costs nothing to resume: a person wants the run to stand still, to move it."""
+    """Release the run between steps, which loses no work: a person wants it to halt, to move it."""
     log.info("run.halted")
     wait = claim.clock() + timedelta(seconds=HALTED)
     claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
@@ -187,7 +189,7 @@ def turn(slice: RunSession) -> bool:
 
 
 def _freeze(claim: Claim, reason: str) -> None:
-    """End a run whose data does not verify: it never continues from there. Names the last good checkpoint."""
+    """End, for good, a run whose data does not verify. The reason names the last good checkpoint."""
     log.error("run.frozen", reason=reason)
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
@@ -210,7 +212,7 @@ def last_good(run_id: int) -> int | None:
 
 
 def _let_go(claim: Claim, error: Exception) -> None:
-    """Try again later after the runner itself failed; give up after some attempts rather than go round for ever."""
+    """Queue the run again after the runner itself failed; after HOPELESS attempts end it as failed."""
     wait = retry.backoff(claim.attempts)
     try:
         with transaction.atomic():

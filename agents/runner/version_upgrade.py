@@ -1,12 +1,12 @@
-"""Upgrading a run whose version is gone to the version that takes it.
+"""Upgrades a run whose version is gone to a registered version that upcasters lead to.
 
 It is tried out before the run is claimed, so that a run which cannot be upgraded stays as it is, its gate open,
-and says why on its page. Under the claim an outcome that was decided and not applied yet comes first: it was given
-over the old state, and applying it needs the old plan, which is data, and no code. Then, in one transaction, what
-the run still asks is withdrawn and the new state saved, as a checkpoint of the new plan. An approval does not go
-over, since it was given for another version: what it allowed is asked again.
+and says why on its page. Under the claim, an outcome that was decided and not applied yet is applied first: it was
+given on the old state, and applying it needs the old plan, which is data, and no code. Then, in one transaction, the
+run's open gates are withdrawn and the new state is saved, as a checkpoint of the new plan. An approval does not carry
+over, since it was given for another version: people are asked again.
 
-An effect that the run has performed must keep its name: a row of the ledger is adopted, or undone, by it.
+An effect that the run has performed must keep its name: by it a row of the ledger is adopted or undone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Decided(Exception):
 
 
 def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
-    """Return the run's state in the version that takes it; nothing is written. Raises UpcastFailed."""
+    """Return the run's state, upgraded; writes nothing. Raises UpcastFailed."""
     gone = way.lacks([snapshot.next_step])
     if gone:
         raise UpcastFailed(f"Version {way.to.spec.version} has no step {gone[0]}, and no upcaster names another")
@@ -72,7 +72,7 @@ def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
 
 
 def claim(run_id: int, *, worker: str) -> Claim | None:
-    """Claim a run whose version is gone and that this worker can upgrade; None where there is none to take."""
+    """Claim a run whose version is gone and that this worker can upgrade; None where that is not so."""
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     run = waiting.filter(plan__agent__in=names).first() if names else None
@@ -82,7 +82,7 @@ def claim(run_id: int, *, worker: str) -> Claim | None:
 
 
 def fault(run: Run, way: UpcastPath, snapshot: Snapshot | None = None) -> str:
-    """Say why the run cannot be upgraded from its head, or from `snapshot`, and is left as it is; empty where it can.
+    """Say why the run cannot be upgraded from its head, or from `snapshot`; empty where it can.
 
     Empty too for a run that does not verify: the runner freezes that.
     """
@@ -96,9 +96,9 @@ def fault(run: Run, way: UpcastPath, snapshot: Snapshot | None = None) -> str:
 
 
 def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
-    """Upgrade a claimed run to the version that takes it; None where that leaves this worker nothing to do.
+    """Upgrade a claimed run and return its new version; None where this worker has nothing more to do.
 
-    `run` is then as the database has it. Raises Fenced and NotVerified.
+    `run` is refreshed from the database. Raises Fenced and NotVerified.
     """
     way = registry.way_of(run.plan)
     if way is None:
@@ -124,7 +124,7 @@ def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
 
 
 def _caught_up(slice: RunSession) -> bool:
-    """Apply what was decided, and adopt what was reported, under the old plan; False where the run ended by it."""
+    """Apply a decision and adopt a reported effect under the old plan; False where the run does not go on."""
     gate = opening.at_head(slice)
     if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(slice, gate):
         return False
@@ -137,9 +137,9 @@ def _caught_up(slice: RunSession) -> bool:
 
 
 def _bring(slice: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
-    """Withdraw what is asked and save the upcast state, in one transaction. Raises _Decided, UpcastFailed, Fenced.
+    """Withdraw open gates and save the upgraded state, in one transaction. Raises _Decided, UpcastFailed, Fenced.
 
-    Gates are locked before their run, as a decision does it.
+    Gates are locked before their run, as in a decision.
     """
     values = brought(slice.run, slice.snapshot, way)
     name = way.step(slice.snapshot.next_step)
@@ -168,7 +168,7 @@ def _bring(slice: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
 
 
 def _note(way: UpcastPath, plan: PlanSpec) -> str:
-    """Say what happened, for the run's page."""
+    """Describe the upgrade for the run's page."""
     ran = ", ".join(each.name for each in way.upcasters)
     renamed = way.renamed(step.name for step in plan.steps)
     words = "".join(f" {old} is now {new}." for old, new in renamed.items())
@@ -176,7 +176,7 @@ def _note(way: UpcastPath, plan: PlanSpec) -> str:
 
 
 def _as_planned(run: Run) -> RegisteredAgent:
-    """Return a version whose code is gone, by its plan alone: enough to apply what was decided."""
+    """Return a stand-in, made from its plan alone, for a version whose code is gone: enough to apply a decision."""
     spec = spec_of(run.plan)
     state: dict[str, Any] = dict.fromkeys(spec.state_schema.get("properties", {}), (Any, None))
     config: dict[str, Any] = {name: (Any, value) for name, value in environment.recorded(run).get("config", {}).items()}
@@ -186,7 +186,7 @@ def _as_planned(run: Run) -> RegisteredAgent:
 
 
 def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
-    """Return runs that wait for people, whose version is gone and can be upgraded; those of `but` are left out.
+    """Return runs that wait for people and whose version is gone but has an upcast path, without those of `but`.
 
     A run that waits for its timer is upgraded when that is due.
     """
@@ -200,7 +200,7 @@ def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
 
 
 def wake(run: Run) -> bool:
-    """Wake the run, where it can be upgraded; says whether it was."""
+    """Wake the run if it can be upgraded; return whether it was woken."""
     return _can_be_upgraded(run) and run.wake(by=SYSTEM)
 
 
