@@ -1,6 +1,6 @@
-"""Where to kill: before each step, after it and before its save, after its save. Pure: a walk in, aims out.
+"""The moments of the kills: before each step, after it and before its save, after its save. Pure: a walk in, aims out.
 
-A gate is two: the asking, and the saving of what was decided.
+A gate counts as two steps: opening it, and saving its outcome.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POINTS = {
 
 
 class DrillStep(NamedTuple):
-    """One step of the undisturbed run, and what it is, of POINTS."""
+    """One step of the undisturbed run, its kind (a key of POINTS), and the three moments to kill it."""
 
     step: str
     what: str
@@ -32,7 +32,7 @@ class DrillStep(NamedTuple):
 
 
 def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[DrilledExecution]) -> list[DrillStep]:
-    """List every execution of the undisturbed run, on whatever branch, in order."""
+    """List a target for every execution of the undisturbed run, on all branches, in order."""
     found = []
     for turn in turns:
         landed = [each for each in executions if turn.before < each.seq <= turn.after]

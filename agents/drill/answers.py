@@ -1,7 +1,7 @@
-"""Who answers a drill's gates, and how.
+"""Answers the gates of a drill's runs.
 
-A gate is answered with an approval, a rejection, or as a JSON file says: `{"gate step": {"verdict": "edit",
-"arguments": {…}}}`; with a list of those the first visit of the gate gets the first, and the last one stays.
+Each gets an approval, a rejection, or the answer in a JSON file: `{"gate step": {"verdict": "edit", "arguments":
+{…}}}`; of a list, the first visit of the gate gets the first answer, and the last one is used for all later visits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Stuck(AgentError):
 
 @dataclass(frozen=True)
 class Answers:
-    """`people` are the ids of those who decide, as many as the policy wants."""
+    """The answers to give. `people`: the ids of those who decide, as many as the policy requires."""
 
     people: tuple[int, ...] = ()
     verdict: str = "approve"
@@ -39,7 +39,7 @@ class Answers:
 
     @classmethod
     def read(cls, said: str) -> Answers:
-        """Parse what --answer says. Raises AgentError."""
+        """Parse the value of --answer. Raises AgentError."""
         if said in ("approve", "reject"):
             return cls(verdict=said)
         try:
@@ -55,7 +55,7 @@ class Answers:
     def give(self, gate: Gate, happened: Any) -> None:
         """Answer one gate. Raises Stuck, and DecisionRefused where the people may not.
 
-        `happened`: what the effect returned that a recovery gate asks about; None where that is not known.
+        `happened`: the result of the effect that a recovery gate asks about; None where that is not known.
         """
         said = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
         if not self.people:

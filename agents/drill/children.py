@@ -1,4 +1,4 @@
-"""Work in a forked process, as a worker does it that may be killed at any moment.
+"""Runs work in a forked process, like a worker that may be killed at any moment.
 
 The parent opens no connection and starts no thread, so that its children inherit none.
 """
@@ -30,7 +30,7 @@ EXPECTED = (AgentError, DecisionRefused, PlanChanged, ValueRefused)
 
 
 def done_in_child(known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None = None) -> Result:
-    """Return what `work` returned in a process of its own. Raises AgentError where it failed or its process died."""
+    """Run `work` in a process of its own and return its result. Raises AgentError where it failed or was killed."""
     code, result = run_in_child(known, work, witness=witness)
     if result is None:
         raise AgentError(f"The drill's own process ended with {code} and said nothing.")
@@ -40,9 +40,9 @@ def done_in_child(known: RegisteredAgent, work: Callable[[], Result], *, witness
 def run_in_child(
     known: RegisteredAgent, work: Callable[[], Result], *, witness: Witness | None
 ) -> tuple[int | None, Result | None]:
-    """Do `work` in a process of its own; return its exit code (minus the signal's number) and what it returned.
+    """Run `work` in a process of its own; return its exit code (minus the signal's number) and its result, if any.
 
-    Raises AgentError with what it said where it failed.
+    Raises AgentError with the child's message where it failed.
     """
     reader, writer = FORK.Pipe(duplex=False)
     process = FORK.Process(target=_answer, args=(writer, known, work, witness))
@@ -70,7 +70,7 @@ def _answer(writer: Connection, known: RegisteredAgent, work: Callable[[], Any],
 
 
 def _become_a_worker(known: RegisteredAgent, witness: Witness | None) -> None:
-    """Run one step a turn, so that each is a worker's first; ring no bells, since nobody else may take these runs."""
+    """Run one step a turn, so that each is a worker's first; send no doorbells: nobody else may take these runs."""
     logging.disable(logging.CRITICAL)
     settings.HOLDPOINT_TIME_SLICE = 0.0
     registry.know_only(registry.DeclaredAgents({(known.spec.agent, known.spec.version): known}))

@@ -1,7 +1,7 @@
-"""Holding one run's end against another's. Pure.
+"""Compares the ends of two runs. Pure.
 
-A difference names a step: the first whose output differs although its input did not, else none. What differs between
-two undisturbed runs is `natural`, and is no fault.
+A difference names the first step whose output differs on the same input, if any. A difference between two undisturbed
+runs is `natural`, and no fault.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def natural(first: DrillRecord, second: DrillRecord) -> list[str]:
 
 
 def unsteady(plan: PlanSpec, first: DrillRecord, second: DrillRecord) -> list[Difference]:
-    """List plain steps that gave another output on the same input, though nobody disturbed them; and another path."""
+    """List the plain steps that gave two outputs on the same input in undisturbed runs, or where the paths parted."""
     if _way(first) != _way(second):
         return [Difference(_parting(first, second), "two undisturbed runs took different ways")]
     found: dict[str, Difference] = {}
@@ -48,7 +48,7 @@ def unsteady(plan: PlanSpec, first: DrillRecord, second: DrillRecord) -> list[Di
 def differences(
     undisturbed: DrillRecord, disturbed: DrillRecord, plan: PlanSpec, *, allowed: Sequence[str]
 ) -> list[Difference]:
-    """List what a killed run's end has other than the undisturbed one's; `allowed` are the natural places."""
+    """List the differences of a killed run's end from the undisturbed one's; `allowed` are the natural places."""
     found = [Difference("", f"does not verify: {problem}") for problem in disturbed.problems]
     if disturbed.status != undisturbed.status:
         why = f" ({disturbed.reason})" if disturbed.reason else ""
@@ -66,7 +66,7 @@ def differences(
 
 
 def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
-    """List what an effect answered otherwise when it was sent again under its key."""
+    """List the difference between an effect's first answer and that when it was sent again under its key."""
     changed = patch.changes(first, second)
     words = f"answered something else when it was sent again under its key: {_shown(changed)}"
     return [Difference(step, words)] if changed else []
@@ -75,7 +75,7 @@ def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
 def _ledger(
     undisturbed: DrillRecord, disturbed: DrillRecord, plan: PlanSpec, allowed: Sequence[str]
 ) -> list[Difference]:
-    """List effects that were done more often, less often or with another end."""
+    """List the effects that have another count for some status."""
     unlike = {place.split("/")[1] for place in allowed if place}
     before, after = (_counted(each.effects, plan, unlike) for each in (undisturbed, disturbed))
     found = []
@@ -87,12 +87,12 @@ def _ledger(
 
 
 def _counted(rows: Sequence[DrilledEffect], plan: PlanSpec, unlike: set[str]) -> Counter[tuple[str, str, str]]:
-    """Count each (step, input, status); an input that differs by nature counts as the same."""
+    """Count each (step, input, status); inputs with a natural difference count as the same."""
     return Counter((row.step, "" if unlike & set(plan.step(row.step).reads) else row.input, row.status) for row in rows)
 
 
 def _culprit(undisturbed: DrillRecord, disturbed: DrillRecord, rows: Sequence[dict[str, Any]]) -> str:
-    """Return the first step that wrote something else on the same input; "" where there is none."""
+    """Return the first step that wrote another output on the same input; "" where there is none."""
     fields = {row["pointer"].split("/")[1] for row in rows if row["pointer"]}
     for one, other in _aligned(undisturbed, disturbed):
         if any(row["pointer"].split("/")[1] in fields for row in _rows(one, other)):
@@ -111,7 +111,7 @@ def _aligned(first: DrillRecord, second: DrillRecord) -> list[tuple[DrilledExecu
 
 
 def _rows(one: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]]:
-    """List what the same step wrote otherwise on the same input, over equal values before; none where those differ."""
+    """List the fields that two executions wrote differently, on the same input and over the same value before."""
     if one.input != other.input:
         return []
     names = [
@@ -127,7 +127,7 @@ def _way(record: DrillRecord) -> list[str]:
 
 
 def _parting(first: DrillRecord, second: DrillRecord) -> str:
-    """Return the step after which two ways part."""
+    """Return the last step before the two paths differ."""
     together = _aligned(first, second)
     return together[-1][0].step if together else ""
 

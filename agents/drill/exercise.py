@@ -1,4 +1,4 @@
-"""One drill: the undisturbed runs, then a run for each kill, each held against the first."""
+"""One drill: the undisturbed runs, then a run for each kill, each compared with the first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The undisturbed end: whom to kill, at which places two such runs differ, and what should not differ there."""
+    """The undisturbed end, the steps to kill, and how two such runs differ: natural places, and faults of steps."""
 
     record: DrillRecord
     targets: list[DrillStep]
@@ -54,7 +54,7 @@ class Undisturbed:
 
 
 class DrillEnding(NamedTuple):
-    """The report of a process that took a run to its end: the way, the end, and what became of it afterwards."""
+    """The report of a process that took a run to its end: the walk, the record, and the effects after the clean-up."""
 
     walked: Walked
     record: DrillRecord
@@ -64,7 +64,7 @@ class DrillEnding(NamedTuple):
 
 @dataclass
 class Exercise:
-    """`scratch` is a folder for what witnesses write."""
+    """A drill under way. `scratch` is a folder for the witnesses' files."""
 
     drilled: RegisteredAgent
     input: dict[str, Any]
@@ -76,7 +76,7 @@ class Exercise:
     left: list[str] = field(default_factory=list)  # what could not be taken back, and why
 
     def undisturbed(self) -> Undisturbed:
-        """Run it twice to its end. Raises AgentError where it does not get there."""
+        """Run the agent twice to its end. Raises AgentError where it does not get there."""
         first, turns = self._undisturbed()
         second, _ = self._undisturbed()
         plan = self.drilled.spec
@@ -88,7 +88,7 @@ class Exercise:
         )
 
     def kills(self, undisturbed: Undisturbed) -> Iterator[Kill]:
-        """Kill and recover, one after the other."""
+        """Yield the result of each kill and its recovery, one after the other."""
         for target in undisturbed.targets:
             for moment, aim in zip(MOMENTS, target.aims, strict=True):
                 yield self._killed(undisturbed, target, moment, aim)
@@ -143,7 +143,7 @@ class Exercise:
         return walk.begin(self.drilled, self.input, team=self.team, label=label, key=key, config=self.config)
 
     def _ending(self, run: int, walked: Walked) -> DrillEnding:
-        """Read how the run ended, and undo what it did."""
+        """Record how the run ended, and undo its effects."""
         found = record.of(run, self.drilled)
         fates, problem = tidy(run, self.answers)
         return DrillEnding(walked, found, fates, problem)
@@ -155,10 +155,10 @@ class Exercise:
 
 
 def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
-    """Send the run back to its beginning and cancel it there, which undoes what can be undone.
+    """Undo what can be undone: send the run back to its beginning and cancel it there.
 
-    Return what became of its effects, and why not more; empty where nothing is left to say. Nothing is touched where
-    none of the people may rewind runs of its team.
+    Return the statuses of its effects, and why the clean-up got stuck, or "". Nothing is done where none of the people
+    may rewind runs of its team.
     """
     problem = ""
     run = Run.objects.get(pk=run_id)

@@ -1,4 +1,4 @@
-"""How a run ended, as plain data that crosses from the process that read it."""
+"""The record of a run's end: plain data that a child process sends to its parent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Digests = dict[str, str]
 
 @dataclass(frozen=True)
 class DrilledExecution:
-    """One checkpoint that an execution left. `before` and `after`: digests of the fields that it may write."""
+    """One execution, by its checkpoint. `before` and `after`: digests of the fields that it may write."""
 
     seq: int
     step: str
@@ -57,7 +57,7 @@ class DrillRecord:
 
     @property
     def path(self) -> list[DrilledExecution]:
-        """Return the executions from the first to the head."""
+        """Return the executions on the path to the head."""
         return [each for each in self.executions if each.standing]
 
 

@@ -1,4 +1,4 @@
-"""What a drill says: before it begins, and what it found."""
+"""The texts of a drill: the warning before it begins, and its findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
 
 
 def warning(plan: PlanSpec) -> list[str]:
-    """Say what a drill of this agent does to the world."""
+    """Return the lines that warn of what a drill of this agent does to the world."""
     database: dict[str, Any] = settings.DATABASES["default"]
     where = f"{database['NAME']} on {database['HOST'] or 'this machine'}"
     effects = [step for step in plan.steps if step.kind == "effect"]
@@ -42,7 +42,7 @@ def table(kills: Sequence[Kill]) -> list[str]:
 
 
 def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
-    """Say what was found, worst first."""
+    """Return the lines about faults, then about questions to people and places that were not compared."""
     lines = [f"{each.step or 'The run'}, undisturbed: {each.words}." for each in undisturbed.unsteady]
     for kill in kills:
         if kill.word not in (DIFFERS, MISSED):
@@ -65,7 +65,7 @@ def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
 
 
 def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
-    """Say what became of all that the runs did."""
+    """Return the lines about the effects of all runs: taken back, or left as they are."""
     back = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status == "undone"]
     stays = [f"{step} {count} times" for (step, status), count in sorted(fates.items()) if status in ("done", "kept")]
     lines = [f"Done and taken back: {', '.join(back)}."] if back else []
@@ -74,7 +74,7 @@ def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
 
 
 def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:
-    """List the steps that are not restartable, as far as they can be named; else those that were killed."""
+    """List the steps that are not restartable; where a difference names none, the step that was killed."""
     named = [each.step for each in unsteady]
     for kill in kills:
         if kill.word in (DIFFERS, MISSED):

@@ -1,4 +1,4 @@
-"""The agent under a version of the drill's own: the same code, and no worker of the installation has it."""
+"""Makes a copy of the agent under the drill's own version, which no worker of the installation serves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 40  # characters of a version
 
 
 def of(known: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent as the drill runs it. Raises AgentError."""
+    """Return the agent under the drill's version. Raises AgentError."""
     version = known.spec.version[: LONGEST - len(MARK)] + MARK
     body = {"version": version, "__module__": known.agent.__module__, "__doc__": known.agent.__doc__}
     agent = cast(type[Agent], AgentType(known.agent.__name__, (known.agent,), body))
@@ -25,7 +25,7 @@ def of(known: RegisteredAgent) -> RegisteredAgent:
 
 
 def warm(known: RegisteredAgent) -> None:
-    """Build and import in this process what its children would each build and import anew."""
+    """Import modules and build adapters in this process, so that its children need not each do so."""
     for name in LATE:
         import_module(name)
     trusted()

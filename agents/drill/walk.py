@@ -1,4 +1,4 @@
-"""Taking one run to its end, turn by turn, as workers would; or to the place where it is killed."""
+"""Takes one run to its end, turn by turn, as workers would; or to the moment of its kill."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_STANDSTILLS = 25  # turns in which nothing moved: a step that fails over an
 
 
 class WorkerTurn(NamedTuple):
-    """One worker's turn: the run's number before and after, whether it began with a gate's outcome and ended at one."""
+    """One worker's turn: the run's `seq` before and after, whether it began with an outcome and ended at a gate."""
 
     before: int
     after: int
@@ -37,7 +37,7 @@ class WorkerTurn(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """The moment at which a worker is killed: in the turn that begins at this number, as HOLDPOINT_CRASH says."""
+    """The moment of a kill: the turn that begins at this `seq`, and the value of HOLDPOINT_CRASH in it."""
 
     before: int
     answered: bool
@@ -46,7 +46,7 @@ class Aim(NamedTuple):
 
 @dataclass
 class Walked:
-    """The observations made on the way."""
+    """The observations made on the walk."""
 
     turns: list[WorkerTurn] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # recovery gates
@@ -97,7 +97,7 @@ def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | 
 
 
 def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
-    """Let a worker have the run: whoever had it is dead, and no backoff is waited for."""
+    """Let a worker take the run, without waiting for a dead worker's lease or a backoff."""
     mine = Run.objects.filter(pk=run.pk)
     mine.filter(status=Run.Status.RUNNING).update(lease_until=Now())
     mine.filter(status=Run.Status.QUEUED).update(wake_at=None)
@@ -110,7 +110,7 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
 
 
 def _told(seen: Seen | None, step: str) -> Any:
-    """Return what the effect last returned to the dead worker; None where nobody knows or it is no plain object."""
+    """Return the effect's last result for the dead worker; None where it is unknown or no plain object."""
     outputs = (seen or {}).get(step)
     if not outputs or any(name.endswith(("+", "~", ">")) for name in outputs[-1]):
         return None

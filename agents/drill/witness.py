@@ -1,4 +1,4 @@
-"""What effects returned to workers that died before they could record it."""
+"""Records the results of effects whose worker dies before it can save them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Seen = dict[str, list[Any]]
 
 
 class Witness:
-    """Writes each effect's output to a file as it returns; a kill -9 loses nothing of what was written."""
+    """Writes each effect's output to a file as it returns; a kill -9 loses nothing written."""
 
     def __init__(self, known: RegisteredAgent, path: Path) -> None:
         self.known, self.path = known, path
@@ -31,7 +31,7 @@ class Witness:
             file.write(canonical([step, outputs.packed(output)]) + b"\n")
 
     def seen(self) -> Seen:
-        """Return the outputs of each effect, in order."""
+        """Return the recorded outputs by effect, in order."""
         found: Seen = {}
         for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
             step, output = json.loads(line)
