@@ -1,7 +1,7 @@
-"""Ringing: a Celery message that carries a run's id and no authority.
+"""Sends doorbells: Celery messages that carry a run's id and no authority.
 
-A broker that is down never fails or stalls what was just committed: the loss is logged, nothing is tried for a
-moment, and the sweeper rings again. So doorbells have a connection of their own, which gives up at once, where
+A broker that is down never fails or stalls the caller, whose work is committed: the loss is logged, nothing is sent for
+a moment, and the sweeper rings again. So doorbells have a connection of their own, which gives up at once, where
 Celery's waits for seconds.
 """
 
@@ -33,15 +33,15 @@ _quiet_until = 0.0
 
 
 def ring(run_id: int, queue: str) -> bool:
-    """Ask a worker to look at the run; says whether the broker took the message. Never raises for a dead broker.
+    """Ask a worker to look at the run; return whether the broker took the message. Never raises for a dead broker.
 
-    No worker is asked about a run of an external agent (no queue): its program hears of it as pages do.
+    Nothing is sent for a run of an external agent (no queue): its program hears of it as pages do.
     """
     return not queue or _send("agents.advance", run_id, queue)
 
 
 def ring_for_verification(verification: int) -> bool:
-    """Ask any worker to go on with a verification of the audit; as `ring`."""
+    """Ask any worker to continue a verification of the audit; as `ring`."""
     return _send("approvals.verify", verification, current_app.conf.task_default_queue)
 
 
@@ -68,14 +68,14 @@ def _send(task: str, number: int, queue: str) -> bool:
 
 
 def silence() -> None:
-    """Ring no more: for a process that works on its runs by itself."""
+    """Send no doorbells any more: for a process that works on its runs by itself."""
     global _quiet_until
     _quiet_until = float("inf")
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Ring for nobody inside the block."""
+    """Send no doorbells inside the block."""
     global _quiet_until
     before = _quiet_until
     silence()
@@ -86,7 +86,7 @@ def silenced() -> Iterator[None]:
 
 
 def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
-    """Ring for the version that takes the run: receives checkpoints' one signal, sent after commit."""
+    """Ring for the version that takes the run; the receiver of checkpoints' one signal, sent after commit."""
     ring(run_id, registry.queue_for(plan))
 
 

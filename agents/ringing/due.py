@@ -1,7 +1,7 @@
-"""The runs that a worker should look at, by the queue on which to ring for them.
+"""Finds the runs that are due for a worker, by the queue on which to ring for them.
 
-How much each queue takes is measured before any run is picked. The queue of a version that nobody serves is full for as
-long as its runs are due; picked by age alone, two hundred of them were found in every pass, and no run after them.
+The room in each queue is measured before any run is picked. The queue of a version that nobody serves stays full while
+its runs are due; if runs were picked by age alone, two hundred of them could fill every pass and hide all later runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 class QueueRoom(NamedTuple):
-    """A queue that takes `free` more messages for the runs that are due of these plans."""
+    """A queue with room for `free` more messages about due runs of these plans."""
 
     queue: str
     plans: list[int]
@@ -36,9 +36,9 @@ class QueueRoom(NamedTuple):
 
 
 def rooms(most: int) -> list[QueueRoom]:
-    """Return each queue in which more runs are due than messages wait, that with the least room first.
+    """Return each queue that has more due runs than waiting messages, the one with the least room first.
 
-    No more than `most` are counted beyond what waits there. Where Redis does not answer nothing counts as waiting.
+    At most `most` are counted beyond the waiting ones. Where Redis does not answer no message counts as waiting.
     """
     plans: dict[str, list[int]] = defaultdict(list)
     one = Subquery(_due().filter(plan=OuterRef("pk")).values("pk")[:1])  # EXISTS would be joined with all that are due
@@ -55,7 +55,7 @@ def rooms(most: int) -> list[QueueRoom]:
 
 
 def first(room: QueueRoom, *, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """Return (run, token) of the runs to ring for in this queue, without those of `but`.
+    """Return (run, token) of the runs to ring for in this queue, without those in `but`.
 
     Runs of a lost worker come first, since no message names them. A run whose row is locked is left out.
     """
@@ -70,7 +70,7 @@ def first(room: QueueRoom, *, but: Sequence[tuple[int, int]], most: int) -> list
 
 
 def _due() -> RunQuerySet:
-    """Return the due runs except those that wait for a timer, unordered; the statuses as the index has them."""
+    """Return the due runs, but none that wait for a timer, unordered; the statuses are those of the index."""
     return Run.objects.due().filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).order_by()
 
 

@@ -1,4 +1,4 @@
-"""How many messages wait for workers."""
+"""Counts the messages that wait for workers in Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMEOUT = 0.5  # seconds, to connect and to be answered
 
 
 def waiting(queues: Iterable[str]) -> dict[str, int]:
-    """Count the messages in each of these queues; none where a key of another type is in its place.
+    """Count the messages in each of these queues; 0 where a key of another type has its name.
 
     Raises redis.RedisError where Redis does not answer.
     """
@@ -25,7 +25,7 @@ def waiting(queues: Iterable[str]) -> dict[str, int]:
 
 
 def client() -> redis.Redis:
-    """Return this process's client, which gives up soon."""
+    """Return this process's Redis client, which times out after half a second."""
     return _client(settings.REDIS_URL)
 
 

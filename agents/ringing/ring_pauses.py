@@ -1,9 +1,9 @@
-"""When to ring again: not while enough messages wait already, and ever more seldom for one that nobody answers.
+"""The pauses between doorbells for the same run or other work: they double while no worker takes it up.
 
-A message may be lost, so that what is due is rung for again; and it may only wait its turn, behind workers that are
-busy or away, when every further one delays those behind it. So a queue gets as many messages as things are due in
-it, however often a sweeper starts anew or Redis is flushed, and within that each one thing is rung for after a pause
-that doubles. A message that waited for much longer than any pause is dropped where it is read: a newer one was sent.
+A message may be lost, so due work is rung for again. Or it only waits its turn, behind workers that are busy or away;
+then every further message delays those behind it. So a queue holds at most as many messages as work is due in it, even
+if a sweeper restarts or Redis is flushed, and each piece of work is rung for again after a pause that doubles. A
+message that waited for much longer than any pause is dropped when it is read: a newer one was sent.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ EXPIRES = 3600.0
 
 @dataclass
 class RecentRings:
-    """The bells rung, by number and token: the monotonic time of the ring, and the pause that follows.
+    """The last doorbells, by number and token: the monotonic time of each, and the pause after it.
 
-    What was taken up since has another token: what is due then is news, and starts with the first pause.
+    Work that was claimed since has another token, and starts again with the first pause.
     """
 
     rung: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
     def quiet(self, now: float) -> list[tuple[int, int]]:
-        """Return the (number, token) to leave alone for now. Those long past are forgotten."""
+        """Return the (number, token) that are still in their pause, and forget those long past."""
         self.rung = {key: (at, pause) for key, (at, pause) in self.rung.items() if now < at + pause + LONGEST}
         return [key for key, (at, pause) in self.rung.items() if now < at + pause]
 
     def rang(self, number: int, token: int, now: float) -> None:
-        """Double the pause for this one."""
+        """Note a doorbell for this one and double its pause."""
         _, pause = self.rung.get((number, token), (now, FIRST / 2))
         self.rung[number, token] = (now, min(LONGEST, pause * 2))
 
     def forget(self) -> None:
-        """Forget all pauses: whatever was rung for is lost."""
+        """Forget all pauses, when the messages may be lost."""
         self.rung.clear()
