@@ -1,1 +1,1 @@
-"""Whether workers serve an agent: announced by each of their processes, and shown where a run waits for one."""
+"""Worker processes and the sweeper: they announce themselves, report their health, and find work that is due."""

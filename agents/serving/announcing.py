@@ -1,8 +1,8 @@
-"""A worker process says every few seconds that it is there, in PostgreSQL: whether Redis answers is another matter.
+"""Announces a worker process every few seconds in PostgreSQL, which does not depend on Redis.
 
-It takes what its parent hands to it, so it says so only while its parent runs: a thread there notes the time in memory
-that both share. A thread, because the parent's own loop stands still while Redis is away; one that hangs for another
-reason is ended by `deafness`.
+The process gets its messages from its parent, so it announces itself only while its parent runs: a thread of the parent
+notes the time in memory that both share. It is a thread because the parent's own loop stops while Redis is away; a loop
+that hangs for another reason is ended by `deafness`.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _ran = memoryview(mmap.mmap(-1, 8)).cast("d")  # when the parent last ran, by th
 
 
 def oversee() -> None:
-    """Keep noting that this process runs, for those that it starts. Called once, before there are any."""
+    """Note from now on that this parent process runs. Called once, before it starts others."""
     _ran[0] = time.monotonic()
     threading.Thread(target=_note, name="overseeing", daemon=True).start()
 
 
 def begin(**_: Any) -> None:
-    """Announce this process from now on, in a thread of its own: Celery kills a process that is silent as it begins.
+    """Announce this process from now on. Called once in each process that takes runs.
 
-    Called once in each process that takes runs.
+    In a thread of its own, since Celery kills a process that is silent as it begins.
     """
     _stopped.clear()
     threading.Thread(target=_announce, name="announcing", daemon=True).start()
 
 
 def end(**_: Any) -> None:
-    """Say that this process takes nothing more. A process that is killed falls silent instead."""
+    """Record that this process takes no more runs. A process that is killed falls silent instead."""
     _stopped.set()
     try:
         Worker.objects.stop(engine.worker())

@@ -1,9 +1,9 @@
-"""A worker that takes no message although it could makes way for another.
+"""Ends a worker that takes no messages although it could, so that another is started in its place.
 
-Such a worker looks alive: it answers, it announces itself, and only its runs stand still. So a thread of its parent
-process looks whether messages wait in its queues while one of its processes is free and none of them has begun
-anything. A thread, because the parent's own loop may be what hangs. It says so in one event and in Redis, where
-/readyz reads it, and ends the worker with exit code 1: whoever started it starts another.
+Such a worker looks alive: it answers, it announces itself, and only its runs do not go on. So a thread of its parent
+process checks whether messages wait in its queues while one of its processes is free and none of them has begun
+anything. It is a thread because the parent's own loop may be what hangs. It logs this and notes it in Redis, where
+/readyz reads it, and ends the worker with exit code 1: its supervisor starts another.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ log = structlog.get_logger()
 
 @dataclass
 class Hearing:
-    """The messages that a worker began, and since when it has begun nothing although it could."""
+    """The count of messages that a worker began, and the time since which it has begun none although it could."""
 
     begun: int = 0
     since: float = field(default_factory=time.monotonic)
     looked: float = field(default_factory=time.monotonic)
 
     def deaf_for(self, begun: int, *, could: bool, now: float) -> float:
-        """Return for how many seconds messages waited in vain. `could` says whether some wait and a process is free.
+        """Return for how many seconds messages waited in vain. `could`: some wait and a process is free.
 
-        After a gap between two looks it begins anew: this process was paused, and with it whatever might have begun.
+        After a gap between two looks the count begins anew: this process was paused, and maybe the others with it.
         """
         if begun != self.begun or not could or now - self.looked > GAP * LOOK:
             self.begun, self.since = begun, now
@@ -50,12 +50,12 @@ class Hearing:
 
 
 def watch(sender: Any, **_: Any) -> None:
-    """Look at this worker from now on, in a thread of its own. `sender` is Celery's consumer, which is ready."""
+    """Watch this worker from now on, in a thread of its own. `sender` is Celery's consumer, which is ready."""
     threading.Thread(target=_watch, args=(sender,), name="hearing", daemon=True).start()
 
 
 def told() -> str:
-    """Say which worker was ended lately because it took nothing, or "". Raises redis.RedisError."""
+    """Return a line about the worker that was ended lately because it took nothing, or "". Raises redis.RedisError."""
     said: Any = queues.client().get(KEY)
     return said.decode(errors="replace") if said else ""
 

@@ -1,4 +1,4 @@
-"""Whether some worker takes runs of a plan now, and since when none does."""
+"""Tells whether a worker serves a plan's runs, and since when none does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.models.worker import SILENT
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
-LATE = timedelta(seconds=10)  # how long a run may be due before its page says that nobody takes it up
+LATE = timedelta(seconds=10)  # how long a run may be due before its page says that no worker takes it
 # For a plan `p.id`: whether a process that takes its runs is there, and when one was last heard of.
 SERVED = f"""
 SELECT coalesce(bool_or(NOT w.stopped AND w.heard_at > statement_timestamp() - interval '{SILENT.total_seconds()} s'),
@@ -29,7 +29,7 @@ FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id CROSS JOIN LA
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Whether a worker takes runs of a plan, and when one was last heard of; None: never."""
+    """The service of a plan: a worker is there or not, and the time one was last heard of; None: never."""
 
     there: bool
     heard: datetime | None
@@ -42,7 +42,7 @@ def of_plans(plans: Collection[int]) -> dict[int, Service]:
 
 
 def told(run: Run) -> str:
-    """Say why nobody takes up a run that is due; empty where it is not due, or was only just."""
+    """Say why no worker has taken a run that is due; empty if it is not due, or only just became so."""
     there, heard, due, now = run_sql(_OF_RUN, [run.pk])[0]
     named = f"{run.plan.agent} {run.plan.version}"
     if due is None or due > now or (there and due > now - LATE):

@@ -1,11 +1,11 @@
-"""The sweeper: a small process of its own that finds what a crash, a flush or a clock left lying.
+"""The sweeper: a process that finds work left over by a crash, a flush of Redis or a timer, and has it done.
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
 gates past their deadline, takes on runs whose external program is gone, seals the audit and rings for a verification
-of it, and for messages to webhooks. A ring carries nothing, so that two sweepers, or one too many rings, do no harm.
-How often it rang for a run is its own affair and dies with it: were that kept in `wake_at`, a queued run would not be
-due while its bell rings. A mark in Redis shows a flush, which makes it ring for all again. How many may wait in a
-queue, and what cannot be closed, is in agents.ringing.
+of it, and for messages to webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
+harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell
+waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue
+is in agents.ringing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 @dataclass
 class Sweeper:
-    """One sweeper process; safe twice."""
+    """One sweeper process; several may run at once."""
 
     bells: RecentRings = field(default_factory=RecentRings)
     verifying: RecentRings = field(default_factory=RecentRings)
@@ -63,8 +63,8 @@ class Sweeper:
     def sweep_once(self) -> dict[str, int]:
         """Do one pass; return how many runs and gates each part touched. Raises the database's errors, UnfitDatabase.
 
-        A part that meets what others keep locked stops none after it, and is logged. One that fails stops none either;
-        the pass then fails at its end, so that it does not count.
+        A part that meets a lock of others is logged, and the next ones run. They run too after one that fails; the pass
+        then fails at its end, so that it does not count.
         """
         parts: dict[str, Callable[[], int]] = {
             "woken": wake_timers,
@@ -96,7 +96,7 @@ class Sweeper:
         return done
 
     def ring_due(self) -> int:
-        """Ring for runs that a worker should look at and was not just asked to; for some of each queue with room."""
+        """Ring for due runs that are not in their pause, a share in each queue with room; return how many."""
         now, rung = time.monotonic(), 0
         quiet, rooms = self.bells.quiet(now), due.rooms(AT_ONCE)
         for number, room in enumerate(rooms):
@@ -109,18 +109,18 @@ class Sweeper:
         return rung
 
     def ring_for_verifications(self) -> int:
-        """Ring for a verification of the audit that no worker has in hand; return how many there were."""
+        """Ring for verifications of the audit that no worker works on; return how many there were."""
         idle = Verification.objects.idle().values_list("pk", "token")
         return _ring_for_each(idle, doorbell.ring_for_verification, self.verifying)
 
     def ring_for_deliveries(self) -> int:
-        """Ring for messages to webhooks that are due and that no worker was just asked to send."""
+        """Ring for messages to webhooks that are due and not in their pause; return how many there were."""
         return _ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, self.sent)
 
     def upgrade(self) -> int:
-        """Wake runs whose version is gone, where a newer one takes them; return how many. The others are left alone.
+        """Wake runs whose version is gone and that can be upgraded; return how many. The others are left alone.
 
-        Each is tried out first, and one that cannot is tried again after the pause of a doorbell that nobody heard.
+        Each upgrade is tried out first; one that fails is tried again after a pause that doubles.
         """
         now, woken = time.monotonic(), 0
         quiet = self.tried.quiet(now)
@@ -149,7 +149,7 @@ class Sweeper:
         return sum(self._closes(gate, partial(lost_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
 
     def _stuck(self) -> Q:
-        """Return which gates to leave alone for now: as they were when they could not be closed."""
+        """Return a filter of the gates to leave alone for now: unchanged since they could not be closed."""
         quiet = self.unclosed.quiet(time.monotonic())
         return Q(*(Q(pk=gate, version=version) for gate, version in quiet), _connector=Q.OR)
 
@@ -161,9 +161,9 @@ class Sweeper:
         return bool(done)
 
     def _tried(self, act: Callable[[], Any], failed: str, **about: int) -> Any:
-        """Return what `act` returned; None where this gate or run is at fault, which must not stop the others.
+        """Call `act` and return its result; None, logged, where it failed, which must not stop the others.
 
-        Raises where the database is away, and at the second lock that others keep in a part: it may be the table's.
+        Raises where the database is away, and at the second lock of others in a part: it may be the whole table's.
         """
         try:
             return act()
@@ -177,7 +177,7 @@ class Sweeper:
         return None
 
     def _look_for_a_flush(self) -> None:
-        """Look for the mark in Redis: without it Redis was flushed or restarted empty, and every bell in it is gone."""
+        """Forget all pauses if the mark in Redis is missing: Redis was emptied, and its doorbells are lost."""
         try:
             if queues.client().set(MARK, 1, nx=True):
                 self._forget()
@@ -191,7 +191,7 @@ class Sweeper:
 
 
 def _ring_for_each(found: Iterable[tuple[int, int]], ring: Callable[[int], bool], bells: RecentRings) -> int:
-    """Ring for those (number, token) for which it was not just rung; return how many there were."""
+    """Ring for the (number, token) that are not in their pause; return how many there were."""
     now = time.monotonic()
     quiet = set(bells.quiet(now))
     waiting = [each for each in found if each not in quiet][:AT_ONCE]
@@ -233,9 +233,9 @@ def run_for_ever(stop: Callable[[], bool]) -> None:
 
 @contextmanager
 def _waiting_for_locks(longest: str) -> Iterator[None]:
-    """Limit for how long a statement waits for a row or a table that somebody keeps locked.
+    """Limit for how long a statement in the block waits for a row or a table that somebody keeps locked.
 
-    Nothing is prepared: this comes before it is known whether the session is this process's own.
+    No statement is prepared: it is not known yet whether the session is this process's own.
     """
     run_sql("SELECT set_config('lock_timeout', $1, false)", [longest], prepare=False)
     try:
@@ -251,7 +251,7 @@ def _refuse_unfit() -> None:
 
 
 def _unless_held_up(act: Callable[[], Any], part: str) -> Any:
-    """Return what `act` returned; None where others keep locked what it needs."""
+    """Call `act` and return its result; None, logged, where a lock of others stopped it."""
     try:
         return act()
     except OperationalError as error:

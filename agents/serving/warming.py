@@ -1,7 +1,7 @@
-"""What a worker reads once, in its parent process, for all the processes that it starts from then on.
+"""Loads the agents and plans once in a worker's parent process, for all the processes that it starts.
 
-A process that reads as it begins waits for PostgreSQL, and Celery kills one that is silent for seconds and starts the
-next: with PostgreSQL away a worker did nothing but that. So the parent waits, before there is another process.
+A child that loaded them itself would wait for PostgreSQL, and Celery kills a child that is silent for seconds and
+starts the next, over and over. So the parent waits, before it starts any.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ log = structlog.get_logger()
 
 
 def warm() -> None:
-    """Read the agents, store their plans and tell what cannot be served.
+    """Read the agents, store their plans and log what cannot be served.
 
     Waits for as long as PostgreSQL is away. Leaves no connection and no pool: its threads would not be inherited.
-    Raises SystemExit where PostgreSQL is unfit; Celery passes over any other error of what it calls as it begins.
+    Raises SystemExit where PostgreSQL is unfit; Celery ignores any other error of a handler of its start.
     """
     for sentence in registry.faults():
         log.warning(sentence)
@@ -38,7 +38,7 @@ def warm() -> None:
 
 
 def _stored() -> str | None:
-    """Store the plans; return None, or in a line why that cannot be done now."""
+    """Store the plans; return None, or one line that says why that is impossible now. Raises SystemExit."""
     try:
         fitness.refuse()
         registry.plans()
