@@ -1,4 +1,4 @@
-"""What this server knows of a plan's agent: its code, or, for an external agent, its state alone."""
+"""Finds the agent of a plan on this server: its code, or, for an external agent, its state alone."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from agents.remote import plans as outside
 
 
 def of(plan_id: int) -> RegisteredAgent | None:
-    """Return the agent version of a plan's row; None where it was deployed once and is not here any more."""
+    """Return the agent version of a plan's row; None where it is not deployed here any more."""
     return registry.plans().get(plan_id) or outside.registered(plan_id)

@@ -1,4 +1,4 @@
-"""What approvals' preflight is told of the agents' code: registered with it, since it may not import agents."""
+"""Gives approvals' preflight the facts about the agents' code; registered there, since it may not import agents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def register() -> None:
 
 
 def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str]) -> AgentCode | UnknownCode:
-    """Return what this process knows of the code with which the run would go on at one of these steps of the plan."""
+    """Return the facts about the code with which the run would go on at one of these steps of the plan."""
     name, version = plan.agent, plan.version
     if plan.external:
         return _outside(run, plan, snapshot)
@@ -55,7 +55,7 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
 
 
 def _unknown(name: str) -> str:
-    """Say why nothing is known of an agent's code."""
+    """Say why nothing is known about the agent's code."""
     if faults := registry.faults():
         unread = _("The code of %(agent)s could not be read here. %(faults)s")
         return unread % {"agent": name, "faults": " ".join(faults)}
@@ -64,7 +64,7 @@ def _unknown(name: str) -> str:
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:
-    """Return what is known of an external agent: its state, and whether its program was heard of lately."""
+    """Return the facts about an external agent: how its state fits, and whether its program was heard of lately."""
     known = deployed.of(plan.pk)
     if known is None:
         return UnknownCode(
@@ -87,7 +87,7 @@ def program_of(run: Run) -> RemoteProgram:
 
 
 def _gone(run: Run, plan: Plan, snapshot: Snapshot | None, newest: RegisteredAgent, steps: Iterable[str]) -> AgentCode:
-    """Say, where the plan's version is not here, what the newest lacks and whether one takes the run."""
+    """Return the facts about a version that is gone: steps that the newest lacks, and a version that takes the run."""
     names = [step.name for step in spec_of(plan).steps]
     way = registry.way_of(plan)
     return AgentCode(
@@ -113,7 +113,7 @@ def _takeover(
 
 
 def _fits(agent: type[Agent], snapshot: Snapshot | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (what no step could read, what only the state as a whole does not fit), each with its place."""
+    """Return (fields that no step could read, faults of the state as a whole only), each with its place."""
     if snapshot is None:
         return (), ()
     try:
@@ -139,7 +139,7 @@ def _unreadable(agent: type[Agent], state: dict[str, Any]) -> list[str]:
 
 
 def _environment(run: Run, agent: type[Agent]) -> EnvironmentFacts:
-    """Compare the run's environment as recorded with the one that it would have now."""
+    """Compare the run's recorded environment with the present one."""
     was = environment.recorded(run)
     before = was.get("libraries", {})
     libraries = tuple(

@@ -1,4 +1,4 @@
-"""The agents' own models as the truth about an edited state: registered with approvals, which may not import agents."""
+"""Validates edited states by the agents' own models; registered with approvals, which may not import agents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def register() -> None:
 
 
 def validate(plan: Plan, state: State) -> Validated | None:
-    """Return a valid state as it will run, without the fields that nobody wrote, or the state and every fault.
+    """Return (the state in normal form, without fields that nobody wrote, []), or (the state, its faults).
 
     None where this process does not know the agent's version.
     """
@@ -40,7 +40,7 @@ def validate(plan: Plan, state: State) -> Validated | None:
 
 
 def redraw(plan: Plan, step: str, state: State, observed: Mapping[str, Any]) -> Card | None:
-    """Redraw the gate's card for an edited state by the gate's own method; `observed` is what it was drawn with."""
+    """Redraw the gate's card for an edited state by its own method, with the values `observed` of the first card."""
     known = deployed.of(plan.pk)
     if known is None:
         return None
