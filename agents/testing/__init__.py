@@ -1,4 +1,4 @@
-"""Testing an agent in one process: the real runner and the real store, people who say what the test says.
+"""Tests an agent in one process, with the real runner and the real store; the test answers as the people.
 
     from agents.testing import Trial
 

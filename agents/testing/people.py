@@ -1,4 +1,4 @@
-"""The team of a trial and the people on it: each name is one person, made when the test first names them."""
+"""The team of a trial and its people: each name is one person, created when the test first uses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAY = ("checkpoints.view_run", "checkpoints.start_run", "checkpoints.rewind_run"
 
 
 def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
-    """Make a team of its own, with a policy for each that the agent's gates name."""
+    """Create a new team, with each policy that the agent's gates name."""
     team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
     for each in MAY:
         app, _, codename = each.partition(".")
@@ -24,7 +24,7 @@ def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
 
 
 def person(name: str, team: Group) -> User:
-    """Return the member of the team whom the test calls so."""
+    """Return the member of the team with this name in the test; create it on first use."""
     username = f"{name}-{team.pk}"[:150]
     found = User.objects.filter(username=username).first()
     if found is None:

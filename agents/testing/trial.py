@@ -1,4 +1,4 @@
-"""One run of an agent, driven by a test."""
+"""A trial: one run of an agent, driven by a test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TrialStuck(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """One effect: the step, what became of it ("done", "failed", "unknown", "undone", …), and what it wrote."""
+    """One effect: the step, its status ("done", "failed", "unknown", "undone", …), and the fields it wrote."""
 
     step: str
     status: str
@@ -60,8 +60,8 @@ class Trial:
     ) -> None:
         """Start a run of `agent` on these fields of its State, and take it on until it asks somebody or has ended.
 
-        `input` holds fields that are called as one of the options here.
-        `quorum`: how many people have to approve at each of its gates. `team`: what the team is called.
+        `input`: fields whose names are options here. `quorum`: how many people have to approve at each of its gates.
+        `team`: the team's name.
         Raises AgentError where the class cannot be used, InputRefused where the input does not fit.
         """
         self._know(agent)
@@ -86,7 +86,7 @@ class Trial:
 
     @property
     def reason(self) -> str:
-        """Say why it ended, or stands still."""
+        """Return the reason why it ended, or does not go on."""
         return self._fresh().reason
 
     @property
@@ -96,7 +96,7 @@ class Trial:
 
     @property
     def version(self) -> str:
-        """Return the version of the agent that the run is of now."""
+        """Return the agent's version that the run has now."""
         return self._fresh().plan.version
 
     @property
@@ -106,13 +106,13 @@ class Trial:
 
     @property
     def steps(self) -> list[str]:
-        """List the steps on the way here, oldest first; one that ran twice is there twice."""
+        """List the steps so far, oldest first; one that ran twice is there twice."""
         places = Checkpoint.objects.filter(run=self.row).order_by("seq")
         return [step for kind, step in places.values_list("kind", "step") if kind in ("step", "effect", "gate")]
 
     @property
     def effects(self) -> list[Performed]:
-        """Return what it did in the outside world, and what was undone, oldest first."""
+        """List its effects, undos included, oldest first."""
         rows = Effect.objects.filter(run=self.row).order_by("pk")
         return [
             Performed(row.step, row.status, row.key, dict(outputs.unpacked(row.returned).writes), row.error)
@@ -121,17 +121,17 @@ class Trial:
 
     @property
     def failures(self) -> list[str]:
-        """List what its steps raised, oldest first."""
+        """List the errors of its steps, oldest first."""
         return [f"{row.step}: {row.error}" for row in Failure.objects.filter(run=self.row).order_by("pk")]
 
     @property
     def card(self) -> Card:
-        """Return what its open gate asks. Raises TrialStuck where none is open."""
+        """Return the card of its open gate. Raises TrialStuck where none is open."""
         return self._gate().standing().card
 
     @property
     def asks(self) -> str:
-        """Return the step that asks, empty where none does."""
+        """Return the step of the open gate; empty where none is open."""
         gate = Gate.objects.open().filter(run=self.row).first()
         return gate.step if gate else ""
 
@@ -202,7 +202,7 @@ class Trial:
         return self
 
     def _go_on(self) -> None:
-        """Take the run on as a worker would, without the waits, until it rests."""
+        """Take the run on as a worker would, without the waits, until it waits for a person or ends."""
         for _ in range(TURNS):
             self.row.hurry()
             engine.advance(self.row.pk)
@@ -224,7 +224,7 @@ class Trial:
         return found
 
     def _stands(self) -> str:
-        """Say where the run is, for a message."""
+        """Describe where the run is, for a message."""
         run = self._fresh()
         at = (self.asks or run.next_step) * (run.status in Run.LIVE)
         words = [f"It is {run.status}" + (f" at {at}" if at else ""), *filter(None, [run.reason]), *self.failures[-1:]]
@@ -240,6 +240,6 @@ class Trial:
 
     @contextmanager
     def _world(self) -> Iterator[None]:
-        """Make this process know the agent on trial alone, and ring for no worker."""
+        """Limit the registry to the agent on trial, and send no doorbells."""
         with registry.knowing(self.known), doorbell.silenced():
             yield
