@@ -1,4 +1,4 @@
-"""Answers that were given under an idempotency key: the same request again gets the same answer."""
+"""Answers kept under an idempotency key: the same request again gets the same answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 
 class Answer(models.Model):
-    """One request of somebody who named it by a key; its status is 0 until it was answered."""
+    """One request with an idempotency key and its answer; `status` is 0 until it was answered."""
 
     who = models.CharField(max_length=40)  # "token:5", "user:7": nobody meets another's keys
     key = models.CharField(max_length=200)

@@ -1,4 +1,4 @@
-"""The external program that works on a run: when it was last heard of, and whether it said that it goes away."""
+"""The external program that works on a run: when it was last heard of, and whether it announced a pause."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ON CONFLICT (run_id) DO UPDATE SET token_id = excluded.token_id, owner_id = excl
 
 
 class ClientQuerySet(models.QuerySet["Client"]):
-    """Questions about many clients."""
+    """Queries about clients."""
 
     def heard(self, run_id: int) -> int:
         """Note that the run's program was heard now; return how many rows that changed."""
         return self.filter(run_id=run_id).filter(Q(heard_at__lt=Now() - HEARD)).update(heard_at=Now())
 
     def missed(self) -> ClientQuerySet:
-        """Return those not heard of lately; few, since those of runs that ended are deleted."""
+        """Return the clients not heard of lately; few, since those of runs that ended are deleted."""
         return self.filter(missed_at__isnull=False, deferred=False)
 
 
 class Client(models.Model):
-    """One a run. A row beside the run's, since whether a program is there gives nobody authority over it."""
+    """The client of one run. It is a row of its own, since presence gives no authority over the run."""
 
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="client")
     token = models.ForeignKey("agents.Token", null=True, on_delete=models.PROTECT, related_name="+")
@@ -70,5 +70,5 @@ class Client(models.Model):
         lease: float = LEASE,
         deferred: bool = False,
     ) -> None:
-        """Note who works on the run from now on."""
+        """Record the program that works on the run from now on."""
         run_sql(_CAME, [run.pk, token.pk if token else None, owner, name, lease, deferred])

@@ -1,4 +1,4 @@
-"""The effect ledger: an intent row first, then what came of it."""
+"""The effect ledger: an intent row first, then its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
 from checkpoints.values.canonical_json import canonical, decode
 
-# The columns that an event covers: all that tell of the world. A landing is a checkpoint, which has its own chain.
+# The columns whose digest each event records: all about the outside world. Landings are checkpoints, which have digests
+# of their own.
 COLUMNS = (
     "run_id", "step", "key", "grant_id", "action", "base", "input_digest", "occurrence", "generation", "attempts",
     "irreversible", "undoes_id", "taken_from_id", "status", "result", "error", "version",
@@ -32,10 +33,10 @@ BEGUN = ("effect.intended", "effect.taken")  # the events of a new row
 
 
 class EffectQuerySet(models.QuerySet["Effect"]):
-    """Questions about many effects."""
+    """Queries about effects."""
 
     def landed_for(self, action: str, *, step: str, runs: Iterable[int], at: Sequence[UUID]) -> bool:
-        """Tell whether the result of performing that action was written in one of these checkpoints of these runs."""
+        """Tell whether the action's result was written in one of these checkpoints of these runs."""
         mine = self.filter(run__in=list(runs), step=step, action=action)
         return bool(at) and mine.filter(landings__overlap=list(at)).exists()
 
@@ -45,11 +46,11 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         return rows.filter(occurrence=occurrence).select_related("run").order_by("-generation").first()
 
     def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
-        """Return the digests of these rows, by number, as their events record them."""
+        """Return the digests of these rows, by id, as their events record them."""
         return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
 
     def lock_begun(self, run_id: int) -> None:
-        """Lock what is begun in a run, before the run itself is: whoever reports one takes the locks in that order."""
+        """Lock the intended effects of a run; call it before the run is locked, as reports of effects do."""
         list(
             self.filter(run=run_id, status=Effect.Status.INTENDED).select_for_update().order_by("pk").values_list("pk")
         )
@@ -108,14 +109,14 @@ class Effect(models.Model):
 
     @classmethod
     def taken_over(cls, origin: Effect, *, by: Actor, **columns: Any) -> Effect:
-        """Create a row for what another run did, whose result this one takes over: done, and nothing was sent."""
+        """Create a row that takes over the result of another run's effect: done, and nothing was sent."""
         row = cls.objects.create(taken_from=origin, status=cls.Status.DONE, settled_at=origin.settled_at, **columns)
         data = {"effect": row.pk, "step": row.step, "key": row.key, "from": origin.pk, ROWS: row.covered}
         event_log.record("effect.taken", subject=row.subject, run=row.run, by=by, data=data)
         return row
 
     def retried(self, *, token: int, by: Actor) -> None:
-        """Perform it again under the same key. Raises Fenced where its state changed meanwhile."""
+        """Record that it is sent again under the same key. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
         again = {"attempts": F("attempts") + 1, "error": "", "intended_at": Now(), "settled_at": None}
         self._move(came, self.Status.INTENDED, by, token=token, **again)
@@ -135,7 +136,7 @@ class Effect(models.Model):
         self._move((self.Status.INTENDED,), self.Status.UNKNOWN, by, error=one_line(error, 500))
 
     def abandoned(self, *, by: Actor) -> None:
-        """Record that a person had it redone, whatever became of this one. Raises Fenced where its state changed."""
+        """Record that a person ordered it redone although its end is unknown. Raises Fenced where its state changed."""
         self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by, settled_at=Now())
 
     def undone(self, *, by: Actor) -> None:
@@ -147,11 +148,11 @@ class Effect(models.Model):
         self._settle((self.Status.DONE, self.Status.UNKNOWN), self.Status.KEPT, by)
 
     def doubted(self, *, by: Actor) -> None:
-        """Record that the run comes to what a person had left open. Raises Fenced where its state changed meanwhile."""
+        """Record that a run reached an effect that a person had left open. Raises Fenced where its state changed."""
         self._move((self.Status.KEPT,), self.Status.UNKNOWN, by, settled_at=None)
 
     def adopted(self, *, by: Actor) -> None:
-        """Record that it is on the path, whoever ordered it again before. Raises Fenced where its state changed."""
+        """Record that it is on the path, and drop an order to redo it. Raises Fenced where its state changed."""
         if self.status == self.Status.KEPT:
             self._move((self.Status.KEPT,), self.Status.DONE, by, again=False)
         elif self.again:
@@ -159,13 +160,13 @@ class Effect(models.Model):
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def landed(self, checkpoint: UUID) -> None:
-        """Record that its result was written in this checkpoint, whether it was just done or is adopted."""
+        """Record that its result was written in this checkpoint, by its execution or by adoption."""
         appended = Func(F("landings"), Value(checkpoint, output_field=models.UUIDField()), function="array_append")
         type(self).objects.filter(pk=self.pk).update(landings=appended)
         self.landings.append(checkpoint)
 
     def order_again(self, *, by: Actor) -> None:
-        """Record that a person sends the run back to it: it is settled before it is redone. Raises Fenced as above."""
+        """Record a person's order to redo it: it is settled before. Raises Fenced where its state changed."""
         if self.status == self.Status.KEPT:
             self._move((self.Status.KEPT,), self.Status.DONE, by, again=True)
         else:
@@ -174,17 +175,17 @@ class Effect(models.Model):
 
     @property
     def left_open(self) -> bool:
-        """Tell whether a person let it be although nobody knows whether it happened: it has no result."""
+        """Tell whether a person left it open: nobody knows whether it happened, and it has no result."""
         return self.status == self.Status.KEPT and bytes(self.result) == b"null"
 
     @property
     def going(self) -> bool:
-        """Tell whether it may have been undone: an undo of it was begun, and nobody knows how that ended."""
+        """Tell whether it may have been undone: an undo was begun, and its end is unknown."""
         return any(undo.status in (self.Status.INTENDED, self.Status.UNKNOWN) for undo in self.undos.all())
 
     @property
     def taken(self) -> bool:
-        """Tell whether its result was taken over from another run, whose effect it is."""
+        """Tell whether its result was taken over from another run's effect."""
         return self.taken_from_id is not None
 
     @property
@@ -194,28 +195,28 @@ class Effect(models.Model):
 
     @property
     def adoptable(self) -> bool:
-        """Tell whether an execution may take its result over: it is done and not being undone, nor ordered again."""
+        """Tell whether an execution may adopt its result: it is done, not being undone and not ordered again."""
         return rules.adoptable(self)
 
     @property
     def subject(self) -> str:
-        """Return the name by which events and holds know it."""
+        """Return its name in events and holds."""
         return f"effect:{self.pk}"
 
     @property
     def covered(self) -> dict[str, str]:
-        """Return the digest of this row by its name, for the event of each change."""
+        """Return {name: digest} of this row, for the event of each change."""
         return {self.subject: digest(self, COLUMNS)}
 
     def verified(self) -> None:
-        """Compare this row with its events before it is acted on, or an event vouches for it.
+        """Compare this row with its events. Called before anybody acts on it or an event records its digest.
 
         Raises NotVerified where it is not what they recorded.
         """
         check_row("effect", self.pk)
 
     def intended(self, *, by: Actor) -> None:
-        """Record the event that it is about to be sent, in the transaction that made the row."""
+        """Record the event of a new intent, in the transaction that made the row."""
         self._record("effect.intended", by)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:

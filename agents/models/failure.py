@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Failure(models.Model):
-    """One attempt of one step that did not land."""
+    """One failed attempt of one step."""
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="failures")
     base = models.UUIDField()  # the head it started from

@@ -1,4 +1,4 @@
-"""What a step did once: the memoised results of `self.once`."""
+"""The kept results of `self.once`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Memo(models.Model):
-    """One call's result, for one execution of one step, however often that is tried."""
+    """The result of one call in one execution of a step, kept however often that is tried."""
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="memos")
     base = models.UUIDField()  # the checkpoint that the step was sent on from; another one after "send back"

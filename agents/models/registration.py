@@ -1,6 +1,6 @@
-"""A version of an external agent, as a team has it: what its own programs have registered, and nobody else's.
+"""Registrations of external agents' plans by team: a team uses only plans that its own programs have registered.
 
-An agent's name is no secret and gives no authority: a token's owner in another team may give it any plan.
+An agent's name is no secret and gives no authority: a token's owner in another team may register any plan under it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ ON CONFLICT (plan_id, team_id) DO UPDATE SET at = excluded.at RETURNING team_id,
 
 
 class RegistrationQuerySet(models.QuerySet["Registration"]):
-    """Registering, and finding what was registered."""
+    """Queries and updates of registrations."""
 
     def say(self, plan: Plan, *, teams: Collection[int], by: Actor) -> None:
-        """Note that the plan is what these teams have for its version from now on: an event where it is new to one."""
+        """Register the plan for its version in these teams; record an event for each team where it is new."""
         data = {"agent": plan.agent, "version": plan.version, "digest": bytes(plan.digest).hex()}
         for team, new in run_sql(_SAY, [plan.pk, sorted(teams)]):
             if new:
                 event_log.record("plan.registered", subject=f"plan:{plan.pk}", team_id=team, by=by, data=data)
 
     def plan_of(self, agent: str, version: str, *, team: Group) -> Plan | None:
-        """Return the plan that the team has for a version, of the newest where none is named; None where it has none.
+        """Return the team's plan for a version, or for its newest if none is named; None where it has none.
 
-        The newest is the one first registered last: a process of an older version registers that again as it starts.
+        The newest version is the one whose first registration is latest: processes register theirs again at each start.
         """
         known = self.filter(plan__agent=agent, team=team).select_related("plan")
         if not version:
@@ -48,7 +48,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
 
 
 class Registration(models.Model):
-    """One plan, for one team."""
+    """One plan, registered for one team."""
 
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
     team = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""What a running step says while it runs: shown live, kept until the step has ended, and no part of any checkpoint."""
+"""The live text of a running step: shown while it runs, deleted when it ends, and no part of any checkpoint."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ RETURNING 1
 
 
 class SpokenQuerySet(models.QuerySet["Spoken"]):
-    """Saying, reading and forgetting."""
+    """Queries and updates of live texts."""
 
     def say(self, run_id: int, *, token: int, base: UUID, step: str, attempt: int, text: str) -> bool:
-        """Put the text in the place of what was said before; False where another worker holds the run by now."""
+        """Replace the run's live text; False where another worker holds the run by now."""
         return bool(run_sql(_SAY, (run_id, token, base, step, attempt, text)))
 
     def forget(self, run_id: int, *, token: int) -> None:
-        """Delete what this worker said."""
+        """Delete the live text of this worker."""
         run_sql("DELETE FROM agents_spoken WHERE run_id = $1 AND token = $2", (run_id, token))
 
     def of(self, run: Run) -> Spoken | None:
-        """Return what the step that runs now says; None where none runs, or it says nothing.
+        """Return the live text of the step that runs now; None where none runs, or it has none.
 
-        What was said on the way to another checkpoint, or by a worker that was fenced, no longer counts.
+        A text from before another checkpoint, or of a worker that was fenced, no longer counts.
         """
         if run.status != Run.Status.RUNNING or run.head is None:
             return None
         return self.filter(run=run, token=run.token, base=run.head).first()
 
     def left(self) -> SpokenQuerySet:
-        """Return what killed workers left behind."""
+        """Return the live texts that killed workers left behind."""
         return self.filter(at__lt=Now() - STAYS)
 
 
 class Spoken(models.Model):
-    """One run's. The table is not logged, and a commit of it waits for no disk: after a crash nothing was said."""
+    """The live text of one run. The table is unlogged, so no commit waits for the disk: a crash empties it."""
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="+", db_constraint=False)
     token = models.BigIntegerField()  # of the worker that says it

@@ -1,4 +1,4 @@
-"""The sweeper's sign of life, kept where a flushed Redis cannot lose it."""
+"""The time of the sweeper's last pass, kept in PostgreSQL, where a flush of Redis cannot lose it."""
 
 from __future__ import annotations
 

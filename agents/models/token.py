@@ -1,4 +1,4 @@
-"""A token: what a program sends in the place of a signed-in person. Only its digest is kept."""
+"""API tokens: a program sends one instead of signing in. Only its digest is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from checkpoints.actors import Actor
 
 
 class TokenScope(models.TextChoices):
-    """What a token may be used for. It never opens what its owner may not do."""
+    """The permitted uses of a token. A token never has more rights than its owner."""
 
     READ = "runs:read", _("Read runs, checkpoints, agents and events")
     START = "runs:start", _("Start runs, and register agents that live outside")
@@ -28,13 +28,13 @@ class TokenScope(models.TextChoices):
     HOOKS = "webhooks:manage", _("Manage webhooks and read their deliveries")
 
 
-# What an agent may be given: none of it decides, or moves a run as only people do.
+# The scopes of agents' tokens: none of them decides gates, or moves runs as only people may.
 FOR_AGENTS = (TokenScope.READ, TokenScope.START, TokenScope.WORK, TokenScope.SEE)
 FOR_PEOPLE = (TokenScope.ORDER, TokenScope.DECIDE, TokenScope.HOOKS)
 
 
 class TokenState(models.TextChoices):
-    """Whether it opens anything; it is not stored: time and its owner's account decide."""
+    """The state of a token: valid or why not. It is not stored, but follows from the time and its owner's account."""
 
     VALID = "valid", _("valid")
     EXPIRED = "expired", _("expired")
@@ -43,14 +43,14 @@ class TokenState(models.TextChoices):
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
-    """Questions about many tokens."""
+    """Queries about tokens."""
 
     def valid(self) -> TokenQuerySet:
-        """Return those that still open something, by the database's clock."""
+        """Return the valid tokens, by the database's clock."""
         return self.filter(revoked_at__isnull=True, expires_at__gt=Now(), user__is_active=True)
 
     def with_state(self) -> TokenQuerySet:
-        """Return each with its `state`, by the database's clock."""
+        """Return each token with its `state`, by the database's clock."""
         state = Case(
             When(revoked_at__isnull=False, then=Value(TokenState.REVOKED)),
             When(expires_at__lte=Now(), then=Value(TokenState.EXPIRED)),
@@ -62,7 +62,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A person's own, or one that an agent goes by; `user` answers for it either way."""
+    """A personal token, or an agent's; `user` is its owner either way."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens")
     agent = models.CharField(max_length=100, default="", blank=True)  # empty: the person's own
@@ -99,24 +99,24 @@ class Token(models.Model):
 
     @property
     def uses(self) -> list[str]:
-        """Say what it may be used for, in words."""
+        """Return the labels of its scopes."""
         return [str(scope.label) for scope in TokenScope if scope in self.scopes]
 
     @property
     def subject(self) -> str:
-        """Return the name by which events know it."""
+        """Return its name in events."""
         return f"token:{self.pk}"
 
     @property
     def actor(self) -> Actor:
-        """Return the actor who acts by it."""
+        """Return the actor of requests with it: the agent, else its owner."""
         return actors.of_agent(self.agent) if self.agent else actors.of_user(self.user)
 
     def allows(self, scope: str) -> bool:
-        """Tell whether it may be used for this."""
+        """Tell whether it has this scope."""
         return scope in self.scopes
 
 
 def digest_of(token: str) -> bytes:
-    """Return what is kept of a token."""
+    """Return the digest of a token, which is all that is kept of it."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""Which worker processes there are, and of which plans they take runs: kept where a Redis that is down hides none."""
+"""Worker processes and the plans that they serve, kept in PostgreSQL: known also while Redis is down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from checkpoints.postgresql.sql import run_sql
 
 SILENT = timedelta(seconds=20)  # of silence, after which a process counts as gone: four of its beats
-STAYS = timedelta(days=90)  # how long it is known when a plan was last served
+STAYS = timedelta(days=90)  # how long the time at which a plan was last served is kept
 _BEAT = """
 INSERT INTO agents_worker (name, plans, heard_at, stopped) VALUES ($1, $2, statement_timestamp(), false)
 ON CONFLICT (name) DO UPDATE SET plans = excluded.plans, heard_at = excluded.heard_at, stopped = false
@@ -20,14 +20,14 @@ ON CONFLICT (name) DO UPDATE SET plans = excluded.plans, heard_at = excluded.hea
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
-    """Saying and forgetting."""
+    """Queries and updates of workers."""
 
     def beat(self, name: str, plans: Sequence[int]) -> None:
-        """Record that the process is there and takes runs of these plans."""
+        """Record that the process is alive and takes runs of these plans."""
         run_sql(_BEAT, [name[:120], list(plans)])
 
     def stop(self, name: str) -> None:
-        """Record that the process takes nothing more."""
+        """Record that the process takes no more runs."""
         self.filter(name=name[:120]).update(stopped=True)
 
     def there(self) -> WorkerQuerySet:
@@ -35,7 +35,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         return self.filter(stopped=False, heard_at__gt=Now() - SILENT)
 
     def outlived(self) -> WorkerQuerySet:
-        """Return the workers last heard of long ago."""
+        """Return the workers last heard of more than 90 days ago."""
         return self.filter(heard_at__lt=Now() - STAYS)
 
 
