@@ -1,6 +1,6 @@
-"""The administration of what agents did outside, of their failures, and of tokens: read, never changed.
+"""The administration of effects, failures and tokens: read, never changed.
 
-A token can be revoked by those who see all and may change tokens.
+A token can be revoked by users who see all teams and may change tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REVOKES = "agents.change_token"
 
 @admin.register(Effect)
 class EffectAdmin(ReadOnlyAdmin):
-    """The effect ledger; what came back is on the run's page."""
+    """The effect ledger; results are on the run's page."""
 
     list_display = ("id", "in_run", "step", "status", "attempts", "irreversible", "intended_at", "settled_at", "page")
     list_filter = ("status", "irreversible", since("intended_at"))
@@ -40,7 +40,7 @@ class EffectAdmin(ReadOnlyAdmin):
 
 @admin.register(Failure)
 class FailureAdmin(ReadOnlyAdmin):
-    """Attempts that did not land; tracebacks are on the run's page."""
+    """Failed attempts of steps; tracebacks are on the run's page."""
 
     list_display = ("id", "in_run", "step", "attempt", "error", "validator", "at", "page")
     list_filter = (since("at"),)
@@ -51,7 +51,7 @@ class FailureAdmin(ReadOnlyAdmin):
 
 
 class Stands(ColumnFilter):
-    """Those that open something still, or no more."""
+    """The filter of tokens by state."""
 
     title = _("state")
     parameter_name = "state"
@@ -62,7 +62,7 @@ class Stands(ColumnFilter):
 
 
 class Whose(admin.SimpleListFilter):
-    """People's own, or agents'."""
+    """The filter of tokens by kind: personal, or agents'."""
 
     title = _("owner")
     parameter_name = "whose"
@@ -80,7 +80,7 @@ class Whose(admin.SimpleListFilter):
 
 @admin.register(Token)
 class TokenAdmin(TakesOrders, ReadOnlyAdmin):
-    """Tokens of everybody. People make theirs on their own page."""
+    """The tokens of all users. People make theirs on their own page."""
 
     list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
     list_filter = (Stands, Whose, since("created_at"))
@@ -92,7 +92,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
 
     @admin.display(description=_("State"))
     def stands(self, token: Any) -> str:
-        """Say whether the token opens anything."""
+        """Return the label of the token's state."""
         return str(TokenState(token.state).label)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
@@ -100,15 +100,15 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
         return Token.objects.with_state().order_by("-pk")
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
-        """Take the order to revoke a token."""
+        """Return the address that revokes a token, with its view."""
         return {"<int:token>/revocations": self.revoke}
 
     def may_order(self, request: HttpRequest) -> bool:
-        """Tell whether the user sees all and may change tokens."""
+        """Tell whether the user sees all teams and may change tokens."""
         return everywhere(request.user, ALL, REVOKES)
 
     def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
-        """Revoke the token, so that it opens nothing any more."""
+        """Revoke the token and return to its page."""
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
         told = gettext("%(token)s is revoked.") if done else gettext("%(token)s had already been revoked.")
@@ -116,7 +116,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        """Show the token with the button that revokes it, for those who may."""
+        """Show the token, with the button that revokes it for users who may."""
         found = self.get_object(request, object_id)
         order = found if found is not None and found.revoked_at is None and self.may_order(request) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "revocable": order})

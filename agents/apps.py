@@ -2,13 +2,13 @@ from django.apps import AppConfig
 
 
 class AgentsConfig(AppConfig):
-    """The clients: whoever writes agents, and what runs them."""
+    """The Django app for agents: their definitions, runs and workers."""
 
     name = "agents"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Listen for the doorbell, offer the agents' own code as the truth about edits, and have effects verified."""
+        """Connect the doorbell, and register the agents' code, impacts, effects and retention with the other apps."""
         from agents.models.effect import BEGUN, Effect
         from approvals.consequences import impact_sources
         from approvals.webhooks import ringing

@@ -1,4 +1,4 @@
-"""What the runner and the registry refuse, and what a step may raise. Each docstring is the message's sense."""
+"""The errors of the runner and the registry, and those that a step may raise. Docstrings say what messages mean."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy
 
 from approvals.errors import AskedTooOften
 
-MOST = 100  # culprits that are told: a body may hold hundreds of thousands
+MOST = 100  # faults that are listed: a body may hold hundreds of thousands
 
 
 class FieldError(TypedDict):
-    """One culprit: a JSON Pointer into the value and a sentence."""
+    """One fault: a JSON Pointer into the value and a sentence."""
 
     pointer: str
     message: str
@@ -34,7 +34,7 @@ class UnknownAgent(AgentError):
 
 
 class InputRefused(AgentError):
-    """The input does not fit the agent's state; `errors` names culprits by JSON Pointer."""
+    """The input does not fit the agent's state; `errors` lists the faults by JSON Pointer."""
 
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
@@ -42,7 +42,7 @@ class InputRefused(AgentError):
 
 
 class ConfigRefused(InputRefused):
-    """The configuration does not fit the agent's Config; `errors` names culprits by JSON Pointer into it."""
+    """The configuration does not fit the agent's Config; `errors` lists the faults by JSON Pointer into it."""
 
 
 class UpcastFailed(AgentError):
@@ -55,9 +55,9 @@ class UpcastFailed(AgentError):
 
 
 class RewindRefused(AgentError):
-    """The run cannot be moved as it was asked; the sentence says why. `errors` names culprits by JSON Pointer.
+    """The run cannot be moved as asked; the sentence says why. `errors` lists the faults by JSON Pointer.
 
-    `status` is the HTTP status that answers it: 409 where the run is the reason, 422 where what was typed is.
+    `status` is the HTTP status of the answer: 409 where the run is the reason, 422 where the request is.
     """
 
     code = "refused"
@@ -78,7 +78,7 @@ class RewindNotAllowed(RewindRefused):
 
 
 class ImpactChanged(RewindRefused):
-    """What was shown is not what would happen now; `impact` is. Look at it, and ask again."""
+    """The move would have another impact now than the one that was shown; `impact` is the new one. Ask again."""
 
     code = "impact_changed"
 
@@ -104,11 +104,11 @@ class OutputRefused(AgentError):
 
 
 class StepFailed(Exception):
-    """Raised by a step that knows trying again is useless: a person is asked at once."""
+    """Raised by a step for which trying again is useless: a person is asked at once."""
 
 
 class Retry(Exception):
-    """Raised by a step that wants to be tried again, `after` so many seconds. In an effect: nothing was sent."""
+    """Raised by a step that asks to be tried again, after `after` seconds. In an effect: nothing was sent."""
 
     def __init__(
         self, reason: str = "asked to be tried again", after: float | None = None
@@ -137,7 +137,7 @@ class StepTimeout(BaseException):
 
 
 class ObservationFailed(Exception):
-    """Nobody could look whether a precondition still holds, so nothing was done; it is tried again later."""
+    """A precondition could not be observed, so nothing was done; it is tried again later."""
 
 
 class RunLost(BaseException):
@@ -148,11 +148,11 @@ class RunLost(BaseException):
 
 
 class NotGranted(AgentError):
-    """An effect's permission is missing, for something else, or a precondition of it fails; the gate asks again."""
+    """An effect's permission is missing or for something else, or a precondition changed; the gate asks again."""
 
 
 class TokenNotAllowed(AgentError):
-    """A token is not for what was asked; the sentence says which scope it lacks."""
+    """A token lacks the scope for the request; the sentence names it."""
 
     def __init__(self, scope: str, scopes: Sequence[str]) -> None:
         super().__init__(  # not translated: programs are told this
@@ -166,7 +166,7 @@ class TokenRefused(AgentError):
 
 
 class FormUsed(TokenRefused):
-    """A form that made a token before."""
+    """The form was sent before and made a token then."""
 
     said = gettext_lazy(
         "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
@@ -174,13 +174,13 @@ class FormUsed(TokenRefused):
 
 
 class PlanRefused(InputRefused):
-    """The plan of an agent that lives outside cannot work; `errors` names culprits by JSON Pointer into it."""
+    """The plan of an external agent cannot work; `errors` lists the faults by JSON Pointer into it."""
 
 
 class WorkRefused(AgentError):
-    """What a program did to a run from outside does not count; the sentence says why, and what to do.
+    """A request of an external program to a run was refused; the sentence says why, and what to do.
 
-    `code` names the reason for programs; `status` is the HTTP status that says as much.
+    `code` names the reason for programs; `status` is the HTTP status of the answer.
     """
 
     code = "refused"
@@ -235,7 +235,7 @@ class NotExternal(WorkRefused):
 
 
 class WorkInvalid(WorkRefused):
-    """What was sent does not fit; `errors` names culprits by JSON Pointer into it."""
+    """The request does not fit; `errors` lists the faults by JSON Pointer into it."""
 
     code = "invalid"
     status = 422
@@ -256,13 +256,13 @@ class TooManyGates(WorkRefused):
 
 
 class ToolNotRegistered(WorkInvalid):
-    """The policy takes registered tools only, and what was asked under is none; `errors` says which."""
+    """The policy takes registered tools only, and the request names another; `errors` says which."""
 
     code = "tool_not_registered"
 
 
 class ToolMismatched(WorkInvalid):
-    """What was asked under a registered tool does not fit it; `errors` names culprits by JSON Pointer."""
+    """The request does not fit its registered tool; `errors` lists the faults by JSON Pointer."""
 
     code = "tool_mismatch"
 

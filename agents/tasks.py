@@ -1,4 +1,4 @@
-"""Celery's side of the runner: a message says "look at this run", PostgreSQL says what there is to do."""
+"""The Celery tasks and signal handlers of workers: a message names a run, PostgreSQL holds what there is to do."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def advance(run_id: int) -> None:
 
 @worker_init.connect
 def warm(**_: Any) -> None:
-    """Read the agents and their plans before any process runs them: each process inherits them.
+    """Read the agents and their plans in the parent, so that each worker process inherits them.
 
-    What such a process does as it begins is registered here and no sooner, so that it comes after Celery's own part,
-    which closes the database's connections and their pool.
+    The handler of a process's start is connected only here, so that it runs after Celery's own, which closes the
+    database's connections and their pool.
     """
     warming.warm()
     announcing.oversee()

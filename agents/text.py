@@ -1,4 +1,4 @@
-"""Cutting words to the size and shape of a text column."""
+"""Cuts texts to the size and shape of a database column."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def one_line(words: str, limit: int) -> str:
 
 
 def utf8(words: str, limit: int) -> bytes:
-    """Return UTF-8 of at most `limit` bytes; the end is kept, where a traceback says what went wrong."""
+    """Return the last `limit` bytes, at most, as UTF-8: the end of a traceback says what went wrong."""
     data = words.encode(errors="replace")
     return data if len(data) <= limit else data[-limit:].decode(errors="ignore").encode()

@@ -1,6 +1,6 @@
-"""Tokens: making one, finding whose a sent one is, revoking one.
+"""API tokens: issues them, finds the one that a request sent, and revokes them.
 
-A token is shown once, when it is made. What is kept is its digest, so that a copy of the database opens nothing.
+A token is shown once, when it is made. Only its digest is kept, so that a copy of the database holds no usable token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .models import Answer
 
 PREFIX = "hp_"
 LONGEST = timedelta(days=366)
-SEEN = timedelta(minutes=1)  # how exactly it is kept when a token was last used
+SEEN = timedelta(minutes=1)  # the precision of the time at which a token was last used
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of an agent
 START = "checkpoints.start_run"
 _COLUMNS = ("id", "agent", "team_id", "policy", "name", "scopes", "hint", "expires_at")
@@ -58,11 +58,11 @@ def issue(
     form: str = "",
     by: Actor,
 ) -> tuple[Token, str]:
-    """Make a token, with its event; return the row and the token itself, which nobody can read again.
+    """Make a token, with its event; return the row and the token itself, which is not kept.
 
-    With `agent` it is that agent's: of one team, in which its owner may start runs, and with `policy` it asks under
-    that one only. `form` names the form by which it was asked for, which makes one token and no more. Raises
-    TokenRefused and FormUsed.
+    With `agent` it is that agent's: it is limited to one team, in which its owner may start runs, and with `policy` to
+    gates under that policy. `form` is the id of the form that was sent, which makes only one token. Raises TokenRefused
+    and FormUsed.
     """
     check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent, policy=policy)
     sent = PREFIX + secrets.token_urlsafe(32)
@@ -90,7 +90,7 @@ def revoke(token: Token, *, by: Actor) -> bool:
 
 
 def of(sent: str) -> Token | None:
-    """Return the valid token that was sent, its owner reaching no further than it; None where there is none."""
+    """Return the row of a valid token, with its owner limited to the token's bounds; None if it is not valid."""
     if not sent.startswith(PREFIX) or len(sent) > 100:
         return None
     found = run_sql(_FIND, [digest_of(sent)])
@@ -111,7 +111,7 @@ def check(
     *, owner: User, name: str, scopes: Collection[str], lasts: timedelta, team: Group | None = None, agent: str = "",
     policy: str = "",
 ) -> None:  # fmt: skip
-    """Check what `issue` is asked for before it makes one. Raises TokenRefused."""
+    """Check the arguments of `issue`. Raises TokenRefused."""
     known = [str(scope) for scope in TokenScope]
     strange = sorted(set(scopes) - set(known))
     if strange:
