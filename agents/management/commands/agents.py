@@ -1,4 +1,4 @@
-"""`manage.py agents`: which agents this installation has, and what keeps others from being served."""
+"""`manage.py agents`: lists the agents of this installation, and why others cannot be served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.definition.upcast import natural
 
 
 class Command(BaseCommand):
-    """Lists every agent version by name. Exit code 1 where something is not served."""
+    """Lists every agent version by name. Exit code 1 where one is not served."""
 
     help = (
         "Lists the agents of HOLDPOINT_AGENTS. Names those that cannot be imported, used or served, and says what to "
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Read the declarations."""
+        """Print the agents, then a sentence for each fault."""
         known = sorted(registry.agents(), key=lambda key: (key[0], natural(key[1])))
         for name, version in known:
             agent = registry.agents()[name, version].agent

@@ -1,4 +1,4 @@
-"""`manage.py cancel RUN…`: end runs, from a terminal."""
+"""`manage.py cancel RUN…`: cancels runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"(?:[Rr]-)?([0-9]{1,18})")
 
 
 class Command(BaseCommand):
-    """Ends each run, or says why it did not. Exit code 1 where one is not a run or had ended before."""
+    """Cancels each run, or says why not. Exit code 1 where one is not a run or had ended before."""
 
     help = (
         "Cancels runs: withdraws their open gates, and first undoes the effects that they left behind if their code "
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Look at all of them first, so that nothing is cancelled where one of them is a mistake."""
+        """Cancel the runs; look them all up first, so that nothing is cancelled where one of them is a mistake."""
         by = _actor(options["user"])
         runs = [_run(each) for each in options["runs"]]
         ended = [run for run in runs if not self.cancel(run, by, options["reason"].strip())]
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             raise CommandError(" ".join(f"{run} had already ended: it is {run.status}." for run in ended))
 
     def cancel(self, run: Run, by: Actor, reason: str) -> bool:
-        """Cancel one and say what became of it; False where it had ended."""
+        """Cancel one run and print its status; False where it had ended."""
         if not cancel.cancel(run, by=by, reason=reason):
             return False
         run.refresh_from_db()

@@ -1,4 +1,4 @@
-"""`manage.py drill AGENT --input FILE|JSON`: kill the agent at every step and see whether it ends as if nobody had."""
+"""`manage.py drill AGENT --input FILE|JSON`: kills the agent at every step and compares it with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument("--yes", action="store_true", help="really perform the effects")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what will be done, do it, say what was found."""
+        """Print the warning, run the drill, and print the findings."""
         try:
             known = registry.named(options["name"])
             self.consent(known, yes=options["yes"])
@@ -64,14 +64,14 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def consent(self, known: RegisteredAgent, *, yes: bool) -> None:
-        """Say what a drill does to the world; end here unless the caller wants that."""
+        """Print what a drill does to the world. Raises CommandError where effects need --yes."""
         for line in report.warning(known.spec):
             self.stdout.write(line)
         if not yes and any(step.kind == "effect" for step in known.spec.steps):
             raise CommandError("Nothing was run. Add --yes to really perform the effects.")
 
     def drill(self, known: RegisteredAgent, options: dict[str, Any]) -> None:
-        """Run, kill, compare."""
+        """Check the arguments and run the drill in a temporary folder."""
         [input, *others] = RunAgent().inputs(known.agent, [options["input"]])
         if others:
             raise CommandError(f"A drill takes one input; there are {len(others) + 1} in {options['input']}.")
@@ -87,7 +87,7 @@ class Command(BaseCommand):
             self.exercise(Exercise(drilled, input, team, replace(answers, people=people), Path(scratch), config))
 
     def exercise(self, exercise: Exercise) -> None:
-        """Print as it goes. Raises CommandError where a step is not restartable."""
+        """Run the undisturbed runs and the kills, and print the report. Raises CommandError for a step at fault."""
         undisturbed = exercise.undisturbed()
         count = len(undisturbed.targets) * len(MOMENTS)
         self.stdout.write(f"{len(undisturbed.targets)} steps; killing {count} workers.\n")
@@ -103,7 +103,7 @@ class Command(BaseCommand):
 
 
 def _cast(usernames: list[str], team: str) -> tuple[tuple[int, ...], int]:
-    """Return the ids of those who answer, and of the team. Raises AgentError."""
+    """Return the ids of the people who decide, and of the team. Raises AgentError."""
     found = dict(User.objects.filter(username__in=usernames).values_list("username", "pk"))
     missing = [name for name in usernames if name not in found]
     if missing:

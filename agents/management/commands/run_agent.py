@@ -1,4 +1,4 @@
-"""`manage.py run_agent NAME --input FILE|JSON`: start runs, and watch them if asked to."""
+"""`manage.py run_agent NAME --input FILE|JSON`: starts runs, and watches them with --wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLL, LOOK = 0.1, 2.0  # seconds between two looks at the run, and at whether a 
 
 
 class Command(BaseCommand):
-    """Starts one run per input and prints where to look at it."""
+    """Starts one run per input and prints its address."""
 
     help = "Starts an agent on an input: JSON, a file, or a folder that the agent can read."
     requires_system_checks = []
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         parser.add_argument("--key", default="", help="idempotency key: the same key gives the same run")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Check every input first, so that nothing is started where one of them is wrong."""
+        """Start the runs; check every input first, so that nothing is started where one of them is wrong."""
         try:
             known = registry.named(options["name"])
             if word := known.agent.lacks():
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         return found
 
     def start(self, known: Any, input: dict[str, Any], index: int, count: int, options: dict[str, Any]) -> Run:
-        """Start one run and say where it is."""
+        """Start one run and print its address."""
         user = _user(options["user"])
         key = options["key"] and (f"{options['key']}/{index}" if count > 1 else options["key"])
         run = start_run(
@@ -100,7 +100,7 @@ class Command(BaseCommand):
         return run
 
     def watch(self, run: Run) -> None:
-        """Print the run's steps as they land, until it waits for a person or has ended."""
+        """Print the run's steps as they are saved, until it waits for a person or has ended."""
         seen, waits, look = 0, "", 0.0
         while True:
             run.refresh_from_db()
@@ -122,12 +122,12 @@ class Command(BaseCommand):
 
 
 def base_url() -> str:
-    """Return the address at which people reach this server."""
+    """Return the public address of this server."""
     return str(settings.HOLDPOINT_ORIGINS[0]).rstrip("/")
 
 
 def refused(what: str, error: InputRefused) -> str:
-    """Say what was refused, each fault with its place."""
+    """Return the message of a refusal: one line for each fault, with its place."""
     return "\n".join([f"The {what} was refused:", *(f"  {e['pointer'] or '/'}: {e['message']}" for e in error.errors)])
 
 

@@ -1,4 +1,4 @@
-"""`manage.py sweeper`: the process that finds what a crash, a flush or a clock left lying."""
+"""`manage.py sweeper`: runs the process that finds work left over by a crash, a flush of Redis or a timer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 
 class Command(BaseCommand):
-    """Sweep every second until told to stop."""
+    """Sweeps every second until told to stop."""
 
     help = "Wakes runs that are due and timers, expires gates, seals the audit. Several may run at once."
     requires_system_checks = []
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="make one pass, then end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep. Raises CommandError where this PostgreSQL cannot be worked with."""
+        """Sweep. Raises CommandError where this PostgreSQL is unfit."""
         try:
             if options["once"]:
                 self.stdout.write(str(sweeper.Sweeper().sweep_once()))

@@ -1,4 +1,4 @@
-"""`manage.py token USER|AGENT --scope …`: make a token and print it, once."""
+"""`manage.py token USER|AGENT --scope …`: makes a token and prints it, once."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .run_agent import known_teams
 
 
 class Command(BaseCommand):
-    """A person's own token where the name is a username; else an agent's, which `--owner` answers for."""
+    """Makes a personal token for a username or, with `--owner`, an agent's token of that owner."""
 
     help = "Makes a token for the API and prints it. It is shown only this once; only its digest is kept."
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare whose the token is, what for, and how long it lasts; see --help."""
+        """Declare the token's owner, purpose, scopes and days; see --help."""
         parser.add_argument("name", metavar="USER|AGENT", help="a username, or with --owner the name of an agent")
         parser.add_argument(
             "--scope",

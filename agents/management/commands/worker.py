@@ -1,4 +1,4 @@
-"""`manage.py worker`: a Celery worker for the agents that are registered here."""
+"""`manage.py worker`: runs a Celery worker for the agents that are registered here."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become Celery: no process of ours stays in between, and none reads Django twice.
+        """Replace this process by Celery: no process stays in between, and none reads Django twice.
 
-        Celery refuses a PostgreSQL that is unfit, stores the plans and tells what cannot be served
-        (agents.serving.warming), also after a wait.
+        The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
+        (agents.serving.warming); while PostgreSQL is away it waits first.
         """
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = ["-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
