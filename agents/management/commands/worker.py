@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Replace this process by Celery: no process stays in between, and none reads Django twice.
+        """Run Celery in this process, so that no other stays in between or loads Django twice.
 
         The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
         (agents.serving.warming); while PostgreSQL is away it waits first.
