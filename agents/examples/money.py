@@ -1,6 +1,6 @@
-"""Money of the refunds example: decimal amounts with two places, written as text everywhere.
+"""Money of the examples: decimal amounts with two places, written as text everywhere.
 
-A float never gets in: `Money` takes text or a Decimal and refuses the rest, and leaves as text again ("1284.00").
+`Money` takes text or a Decimal and refuses anything else, floats too; it is dumped as text again ("1284.00").
 """
 
 from __future__ import annotations

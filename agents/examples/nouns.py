@@ -1,4 +1,4 @@
-"""The base of what the examples save in their runs' states."""
+"""The base class of the data types in the examples' states."""
 
 from __future__ import annotations
 

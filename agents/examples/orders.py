@@ -1,8 +1,8 @@
-"""The shop's orders, from a CSV file that anybody may replace by their own.
+"""Reads the shop's orders from a CSV file, which may be replaced by another.
 
-One line an item; the columns are those of `COLUMNS`, in any order, more of them do no harm. An order's customer,
-card, shipping and what was refunded before stand on each of its lines and are taken from the first.
-`returned_on` is the day the item's parcel came back. Text is UTF-8, amounts have a point and two decimals.
+One line an item; the columns are those of `COLUMNS`, in any order, and others are ignored. An order's customer, card,
+shipping and earlier refunds are on each of its lines and are taken from the first. `returned_on` is the day the item's
+parcel came back. Text is UTF-8, amounts have a point and two decimals.
 """
 
 from __future__ import annotations

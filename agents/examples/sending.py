@@ -1,4 +1,4 @@
-"""What more than one example uses: the provider's and the mail server's address, and schemas with values that stay."""
+"""Helpers of several examples: clients for the provider and the mail server, and schemas with read-only values."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The assistant agent: a model works on a task with tools, and what touches the world waits for a person.
+"""The assistant agent: a model works on a task with tools, and a person approves whatever changes anything.
 
 It speaks Chat Completions to the endpoint at `OPENAI_BASE_URL`, so any compatible one will do. A turn's calls are one
-gate with an action each, and a person approves, edits, refuses or answers each by itself. What is approved is what
-runs, and the model is told the rest in so many words.
+gate with an action each, and a person approves, edits, refuses or answers each by itself. Exactly the approved calls
+run, and the model is told in words about the others.
 
-1. Listing and reading files in `HOLDPOINT_ASSISTANT_FOLDER` is free. Writing a file and running a command are always
-   asked for, fetching an address unless its host is one of `HOLDPOINT_ASSISTANT_HOSTS`. See `assistant_tools`.
-2. A written file is put back by its undo, as long as nobody changed it since. A command and a fetched address cannot be
-   undone. A write and a fetch may be repeated; of a command that was cut off a person is asked what became of it.
-3. The risk on the card is by rule, never by the model.
-4. What the model says while it thinks is shown live and kept nowhere until its turn is whole.
+1. Listing and reading files in `HOLDPOINT_ASSISTANT_FOLDER` needs no approval. Writing a file and running a command
+   always do; fetching an address does unless its host is one of `HOLDPOINT_ASSISTANT_HOSTS`. See `tools`.
+2. The undo of a write restores the file, as long as nobody changed it since. A command and a fetched address cannot be
+   undone. A write and a fetch may be repeated; about a command that was cut off a person is asked whether it happened.
+3. Rules set the risk on the card, never the model.
+4. The model's text is shown live while it is generated, and kept only once its turn is complete.
 5. A conversation that outgrows `HOLDPOINT_ASSISTANT_CONTEXT` loses its oldest turns; earlier checkpoints hold them.
 """
 

@@ -1,10 +1,10 @@
-"""Running a command for the assistant: in its folder, by its arguments alone, bounded in time and in what it says.
+"""Runs a command for the assistant: in its folder, without a shell, with limits on its time and its output.
 
-It gets none of this process's environment but a few plain names, so no key and no password; a session of its own, whose
-whole group is killed at the time limit and at its end; nothing to read; and what it says beyond the limit is read and
-dropped, so that it never waits for a full pipe. When the worker dies it is killed too, where `setpriv` can tie it.
+It gets only a few plain variables of this process's environment, so no key and no password; a session of its own, whose
+whole group is killed at the time limit and at its end; and no input. Output beyond the limit is read and dropped, so
+that it never waits for a full pipe. When the worker dies it is killed too, where `setpriv` can tie it.
 
-It runs as the worker's own account, and may read what that may read. Whoever does not want that gives the assistant's
+It runs as the worker's own account, and may read all that this account may. To prevent that, give the assistant's
 workers an account, or a container, of their own: docs/operations.md says how.
 """
 

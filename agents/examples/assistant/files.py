@@ -1,8 +1,8 @@
-"""The assistant's folder: what is listed, read, written and put back there, and nothing outside it.
+"""Lists, reads, writes and restores files in the assistant's folder, and nothing outside it.
 
-A path is walked from the folder's own descriptor, one name after the other, and no link is followed (O_NOFOLLOW): what
-is checked is what is opened, whoever moves things meanwhile. Every refusal is a FileRefused whose sentence the model is
-told.
+A path is walked from the folder's own descriptor, one name after the other, and no link is followed (O_NOFOLLOW): the
+file that is opened is the one that was checked, even if somebody moves files meanwhile. Every refusal is a FileRefused
+whose sentence the model is told.
 """
 
 from __future__ import annotations

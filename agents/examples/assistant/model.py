@@ -1,8 +1,8 @@
-"""One turn of the model: the real `openai` client against any endpoint that speaks Chat Completions, streamed.
+"""Gets one turn of the model: the real `openai` client with any endpoint that speaks Chat Completions, streamed.
 
-What the endpoint's failures mean for the step: those that pass by themselves (429, 5xx, a line that was cut) are a
-Retry, after as long as the endpoint asks for, while no worker waits; those that somebody has to mend are a StepFailed
-whose sentence says what to do. A turn that was cut off counts for nothing: it is asked for again from its beginning.
+Failures of the endpoint that pass by themselves (429, 5xx, a cut connection) raise Retry, with the wait that the
+endpoint asks for, during which no worker waits; those that somebody has to fix raise StepFailed with a sentence that
+says what to do. A turn that was cut off is dropped and asked for again from its beginning.
 """
 
 from __future__ import annotations

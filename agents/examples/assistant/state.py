@@ -1,4 +1,4 @@
-"""The nouns of an assistant's work, as they are saved in a run's state."""
+"""The data types of the assistant, as they are saved in a run's state."""
 
 from __future__ import annotations
 

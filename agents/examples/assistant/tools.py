@@ -1,7 +1,7 @@
-"""The assistant's tools: what each takes, whether it has to be asked for, what undoes it, how long it may take.
+"""The assistant's tools: each one's arguments, need for approval, undo and time limit.
 
-The table is what the model is offered and what the gate goes by. A call that cannot be read is told to the model in the
-place of its answer; nobody is asked about it and nothing of it runs.
+The model is offered this table, and the gate follows it. A call that cannot be parsed is reported to the model in place
+of its result; nobody is asked about it and it does not run.
 """
 
 from __future__ import annotations

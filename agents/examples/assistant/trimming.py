@@ -1,8 +1,8 @@
-"""Keeping the conversation within a budget of tokens, counted at four characters each. Pure.
+"""Trims the conversation to a budget of tokens, counted at four characters each. Pure.
 
-What stays is the beginning (how to work, and the task) and the newest rounds: a round is one turn of the model with the
-answers to its calls, which endpoints take together or not at all. In the place of what goes stands one message that
-says so. Nothing is lost: every earlier checkpoint holds what was left out after it.
+It keeps the beginning (how to work, and the task) and the newest rounds: a round is one turn of the model with the
+results of its calls, which endpoints take together or not at all. One message takes the place of the rounds left out.
+Nothing is lost: earlier checkpoints hold them.
 """
 
 from __future__ import annotations

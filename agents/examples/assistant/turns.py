@@ -1,4 +1,4 @@
-"""What a turn of the model comes to: calls to make, an answer, or nothing that can be used. Pure."""
+"""Interprets a turn of the model: calls to make, an answer, or nothing usable. Pure."""
 
 from __future__ import annotations
 

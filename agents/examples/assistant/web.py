@@ -1,8 +1,8 @@
-"""Fetching an address for the assistant: one GET to the very host that was asked for, and to no address inside.
+"""Fetches an address for the assistant: one GET to exactly the approved host, and never to an internal address.
 
-A redirect is told and not followed, since what was approved is this address. The host is looked up once, and what is
-connected to is what was looked at (approvals.outbound.addresses). A GET is safe and may be repeated (RFC 9110 §9.2), so
-whatever comes of it is told to the model and nothing is left open.
+A redirect is reported and not followed, since only this address was approved. The host is looked up once, and the
+address that was checked is connected to (approvals.outbound.addresses). A GET is safe and may be repeated (RFC 9110
+§9.2), so any outcome is told to the model and no effect is left unknown.
 """
 
 from __future__ import annotations

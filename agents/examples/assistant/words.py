@@ -1,6 +1,6 @@
-"""What the assistant's model is told, and its reviewers: of each call, of each verdict, and how dangerous it is.
+"""The texts about calls and verdicts for the assistant's model and its reviewers, with the risk of a card.
 
-The risk and its reasons are by rule, from the calls alone. Pure.
+Rules set the risk and its reasons, from the calls alone. Pure.
 """
 
 from __future__ import annotations

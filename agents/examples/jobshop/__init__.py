@@ -1,14 +1,14 @@
-"""The jobshop agent: it schedules a job shop, and when a machine breaks down it mends the schedule in two ways.
+"""The jobshop agent: it schedules a job shop, and when a machine breaks down it repairs the schedule in two ways.
 
-1. Two steps plan: `sequence` says who comes next on each machine, by a dispatching rule, and `time` when. What they
-   hand on is judged by code that shares nothing with them (`jobshop_check`).
-2. A machine breaks down: which, from when and until when stands in the input. What is left open is derived, so that
-   every run has one: the machine with the most work, at a quarter of the schedule, for a tenth of it.
-3. `repair_locally` shifts what must wait and swaps neighbours around it (`jobshop_local`); `solve_globally` plans
-   everything anew that has not begun (`jobshop_solver`). Both are judged as the first schedule was.
+1. Two steps plan: `sequence` orders the jobs on each machine, by a dispatching rule, and `time` sets their times. Their
+   output is validated by code that shares nothing with them (`check`).
+2. A machine breaks down: the input says which, from when and until when. Values that are missing are derived, so that
+   every run has a breakdown: the machine with the most work, at a quarter of the schedule, for a tenth of it.
+3. `repair_locally` shifts the operations that must wait and swaps neighbours around them (`local`); `solve_globally`
+   plans everything anew that has not begun (`solver`). Both are validated as the first schedule was.
 4. A person sees both as charts, with what each moves, when it ends and how long it took to find, and chooses one or
    sends both back: "keep job 3" holds that job to its planned times.
-5. The chosen one is published on the shop floor's board (`jobshop_floor`), from where it can be withdrawn.
+5. The chosen one is published on the shop floor's board (`floor`), from where it can be withdrawn.
 """
 
 from __future__ import annotations

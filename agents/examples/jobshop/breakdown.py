@@ -1,9 +1,9 @@
-"""What a breakdown leaves to be decided.
+"""Computes the rescheduling problem after a breakdown: the fixed operations, and the earliest starts of the others.
 
-At `since` a machine stops, until `until`. What has begun by then keeps its start: the operation that was under way
-on the machine goes on when it is back, and so ends that much later. Everything else may start anew, but not before
-`since` and never on a machine that is down. Jobs that are to be kept hold on to their planned times, each operation
-as soon after them as the breakdown leaves possible; the others go around them.
+At `since` a machine stops, until `until`. Operations that have begun by then keep their start: the one that was under
+way on the machine goes on when it is back, and so ends that much later. All others may get a new start, but not before
+`since` and never on a machine that is down. Jobs to be kept hold their planned times, each operation as soon after them
+as the breakdown allows; the others are planned around them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether a schedule can be worked: the rules of the shop, read from the shop's own jobs and from nothing else.
+"""Validates a schedule against the rules of the shop, from the shop's own jobs and nothing else.
 
-This shares no code with what plans and repairs, and knows nothing of how a schedule came about: it is handed the
-rows that would go to the shop floor.
+It shares no code with the planners and repairs, and does not know how a schedule was made: it gets the rows that would
+go to the shop floor.
 """
 
 from __future__ import annotations

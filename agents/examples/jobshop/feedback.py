@@ -1,8 +1,8 @@
-"""What the agent heeds of what was said to it, by people and by its validators.
+"""Parses the feedback of people and validators for what the agent can follow.
 
-Reviewers may ask in plain words: "keep job 3", "keep jobs 3, 5 and 7", "let job 3 move". The latest last. Jobs are
-numbered as in the file and in the charts, from 0. What no rule reads changes nothing, and is named. A validator's
-words stand under its own name.
+Reviewers may ask in plain words: "keep job 3", "keep jobs 3, 5 and 7", "let job 3 move". Later words override earlier
+ones. Jobs are numbered as in the file and in the charts, from 0. Feedback that no rule matches changes nothing, and its
+author is named. A validator's words are under its own name, and skipped here.
 """
 
 from __future__ import annotations

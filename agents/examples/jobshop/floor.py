@@ -1,7 +1,7 @@
 """The shop floor's board: a folder with one file for each schedule that is published, named by its key.
 
-A file is there whole or not at all, so that whoever reads the board never sees half a schedule; publishing under a
-key again writes the same, and withdrawing takes the file away however often it is asked.
+A file is there whole or not at all, so that a reader of the board never sees half a schedule; publishing under a key
+again writes the same, and withdrawing removes the file and may be repeated.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Repairs a schedule where it broke: what must move is shifted to the right, then some of it changes places.
+"""Repairs a schedule locally: operations that must wait are shifted right, then neighbours are swapped.
 
-The shift keeps every machine's order and no operation starts before it was planned to. Then neighbours on a machine
+The shift keeps every machine's order and no operation starts before its planned time. Then neighbours on a machine
 are swapped, at first only those that the breakdown hit, then in rings around them: each operation's neighbours in
-its job and on its machine are one ring further out. A swap stays where it makes the schedule end sooner, or as soon
-with fewer operations off their planned time. The rings and the number of schedules that are tried are bounded, so
-that the same input always gives the same repair.
+its job and on its machine are one ring further out. A swap is kept if the schedule ends sooner, or as soon with fewer
+operations off their planned time. The rings and the number of schedules that are tried are bounded, so that the same
+input always gives the same repair.
 """
 
 from __future__ import annotations

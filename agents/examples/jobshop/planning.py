@@ -1,8 +1,8 @@
-"""The first schedule, in two steps: a dispatching rule says who comes next on each machine, then times follow.
+"""Plans the first schedule in two steps: a dispatching rule orders the jobs on each machine, then times are computed.
 
 The orders are those of an active schedule (B. Giffler and G. L. Thompson, Operations Research 8, 1960): of the
-operations that could run next, the one that could be done first names the machine, and the rule chooses among those
-that would be in its way there.
+operations that could run next, the one that could end first determines the machine, and the rule chooses among those
+that conflict with it there.
 """
 
 from __future__ import annotations

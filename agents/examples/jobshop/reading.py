@@ -3,10 +3,10 @@
 The standard form has a line "jobs machines", then one line a job with a pair "machine duration" for each of its
 operations, in the order in which they are done. Taillard's form has two tables of one line a job: after a line
 "Times" the durations, after a line "Machines" the machines; his files hold several shops one below the other, each
-under a header line that may go on with seeds and bounds. Blank lines and what follows #, %, // or ; are passed
-over. Machines count from 0, or from 1 where none is 0 and one is as high as there are machines.
+under a header line that may go on with seeds and bounds. Blank lines and comments after #, %, // or ; are
+skipped. Machines count from 0, or from 1 where none is 0 and one equals the number of machines.
 
-Nothing is guessed: what does not fit is named with its line, all of it at once.
+Nothing is guessed: all faults are reported at once, each with its line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Between schedules as they are saved, in rows, and as the planners work with them, in starts; and what moved. Pure."""
+"""Converts schedules between saved rows and the planners' starts, and lists the operations that moved. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A job shop as the planners work with it: every operation has one number, and a job's operations follow each other.
+"""A job shop in the planners' form: every operation has one number, and a job's operations follow each other.
 
-An operation that takes no time needs its machine for nothing: it only waits for the one before it in its job.
+An operation that takes no time does not occupy its machine: it only waits for the one before it in its job.
 """
 
 from __future__ import annotations

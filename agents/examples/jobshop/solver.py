@@ -1,8 +1,8 @@
-"""Plans everything that has not begun anew: OR-tools' CP-SAT solver, for as long as it is given.
+"""Plans everything that has not begun anew, with OR-tools' CP-SAT solver and a time limit.
 
-First the schedule is to end as soon as it can, then, in what is left of the time, as many operations as possible are
-to keep their planned start without it ending later. The right-shift is handed to the solver as a hint and as the
-latest end, so that there is always a schedule and never a worse one.
+First the schedule shall end as soon as possible, then, in the time that is left, as many operations as possible shall
+keep their planned start without a later end. The right-shift is given to the solver as a hint and as the latest end, so
+that there is always a schedule and never a worse one.
 
 OR-tools is imported on first use: it costs some tenths of a second and many megabytes, and most processes that load
 this module never plan.

@@ -1,4 +1,4 @@
-"""The nouns of a job shop, as they are saved in a run's state. Jobs, operations and machines count from 0."""
+"""The data types of a job shop, as they are saved in a run's state. Jobs, operations and machines count from 0."""
 
 from __future__ import annotations
 

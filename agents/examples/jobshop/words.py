@@ -1,4 +1,4 @@
-"""What the agent says about its schedules. Pure."""
+"""The agent's texts about its schedules. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The refunds agent: it answers customers who want their money back, and pays nothing that nobody agreed to.
+"""The refunds agent: it answers customers who want their money back, and pays only what a person approved.
 
-It reads the mail, finds the order, asks for what is missing, asks whether the refund is right where something does
-not fit, proposes an amount and a reply, asks, pays and answers. No model guesses at anything: its rules are in one
-table, docs/refunds.md, and a test holds the agent to every row of it.
+It reads the mail, finds the order, asks a person for missing facts, asks whether the refund is right where something
+does not fit, proposes an amount and a reply, asks for approval, pays and answers. It uses no model: its rules are in
+one table, docs/refunds.md, and a test checks every row of it.
 
-Orders come from a CSV file (`refunds_orders`), payments go to `SANDBOX_URL`, mail goes through Django.
+Orders come from a CSV file (`agents.examples.orders`), payments go to `SANDBOX_URL`, mail goes through Django.
 """
 
 from __future__ import annotations

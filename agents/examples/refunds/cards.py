@@ -1,4 +1,4 @@
-"""What the refunds agent shows people: a card for what is missing, one for what does not fit, one for the refund."""
+"""The cards of the refunds agent: for missing facts, for doubts about the request, and for the refund."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes the agent ask before it proposes to pay: a person says whether the refund is right. Pure."""
+"""Finds the doubts for which the agent asks a person whether the refund is right, before it proposes one. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The payment provider's client, and the mail's: the two ways in which the refunds example touches the world.
+"""The clients for payments and mail, the outside world of the refunds example.
 
-Both say what their end means for the effect: done, EffectFailed (provably not done), EffectUnknown.
+Both return when the effect is done, else raise EffectFailed (provably not done) or EffectUnknown.
 """
 
 from __future__ import annotations

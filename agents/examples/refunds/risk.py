@@ -1,4 +1,4 @@
-"""How dangerous a refund is, and why, in plain words. Pure."""
+"""Rates the risk of a refund, with its reasons in plain words. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the refunds example: what a mail asks for, what the shop gives, how feedback changes it. Pure."""
+"""Computes the refund: the mail's request, the shop's terms, and changes by feedback. Pure."""
 
 from __future__ import annotations
 

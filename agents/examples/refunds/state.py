@@ -1,4 +1,4 @@
-"""The nouns of a refund request, as they are saved in a run's state."""
+"""The data types of a refund request, as they are saved in a run's state."""
 
 from __future__ import annotations
 

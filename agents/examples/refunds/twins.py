@@ -1,4 +1,4 @@
-"""Whether the same mail is in another run already."""
+"""Finds another run that has the same mail already."""
 
 from __future__ import annotations
 

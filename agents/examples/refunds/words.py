@@ -1,4 +1,4 @@
-"""What the refunds example says: its summary for reviewers, its letter to the customer, the statement below it."""
+"""The texts of the refunds example: the summary for reviewers, the letter to the customer, the statement below it."""
 
 from __future__ import annotations
 

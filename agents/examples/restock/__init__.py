@@ -1,15 +1,15 @@
-"""The restock agent: it looks at a shop's shelf and proposes what to do about it, all in one gate.
+"""The restock agent: it looks at a shop's shelf and proposes an order, a price and a message, all in one gate.
 
-Its rules are these, and no model guesses at them:
+It uses no model, only these rules:
 
-1. What lasts no longer than the supplier takes, and a week, is ordered: enough for four weeks.
-2. The one that runs out first gets a tenth on its price until the delivery is here.
+1. An article that will run out before the supplier's delivery time plus a week is ordered: enough for four weeks.
+2. The price of the one that runs out first rises by a tenth until the delivery.
 3. The customers who wait for it are told when it comes.
-4. The order is fetched by the shop's own van. A reviewer's feedback changes the proposal: "half" halves the
+4. The shop's own van fetches the order. A reviewer's feedback changes the proposal: "half" halves the
    quantities, "double" doubles them, "no price change" keeps the price.
 
-A reviewer decides on each of the three by itself. What was refused is passed by; whoever has told the customers in
-another way answers in the message's place, and that is kept as what they were told. Orders and prices go to
+A reviewer decides on each of the three actions by itself. A refused action is skipped; a reviewer who has told the
+customers in another way answers in the message's place, and the answer is kept as the message. Orders and prices go to
 `SANDBOX_URL`, mail goes through Django.
 """
 

@@ -1,4 +1,4 @@
-"""What the restock example goes by: which articles run low, how many to order, what to charge, what to say."""
+"""The rules of the restock example: articles that run low, quantities to order, prices, and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nouns of restocking a shop, as they are saved in a run's state."""
+"""The data types of restocking a shop, as they are saved in a run's state."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The supplier, the till and the mail: how the restock example touches the world.
+"""The clients for the supplier, the till and the mail, the outside world of the restock example.
 
-Each says what its end means for the effect: done, EffectFailed (provably not done), EffectUnknown.
+Each returns when the effect is done, else raises EffectFailed (provably not done) or EffectUnknown.
 """
 
 from __future__ import annotations

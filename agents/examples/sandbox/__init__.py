@@ -6,11 +6,11 @@
   want an `Idempotency-Key`. The same key with the same body gives the same answer (`Idempotent-Replayed: true`), with
   another body 409. Amounts are text with two decimals; a refund in another currency is exchanged at fixed rates. A
   refusal (4xx) did nothing and is not remembered.
-- `GET /charges/<id>` says what was paid, what has been `refunded` of it, and which `refunds` were made, each with the
-  `reference` that its maker gave.
-- `POST /refunds/<id>/cancel` takes a refund back, as often as it is asked. `GET /refunds/<id>`,
+- `GET /charges/<id>` returns the amount paid, the amount `refunded` of it, and its `refunds`, each with the `reference`
+  that its request gave.
+- `POST /refunds/<id>/cancel` takes a refund back, and may be repeated. `GET /refunds/<id>`,
   `GET /refunds/by-key/<key>` read one, 404 where there is none.
-- `GET /ledger` lists all that ever happened: JSON, or a page for a person's browser.
+- `GET /ledger` lists every entry: JSON, or a page for a person's browser.
 - `POST /faults` {on: charges|refunds|cancel|reads, kind, times?, match?, seconds?} makes the next `times` requests
   (whose key or amount is `match`, if given) fail; `GET` lists them, `DELETE` ends them. Kinds: `500`, `timeout`
   (silence, then a cut line) and `cut_before` do nothing; `slow`, `500_after` and `cut_after` do the work first or

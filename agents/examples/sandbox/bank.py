@@ -1,4 +1,4 @@
-"""What the provider does with money: charges, refunds and their cancellation, each key once."""
+"""The sandbox's bank: charges, refunds and their cancellation, each key once."""
 
 from __future__ import annotations
 

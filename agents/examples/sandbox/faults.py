@@ -1,4 +1,4 @@
-"""Faults on request: which of the next requests go wrong, and how."""
+"""Faults on request: chooses the next requests that fail, and the way in which they do."""
 
 from __future__ import annotations
 

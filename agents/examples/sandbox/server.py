@@ -1,4 +1,4 @@
-"""The HTTP side. The standard library's server, because a fault must be able to cut the line under an answer."""
+"""The sandbox's HTTP server: the standard library's, because a fault must be able to cut a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the supplier and the till do: orders and prices, each key once, and taken back again."""
+"""The sandbox's supplier and till: orders and prices, each key once, and their cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a text a reader sees nothing of, spaces or not, and how far it pushes words away."""
+"""Finds the characters of a text that show nothing, spaces or not, and measures how far they push words away."""
 
 from __future__ import annotations
 

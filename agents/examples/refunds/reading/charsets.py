@@ -1,8 +1,8 @@
 """The charsets in which a mail's words are read: those of the WHATWG's Encoding standard, in which browsers read them.
 
 Python knows more. In some of them a reader sees other digits, since few programs know them (utf-7, unicode_escape), and
-some take time with the square of the length (punycode). Words in these are none that a reader is sure to see. A charset
-that nobody knows is another thing: each program shows such words as what they look like.
+some take time with the square of the length (punycode). So a reader may not see the words that Python decodes from
+these. A charset that nobody knows does no harm: each program shows such words as what their bytes look like.
 """
 
 from __future__ import annotations

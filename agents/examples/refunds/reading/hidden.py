@@ -1,11 +1,11 @@
-"""Whether all words of an HTML mail are sure to be in sight: told without a browser, so only of plain pages.
+"""Checks that all words of an HTML mail are certainly visible. It needs no browser, and so accepts only plain pages.
 
-Whoever hides text writes it for a program and not for a reader, and nobody can list the ways of hiding it. So this
-lists the little that leaves a page readable however it is combined and wherever it stands: elements, attributes and
-declarations of which none covers, clips or shrinks anything, dark letters, light backgrounds. None of them depends on
-another, so it does not matter how a browser nests what is left open. What pushes words away, spaces and all that holds
-none, does so by a little in sum, however a browser adds it up. A style sheet, a comment, a tag that is written oddly or
-anything else that is not listed makes the page one of which nobody can tell.
+An attacker hides text that a program reads and a person does not see, and the ways of hiding cannot be listed. So this
+is an allowlist of elements, attributes and declarations that leave a page readable in any combination and at any place:
+none covers, clips or shrinks anything; letters are dark, backgrounds light. None of them depends on another, so it does
+not matter how a browser nests elements that are not closed. Spaces and elements without words push words away only a
+little in sum, however a browser adds it up. A style sheet, a comment, a tag that is written oddly or anything else that
+is not listed means that the page cannot be judged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Read a mail (RFC 5322, MIME: RFC 2045 to 2047) as far as it can be made out.
+"""Parses a mail (RFC 5322, MIME: RFC 2045 to 2047) as far as it can be read.
 
-`parse` never raises. What it could not read stands in `problems`, in plain words, and the rest is given as it is:
+`parse` never raises. It lists in `problems`, in plain words, whatever it could not read, and returns the rest as it is:
 no character of the text is dropped or made up but U+FFFD, which stands for bytes that are no text. Bidi controls,
-zero-width characters and blank lines stay: to measure and show them is up to whoever shows the text.
+zero-width characters and blank lines stay: the code that shows the text measures and marks them.
 """
 
 from __future__ import annotations

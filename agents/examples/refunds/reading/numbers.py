@@ -1,4 +1,4 @@
-"""The order numbers that a mail names, and what is written so that it only looks like one. Pure."""
+"""Finds the order numbers in a mail, and texts that only look like one. Pure."""
 
 from __future__ import annotations
 

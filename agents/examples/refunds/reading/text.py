@@ -1,4 +1,4 @@
-"""Measures of a text that a stranger wrote, its one-line form, and the words of an HTML page."""
+"""Measures a stranger's text, puts it on one line, and extracts the words of an HTML page."""
 
 from __future__ import annotations
 
