@@ -1,4 +1,4 @@
-"""The administration's site: its index is sorted by what somebody wants to do, not by where a table's code is."""
+"""The administration's site: its index is sorted by task, not by Django app."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SECTIONS: dict[str, dict[str, str | Promise]] = {
     },
     "Policies": {
         "approvals.policy": _("Who must approve, how many of them, and by when."),
-        "approvals.tool": _("How what is asked under a tool is shown, and what it has to fit."),
+        "approvals.tool": _("How calls of a tool are shown, and the schema that they must fit."),
     },
     "Retention": {
         "checkpoints.retentionpolicy": _("Which checkpoints are kept, and for how long."),
         "checkpoints.prune": _("Dry runs, and what was deleted."),
         "checkpoints.hold": _("Runs and checkpoints that must not be deleted, set by people."),
-        "checkpoints.technicalhold": _("What open gates, forks, names and unsettled effects keep."),
+        "checkpoints.technicalhold": _("Data kept for open gates, forks, names and unsettled effects."),
     },
     "Integrations": {
         "approvals.webhook": _("Addresses that are told when a gate opens or closes."),
@@ -38,14 +38,14 @@ SECTIONS: dict[str, dict[str, str | Promise]] = {
         "approvals.gate": _("What people were asked."),
         "approvals.decision": _("What each reviewer said."),
         "approvals.outcome": _("How each gate ended."),
-        "approvals.proposal": _("Each version of what was asked."),
-        "approvals.grant": _("Each right to perform an effect."),
-        "agents.effect": _("What agents did outside, and what became of it."),
+        "approvals.proposal": _("Each version of a proposal."),
+        "approvals.grant": _("Each permission to perform an effect."),
+        "agents.effect": _("What agents did outside Holdpoint, and its status."),
         "agents.failure": _("Attempts of steps that failed."),
         "checkpoints.checkpoint": _("Each saved state, without its content."),
         "checkpoints.plan": _("The versions of each agent."),
-        "checkpoints.event": _("What happened, as stored."),
-        "checkpoints.seal": _("What reveals a changed event."),
+        "checkpoints.event": _("The events of the audit, as stored."),
+        "checkpoints.seal": _("Seals, which reveal changed events."),
         "checkpoints.verification": _("Each check of the seals."),
     },
 }
@@ -66,11 +66,11 @@ class Site(AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Redirect to the one page for it, whose attempts are counted and recorded."""
+        """Redirect to the one page for changing passwords, whose attempts are counted and recorded."""
         return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """List what somebody may open, by section; of one of Django's apps as Django does."""
+        """List the tables that the user may open, by section; for a single app as Django does."""
         if app_label is not None:
             return super().get_app_list(request, app_label)
         found = [model for app in self._build_app_dict(request).values() for model in app["models"]]
@@ -89,5 +89,5 @@ class Site(AdminSite):
 
 
 def section_of(label: str) -> str:
-    """Return the section that names a table, "auth.user"; "" where none does."""
+    """Return the section of a table such as "auth.user"; "" where no section names it."""
     return next((name for name, tables in SECTIONS.items() if label in tables), "")
