@@ -1,4 +1,4 @@
-"""What runs Holdpoint: settings, URLs, the ASGI application, Celery, health and the local stack."""
+"""The Django project: settings, URLs, the ASGI application, Celery, health and the local stack."""
 
 from config.celery import app as celery_app
 

@@ -9,7 +9,7 @@ class AdministrationConfig(AdminConfig):
     default_site = "config.administration.Site"
 
     def ready(self) -> None:
-        """Connect to failed sign-ins, besides what Django's administration does."""
+        """Connect the handler of failed sign-ins, besides Django's own set-up."""
         from django.contrib.auth.signals import user_login_failed
 
         from config.sign_in.attempts import on_failure

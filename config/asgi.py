@@ -1,4 +1,4 @@
-"""The ASGI application: static files, Django's pages, the live socket, and the tailer that lives with the process.
+"""The ASGI application: static files, Django's pages, the live socket, and the tailer that runs with the process.
 
 The socket compares full origins, letter by letter: a page on another port or over plain HTTP is another site. A request
 whose Origin is missing, `null` or cannot be read is refused.
@@ -47,7 +47,7 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class FullOrigins(OriginValidator):
-    """Compares origins as text; Channels' own check fails on one that is no URL."""
+    """Checks the origin of a socket by comparing texts; Channels' own check fails on one that is no URL."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on connections from a page of this site."""
@@ -58,7 +58,7 @@ class FullOrigins(OriginValidator):
 
 
 def in_a_problem(scope: Scope) -> TooMuchSent:
-    """Tell a program, in a problem document, that the body is too large."""
+    """Return the answer for programs, a problem document, that the body is too large."""
     return TooMuchSent(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
 
 

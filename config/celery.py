@@ -1,8 +1,8 @@
-"""Celery carries doorbells: a message holds a run's id, and PostgreSQL decides whether there is anything to do.
+"""The Celery application. It carries doorbells: a message holds a run's id, PostgreSQL decides what there is to do.
 
 So Celery need not be reliable: results are ignored, a message may come late, twice or never. The
 housekeeping queue is served by every worker besides its agents' queues; its canary tells /metrics how long ago a
-worker took a message, which a look at the process list could not.
+worker took a message, which the process list does not show.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def keep_djangos_logging(**_: Any) -> None:
 
 
 class HealthFile(bootsteps.StartStopStep):
-    """Touches the health file in the loop in which a worker reads its queues: without Redis that loop stands still."""
+    """Touches the health file in the loop in which a worker reads its queues: without Redis that loop stops."""
 
     requires = ("celery.worker.components:Timer",)
 
@@ -71,5 +71,5 @@ def bind_request(task_id: str, **_: Any) -> None:
 
 @beat_init.connect
 def say_ready(**_: Any) -> None:
-    """Log that beat is there: Celery's own lines about what it sends would come every few seconds."""
+    """Log that beat has started: Celery's own lines, about each message sent, would come every few seconds."""
     log.info("beat.ready")

@@ -31,7 +31,7 @@ class EnvironmentReader:
         self.complaints: list[str] = []
 
     def text(self, name: str, default: str = "", *, required: str = "") -> str:
-        """Return the variable; where it is `required` and unset or empty, complain with that reason."""
+        """Return the variable; if it is unset or empty, complain with the reason `required`, if given."""
         self.known.add(name)
         value = self.variables.get(name, "")
         if required and not value:
@@ -39,7 +39,7 @@ class EnvironmentReader:
         return value or default
 
     def key(self, name: str, *, required: str = "") -> str:
-        """Return a secret key, "" where there is none; complain of that where it is required."""
+        """Return a secret key; "" where there is none, with a complaint if it is required."""
         value = self.text(name, required=required)
         self._refuse_guessable(name, [value] if value else [])
         return value
@@ -146,7 +146,7 @@ class EnvironmentReader:
         return values
 
     def proxies(self, name: str) -> None:
-        """Complain of what is no address or network of proxies: trusting all would let a header fake any address."""
+        """Complain of values other than addresses and networks: trusting all would let a header fake any address."""
         for value in self.words(name):
             try:
                 everybody = ip_network(value).prefixlen == 0
@@ -199,8 +199,9 @@ class EnvironmentReader:
         return f"redis+socket://{unquote(parts.path)}?virtual_host={dict(parse_qsl(parts.query)).get('db', '0')}"
 
     def _of_services(self) -> tuple[str, ...]:
-        """Return the prefixes of the variables by which Kubernetes tells a pod of each service: for one named
-        holdpoint-web HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR and such.
+        """Return the prefixes of the variables in which Kubernetes gives a pod the address of each service.
+
+        Those of holdpoint-web: HOLDPOINT_WEB_SERVICE_HOST, HOLDPOINT_WEB_PORT, HOLDPOINT_WEB_PORT_8000_TCP_ADDR etc.
         """
         ending = "_SERVICE_HOST"
         services = [name.removesuffix(ending) for name in self.variables if name.endswith(ending)]

@@ -1,6 +1,6 @@
-"""The agents that come with Holdpoint: those that are served where HOLDPOINT_AGENTS names no others.
+"""Lists the example agents, which are served if HOLDPOINT_AGENTS names no others.
 
-The libraries that nothing else needs are in requirements-examples.txt. An example without its library is left out.
+Libraries that only they need are in requirements-examples.txt. An example without its library is left out.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""The tasks that beat asks for: the canary that proves that workers work, and the nightly clearing of old rows."""
+"""Celery tasks started by beat: the canary, which shows that workers work, and the nightly clearing of old rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def sing() -> None:
 
 @shared_task
 def clear_sessions() -> None:
-    """Delete the sessions that have ended."""
+    """Delete expired sessions."""
     call_command("clearsessions")
 
 
 @shared_task
 def clear_drafts() -> None:
-    """Delete the drafts of gates that closed long ago, and what is left of pages, steps and workers that are gone."""
+    """Delete the drafts of gates that closed long ago, and rows of pages, live texts and workers that are gone."""
     Draft.objects.outlived(DRAFTS_STAY).delete()
     Looking.objects.gone().delete()
     Spoken.objects.left().delete()
@@ -41,11 +41,11 @@ def clear_drafts() -> None:
 
 @shared_task
 def clear_deliveries() -> None:
-    """Delete the messages to webhooks that are old, with their attempts."""
+    """Delete old messages to webhooks, with their attempts."""
     outbox.clear()
 
 
 @shared_task
 def clear_answers() -> None:
-    """Delete the answers that were kept for requests which come again."""
+    """Delete old answers that were kept under idempotency keys."""
     Answer.objects.filter(at__lt=Now() - ANSWERS_STAY).delete()

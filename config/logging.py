@@ -1,8 +1,8 @@
 """Structured logs: one event a line, JSON in production and readable text on a terminal.
 
-Whatever binds context variables (a run, a step, an attempt, a request) finds them on every line, those of Django,
-Celery and uvicorn included; warnings and what ends a process are lines too. Values are data from outside: in text no
-line break and no escape sequence of theirs reaches the terminal, so that a mail's subject cannot forge a line.
+Bound context variables (a run, a step, an attempt, a request) are on every line, those of Django, Celery and uvicorn
+included; warnings and the exception that ends a process are lines too. Values are data from outside: in text none of
+their line breaks and escape sequences reaches the terminal, so that a mail's subject cannot forge a line.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def log_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
 
 
 def drop_colours(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Leave out the coloured copy that uvicorn adds to its lines."""
+    """Drop the coloured copy that uvicorn adds to its lines."""
     event.pop("color_message", None)
     return event
 
@@ -118,7 +118,7 @@ def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def escaped(text: str) -> str:
-    """Return `text` with nothing in it that moves a terminal's cursor."""
+    """Return `text` with its control characters escaped, so that none moves a terminal's cursor."""
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -131,7 +131,7 @@ class ExceptReadiness(logging.Filter):
 
 
 class WithoutTraceback(logging.Filter):
-    """Turns errors that strangers cause into one line, a warning: their traceback would say nothing."""
+    """Turns errors that strangers cause into one line, a warning: their traceback is of no use."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the record, without its exception."""

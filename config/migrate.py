@@ -1,12 +1,12 @@
-"""`python -m config.migrate`: migrate as the owner; the application's role is granted what it may do with it.
+"""`python -m config.migrate`: migrates as the owner, and grants the application's role its rights.
 
 DATABASE_OWNER_URL names the owner, DATABASE_URL the application's role. Where only DATABASE_URL is set the
 two are one role, which then could rewrite its own audit: fit for a trial, not for production.
 
 The application may go on meanwhile. A statement that waits for a table's lock blocks all that come after it, so none
-waits longer than LOCK_TIMEOUT; what could not get its lock, or was in a deadlock, is tried again, for longer
-than any transaction of the application lasts. What was done before stays: of a migration with `atomic = False` single
-statements, which can be sent again.
+waits longer than LOCK_TIMEOUT; a migration that could not get its lock, or was in a deadlock, is tried again, for
+longer than any transaction of the application lasts. Work done before stays: of a migration with `atomic = False`,
+single statements, which can be sent again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUSY = "Not migrated: another process migrates this database now."
 
 
 def main() -> int:
-    """Migrate; return the exit code: 1 with one sentence where others are in the way."""
+    """Migrate; return the exit code: 1, with one sentence, where locks of others prevent it."""
     options = argparse.ArgumentParser(prog="config.migrate")
     options.add_argument("-v", action="store_true", help="say what is applied")
     options.add_argument("--retries", type=int, default=RETRIES, help="how often to try again for a lock")
@@ -69,14 +69,14 @@ def main() -> int:
 
 
 def say_again(state: RetryState) -> None:
-    """Say that a lock could not be taken, or not without a deadlock."""
+    """Print that a lock could not be taken, or not without a deadlock."""
     sys.stderr.write(
         f"A table is locked by others, or there was a deadlock; that was try {state.lock_timeouts_count}.\n"
     )
 
 
 def refuse(sentence: str) -> int:
-    """Say why nothing more was migrated; return the exit code."""
+    """Print why nothing more was migrated; return the exit code."""
     sys.stderr.write(f"{sentence}\n")
     return 1
 

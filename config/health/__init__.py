@@ -1,1 +1,1 @@
-"""Health: what `/healthz` and `/readyz` answer, and the probe of each service."""
+"""Health checks: `/healthz`, `/readyz`, and the probe of each service."""

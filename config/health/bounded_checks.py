@@ -1,7 +1,7 @@
-"""Checks that answer in time, whatever they wait for.
+"""Runs checks with a time limit.
 
 A server that hangs, or whose host is gone, keeps its clients waiting, and a balancer asks every second. So each check
-runs in a thread of its own, of which there is one at a time: another caller meanwhile waits for the same answer.
+runs in a thread of its own, one at a time: another caller meanwhile waits for the same answer.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Answer = TypeVar("Answer")
 
 
 class BoundedChecks(Generic[Answer]):
-    """The checks of one process that are under way."""
+    """The running checks of one process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._under_way: dict[str, Future[Answer]] = {}
 
     def ask(self, checks: Mapping[str, Callable[[], Answer]], *, within: float, late: Answer) -> dict[str, Answer]:
-        """Return each check's answer, or `late` if it has none within `within` seconds. Raises what a check raises."""
+        """Return each check's answer, or `late` after `within` seconds without one. Raises what a check raises."""
         until = time.monotonic() + within
         asked = {name: self._asked(name, check) for name, check in checks.items()}
         answers = {}
@@ -37,7 +37,7 @@ class BoundedChecks(Generic[Answer]):
         return answers
 
     def _asked(self, name: str, check: Callable[[], Answer]) -> Future[Answer]:
-        """Return the answer that is under way, or begin to ask."""
+        """Return the answer of a check that runs already, or start it."""
         with self._lock:
             answer = self._under_way.get(name)
             if answer is None or answer.done():

@@ -1,8 +1,8 @@
 """`python -IS config/health/probe.py web|worker|beat|sweeper|sandbox`: a service's health check; exit code 0: healthy.
 
-It is asked every few seconds, so it is a script by itself with few imports: with Django, or with the package
-that it lies in, one answer took a third of a second of a processor. The web process and the sandbox are asked by HTTP
-(an address may follow), the others by the age of the file that they touch (`agents/serving/health_file.py`).
+It runs every few seconds, so it is a script by itself with few imports: with Django, or with its own package, one run
+takes a third of a second of a processor. The web process and the sandbox are asked by HTTP (an address may follow), the
+others by the age of the file that they touch (`agents/serving/health_file.py`).
 """
 
 import os
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def answers(address: str) -> str:
-    """Return what is wrong with the server at this address, or ""."""
+    """Return the fault of the server at this address, or ""."""
     authority, _, path = address.partition("/")
     host, _, port = authority.partition(":")
     try:
@@ -42,7 +42,7 @@ def answers(address: str) -> str:
 
 
 def beats() -> str:
-    """Return what is wrong with the process that touches HOLDPOINT_HEARTBEAT, or ""."""
+    """Return the fault of the process that touches HOLDPOINT_HEARTBEAT, or ""."""
     path = os.environ.get("HOLDPOINT_HEARTBEAT", "")
     if not path:
         return "HOLDPOINT_HEARTBEAT names no file"

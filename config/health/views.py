@@ -1,8 +1,8 @@
-"""`/healthz`: this process answers. `/readyz`: the parts it needs do their work.
+"""`/healthz` tells that this process answers, `/readyz` that the parts it needs work.
 
-Readiness says which part is missing to staff and to this machine only; others get the verdict. It answers in time,
-also while a part hangs. Readers of events that are held back make it "degraded", with 200: pages and workers work, only
-live pages and seals are late, and taking this process out of the balancer would mend nothing.
+Readiness names the missing part to staff and to this machine only; others get the verdict. It answers in time,
+also while a part hangs. If readers of events are held back it is "degraded", with 200: pages and workers work, only
+live pages and seals are late, and taking this process out of the balancer would not help.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ bounded = BoundedChecks[str]()
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer, and touch nothing."""
+    """Answer without using any other part."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Say whether PostgreSQL, Redis, the sweeper and a worker do their work (200 or 503) and readers are not late."""
+    """Answer 200 if PostgreSQL, Redis, the sweeper and a worker work, else 503; late readers are "degraded"."""
     parts = bounded.ask(CHECKS | {"readers": readers}, within=ANSWERED_WITHIN, late=LATE)
     held = parts.pop("readers")
     ready = not any(parts.values())
@@ -54,7 +54,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def may_see_parts(request: HttpRequest, database: str) -> bool:
-    """Tell whether whoever asks may see the details. `database`: its fault, if any; then no session is read."""
+    """Tell whether the client may see the details. `database`: its fault, if any; then no session is read."""
     if proxies.is_local(request):
         return True
     try:
@@ -64,7 +64,7 @@ def may_see_parts(request: HttpRequest, database: str) -> bool:
 
 
 def postgresql() -> str:
-    """Return what is wrong with PostgreSQL, or ""."""
+    """Return the fault of PostgreSQL, or ""."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -74,7 +74,7 @@ def postgresql() -> str:
 
 
 def redis_server() -> str:
-    """Return what is wrong with Redis, or ""."""
+    """Return the fault of Redis, or ""."""
     try:
         with canary.client(settings.REDIS_URL) as client:
             client.ping()
@@ -84,7 +84,7 @@ def redis_server() -> str:
 
 
 def sweeper() -> str:
-    """Return what is wrong with the sweeper, or "", by the database's clock."""
+    """Return the fault of the sweeper, by the database's clock, or ""."""
     try:
         if SweeperPass.objects.filter(at__gte=Now() - SWEEPER_SILENT).exists():
             return ""
@@ -95,9 +95,9 @@ def sweeper() -> str:
 
 
 def worker() -> str:
-    """Return what is wrong with the workers as a whole, or with one that took nothing; or "".
+    """Return the fault of the workers as a whole, or of one that was ended because it took nothing; or "".
 
-    A worker that is busy with long steps counts as there: each of its processes reports itself.
+    A worker that is busy with long steps counts as present: each of its processes reports itself.
     """
     try:
         if not Worker.objects.there().exists():
@@ -110,7 +110,7 @@ def worker() -> str:
 
 
 def readers() -> str:
-    """Return who has held readers of events back for too long, or ""."""
+    """Return for how long, and by whom, readers of events are held back; "" unless it is too long."""
     try:
         age = horizon_age()
     except DatabaseError:

@@ -6,6 +6,6 @@ that they log, and stops all of them in order. It holds a lock on HOLDPOINT_HOME
 that two never share one folder. Every child is tied to the supervisor's life: even after a `kill -9` of
 the supervisor nothing stays behind.
 
-`home` is the folder, `process` a child, `postgres` and `redis_server` the servers, `stack` the order of
-things, `seed` the first accounts. The tests' servers are made of the same parts.
+`home` is the folder, `process` a child, `servers` the PostgreSQL and Redis, `stack` the order of starts and stops,
+`seed` the first accounts. The tests' servers use the same parts.
 """

@@ -1,4 +1,4 @@
-"""`python -m config.local run [MODULE…] | reset`: what `make run` and `make reset` call."""
+"""`python -m config.local run [MODULE…] | reset`: the commands behind `make run` and `make reset`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finan
 def run(modules: list[str]) -> int:
     """Start everything, stay until asked to stop, stop everything; return the exit code.
 
-    `modules` are agents that are being written: they are served beside the others, and taken up when they change.
+    `modules` are agents that are being written: they are served beside the others, and reloaded when they change.
     """
     home, console = Home.chosen(ROOT), Console()
     with home.locked():
@@ -53,7 +53,7 @@ def chosen_port() -> int:
 
 
 def bring_up(stack: Stack) -> None:
-    """Start servers, migrate, start the application, seed a first start, and say where everything is."""
+    """Start servers, migrate, start the application, seed a first start, and print the addresses."""
     refuse_junk(stack.environment)
     stack.start_servers()
     attach.publish(stack.home, stack.environment)
@@ -78,7 +78,7 @@ def bring_up(stack: Stack) -> None:
 
 
 def seed(stack: Stack) -> None:
-    """Make the first accounts and runs, on the first start only."""
+    """Create the first accounts and runs, on the first start only."""
     done = stack.home.path / "seeded"
     if not done.exists():
         stack.complete("seed", "Making the first accounts and runs", "-m", "config.local.seed")
@@ -86,7 +86,7 @@ def seed(stack: Stack) -> None:
 
 
 def environment(stack: Stack) -> dict[str, str]:
-    """Return what the application's processes get, before the servers' URLs are known."""
+    """Return the environment of the application's processes, with placeholders for URLs of embedded servers."""
     chosen = {
         "PYTHONUNBUFFERED": "1",
         "MALLOC_ARENA_MAX": "2",  # as in the image: what one thread frees, another uses again
@@ -106,7 +106,7 @@ def environment(stack: Stack) -> dict[str, str]:
 
 
 def refuse_junk(variables: dict[str, str]) -> None:
-    """Read the settings once before anything starts. Raises Refused with everything that is wrong."""
+    """Read the settings once before anything starts. Raises Refused with all faults."""
     read = [sys.executable, "-c", "import config.settings"]
     done = subprocess.run(read, cwd=ROOT, env=variables, capture_output=True, text=True)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""How `manage.py` in another terminal finds the stack that `make run` started.
+"""Lets `manage.py` in another terminal find the stack that `make run` started.
 
-The stack chooses its servers' addresses and keys by itself, so it writes down what it gave to its processes; a
-command without a database in its environment reads that, as long as the stack runs. What the caller has set is kept.
+The stack chooses its servers' addresses and keys by itself, so it writes its processes' environment to a file; a
+command without a database in its environment reads that, as long as the stack runs. Variables that are set are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT", "OPENA
 
 
 def publish(home: Home, variables: Mapping[str, str]) -> None:
-    """Write down what the stack's processes get, for its owner's eyes."""
+    """Write the environment of the stack's processes to a file that only its owner can read."""
     told = {name: value for name, value in variables.items() if name in NAMES or name.startswith("HOLDPOINT_")}
     withdraw(home)
     with os.fdopen(os.open(home.path / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -29,14 +29,14 @@ def publish(home: Home, variables: Mapping[str, str]) -> None:
 
 
 def withdraw(home: Home) -> None:
-    """Remove what was written down: the stack is gone."""
+    """Remove the file, when the stack ends."""
     (home.path / FILE).unlink(missing_ok=True)
 
 
 def join(root: Path) -> None:
-    """Take the environment of the stack that runs on this HOLDPOINT_HOME, where no database was named.
+    """Take over the environment of the stack that runs on this HOLDPOINT_HOME, unless DATABASE_URL is set.
 
-    Raises Refused where there is none, and says which folder was looked at.
+    Raises Refused, which names the folder, where no stack runs.
     """
     home = Home.chosen(root)
     if os.environ.get("DATABASE_URL"):
@@ -59,7 +59,7 @@ def join(root: Path) -> None:
 
 
 def runs(home: Home) -> bool:
-    """Tell whether a stack holds the folder: what a killed one left behind leads nowhere."""
+    """Tell whether a running stack holds the folder's lock; the file of a killed one is of no use."""
     try:
         with (home.path / "lock").open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

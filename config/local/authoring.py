@@ -1,8 +1,8 @@
-"""Writing an agent beside a running stack: `make run AGENTS=my_agent`.
+"""Reloads agents that are being written beside a running stack: `make run AGENTS=my_agent`.
 
-The modules are served beside the others, and their folder is watched. When a file in it changes, the code is read by
-a process of its own first: where it cannot be used, a sentence says why, and what runs goes on as it is; where it
-can, the processes that hold code are started anew, and everything else stays.
+The modules are served beside the others, and their folder is watched. When a file in it changes, a process of its own
+reads the code first: if it cannot be used, a sentence says why, and the stack goes on as it is; if it can, the
+processes that hold code are restarted, and everything else goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Files = dict[Path, tuple[int, int]]
 
 
 def modules_named(words: Sequence[str]) -> list[str]:
-    """List the modules' names, as they were typed: with commas or blanks. Raises Refused for what is none."""
+    """List the modules' names, typed with commas or blanks between them. Raises Refused for an invalid name."""
     names = [name for word in words for name in re.split(r"[,\s]+", word) if name]
     for name in names:
         if not MODULE.fullmatch(name) or name.endswith(".py"):
@@ -59,11 +59,11 @@ class Author:
     looked: float = 0.0
 
     def begin(self) -> None:
-        """Remember the state of the files when the processes start."""
+        """Note the state of the files when the processes start."""
         self.taken = self.seen = dict(self.files())
 
     def look(self) -> None:
-        """Take up what changed, once nothing changes any more: an editor writes a file in several steps."""
+        """Reload changed code once no file changes any more: an editor writes a file in several steps."""
         if not self.names or time.monotonic() < self.looked + LOOK_EVERY:
             return
         now = dict(self.files())
@@ -73,7 +73,7 @@ class Author:
             self.take_up()
 
     def take_up(self) -> None:
-        """Read the code anew; start the processes that hold it anew where it can be used."""
+        """Check the code; restart the processes that hold it if it can be used."""
         with self.stack.console.wait("Reading the changed code"):
             code, said = self.read()
         if code:
@@ -85,14 +85,14 @@ class Author:
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
 
     def read(self) -> tuple[int, str]:
-        """Return 0 where every module can be used, else the exit code, and what to say about them."""
+        """Return 0 if every module can be used, else the exit code, and the text about faults."""
         command = [sys.executable, "manage.py", "agents"]
         done = subprocess.run(command, cwd=ROOT, env=self.stack.environment, capture_output=True, text=True)
         said = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]
         return done.returncode, "\n".join(said)
 
     def files(self) -> Iterator[tuple[Path, tuple[int, int]]]:
-        """Yield every file beside a module, and in its package, with when it changed and its size."""
+        """Yield every file beside a module, and in its package, with its time of change and size."""
         for path in {path for name in self.names for path in self.beside(name)}:
             try:
                 if path.is_file():
@@ -102,7 +102,7 @@ class Author:
                 continue
 
     def beside(self, name: str) -> Iterator[Path]:
-        """Yield the modules in the folder of this one, and all that is in its package where it is one."""
+        """Yield the modules in the folder of this one, and all files of its package if it is one."""
         parts = name.split(".")
         for entry in [ROOT, *map(Path, filter(None, self.stack.environment.get("PYTHONPATH", "").split(os.pathsep)))]:
             folder = entry.joinpath(*parts[:-1])

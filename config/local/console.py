@@ -39,7 +39,7 @@ class Console:
             sys.stdout.flush()
 
     def say(self, text: str) -> None:
-        """Write something of the stack's own."""
+        """Write a message of the stack itself."""
         for line in text.splitlines():
             self.line("holdpoint", line)
 
@@ -66,7 +66,7 @@ class Console:
 
     @contextlib.contextmanager
     def wait(self, title: str) -> Iterator[None]:
-        """Say after two seconds, and every five from then on, how long `title` has been going on."""
+        """Write after two seconds, and every five from then on, how long `title` has taken."""
         done = threading.Event()
         started = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""What stops the local stack, in a sentence for whoever typed the command."""
+"""The error that stops the local stack, with a sentence for the person at the terminal."""
 
 
 class Refused(Exception):

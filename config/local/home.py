@@ -1,8 +1,8 @@
-"""HOLDPOINT_HOME: the one folder that the local stack keeps things in.
+"""HOLDPOINT_HOME: the one folder of the local stack's files.
 
-Its lock is held as long as the stack runs, by the kernel and not by a file's being there, so a `kill -9`
-leaves nothing to clean up by hand. Sockets live in `run/`; where the path is too long for a unix socket
-(107 bytes) they live in a private folder of the temporary directory.
+The stack holds its lock as long as it runs; it is a kernel lock (flock), not the presence of a file, so a `kill -9`
+leaves nothing to clean up by hand. Sockets are in `run/`; where the path is too long for a unix socket
+(107 bytes) they are in a private folder of the temporary directory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_NAME = len("/postgres/.s.PGSQL.5432")
 
 @dataclass(frozen=True)
 class Home:
-    """The folder and what is where in it."""
+    """The folder, with the paths of its contents."""
 
     path: Path
 
@@ -35,7 +35,7 @@ class Home:
         return cls(Path(os.environ.get("HOLDPOINT_HOME") or root / ".holdpoint").expanduser().resolve())
 
     def make(self) -> None:
-        """Make the folder, for its owner alone; a server's own account may pass through, and list nothing."""
+        """Create the folder, for its owner alone; a server's own account may pass through, and list nothing."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
@@ -44,7 +44,7 @@ class Home:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder. Raises Refused where another stack holds it, saying which process."""
+        """Hold the folder's lock in the block. Raises Refused, with the process, where another stack holds it."""
         self.make()
         with (self.path / "lock").open("a+") as file:
             try:

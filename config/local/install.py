@@ -42,12 +42,12 @@ def main(folder: Path, requirements: Path) -> int:
 
 
 def digest(requirements: Path) -> str:
-    """Hash the list, with the Python that it is for."""
+    """Hash the list of requirements and the version of Python."""
     return hashlib.sha256(sys.version.encode() + requirements.read_bytes()).hexdigest()
 
 
 def wait(process: subprocess.Popen[bytes], title: str, log: Path) -> int:
-    """Wait for `process`; after two seconds say what it is at, and every ten from then on."""
+    """Wait for `process`; print its progress after two seconds, and every ten from then on."""
     started = time.monotonic()
     patience = QUIET
     while True:
@@ -60,7 +60,7 @@ def wait(process: subprocess.Popen[bytes], title: str, log: Path) -> int:
 
 
 def refuse(sentence: str) -> int:
-    """Say why it stops."""
+    """Print why the installation stops; return the exit code."""
     print(sentence, file=sys.stderr)
     return 1
 

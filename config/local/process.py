@@ -1,9 +1,9 @@
-"""Child processes that do not outlive their parent, and the account that servers run under.
+"""Starts and stops child processes that do not outlive their parent, under an account of their own if need be.
 
-PostgreSQL refuses to run as root. Where this process is root (a container), `setpriv` of util-linux turns
-the child into another account and ties it to its parent's life in one step. Where that account may not
-walk down to the folders (a clone under /root, mode 0700), the child keeps the one capability that lets it,
-rather than this code opening folders that it does not own.
+PostgreSQL refuses to run as root. If this process is root (a container), `setpriv` of util-linux runs the child under
+another account and has it killed when its parent dies, in one step. If that account may not enter the folders (a clone
+under /root, mode 0700), the child keeps the one capability that allows it, so that this code need not open folders that
+it does not own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from config.local.errors import Refused
 
 
 class Child(Protocol):
-    """As much of a `subprocess.Popen` as ending a process takes."""
+    """The part of `subprocess.Popen` that is needed to end a process."""
 
     @property
     def pid(self) -> int: ...
@@ -33,7 +33,7 @@ class Child(Protocol):
 
 @functools.cache
 def unprivileged() -> pwd.struct_passwd | None:
-    """Return the account for servers that refuse root, made when absent; None where this process is not root."""
+    """Return the account for servers that refuse root, created if missing; None where this process is not root."""
     if os.geteuid() != 0:
         return None
     name = "pgserver"
@@ -51,7 +51,7 @@ def unprivileged() -> pwd.struct_passwd | None:
 
 @functools.cache
 def setpriv() -> str:
-    """Return the path of a `setpriv` that can tie a child to its parent's life, or ""."""
+    """Return the path of a `setpriv` that can have a child killed with its parent, or ""."""
     path = shutil.which("setpriv") or ""
     if path and subprocess.run([path, "--pdeathsig", "TERM", "true"], capture_output=True).returncode:
         return ""
@@ -59,7 +59,7 @@ def setpriv() -> str:
 
 
 def reaches(account: pwd.struct_passwd, path: Path) -> bool:
-    """Tell whether `account` may walk down to `path` and use it."""
+    """Tell whether `account` may enter `path`, and all folders above it."""
     probe = ["test", "-x", str(path)]
     return subprocess.run(probe, user=account.pw_uid, group=account.pw_gid, extra_groups=[]).returncode == 0
 
@@ -105,7 +105,7 @@ def spawn(
 
 
 def stop(process: Child, *, by: signal.Signals, within: float) -> bool:
-    """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it went by itself."""
+    """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it stopped by itself."""
     if process.poll() is None:
         process.send_signal(by)
     try:

@@ -1,4 +1,4 @@
-"""When a part of the stack that has ended by itself is started again."""
+"""The pauses after which a part of the stack that has ended by itself is started again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SETTLED = 60.0  # seconds of life after which the next pause is the first one ag
 
 @dataclass
 class Revival:
-    """One part: since when it lives, its last pause, when it is started again (None: it lives). Monotonic seconds."""
+    """One part: the time of its start, its last pause, the time of its restart (None: it runs). Monotonic seconds."""
 
     began: float = 0.0
     pause: float = 0.0

@@ -46,7 +46,7 @@ PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
 
 
 def main() -> int:
-    """Make what is missing; return the exit code."""
+    """Create what is missing; return the exit code."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     make_people(os.environ["HOLDPOINT_DEMO_PASSWORD"])
@@ -82,7 +82,7 @@ def permission(name: str) -> int:
 
 
 def make_policies() -> None:
-    """Let one person decide within two days, and never who started the run."""
+    """Create policies: one approval within two days, and never by the person who started the run."""
     from datetime import timedelta
 
     from django.contrib.auth.models import Group
@@ -97,9 +97,9 @@ def make_policies() -> None:
 
 
 def make_runs() -> None:
-    """Run the examples that are served over what comes with them, and wait until every run asks somebody or has ended.
+    """Run the served examples on their own inputs, and wait until every run asks somebody or has ended.
 
-    The shop comes first: it thinks for some seconds, in which the mails are read.
+    The job shop comes first: it plans for some seconds, in which the mails are read.
     """
     from django.core.management import call_command
 

@@ -1,6 +1,6 @@
-"""Commands that need no services: help, and an export of the audit, which any machine verifies by its lines alone.
+"""Lets `manage.py` commands run without services: help, and the verification of an exported audit.
 
-The settings insist on what every service needs. Such a command gets stand-ins that lead nowhere, for what is not set.
+The settings require what every service needs. Such a command gets placeholders for the settings that are not set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def needs_nothing(arguments: Sequence[str]) -> bool:
 
 
 def prepare() -> None:
-    """Set what is not set, for a command that needs none of it."""
+    """Set placeholders for the required settings that are not set."""
     for name, value in (NOWHERE | {"HOLDPOINT_SECRET_KEY": secrets.token_hex(32)}).items():
         if not os.environ.get(name):
             os.environ[name] = value

@@ -1,4 +1,4 @@
-"""The order in which the stack's processes start and stop, and what happens when one dies."""
+"""The stack: starts and stops its processes in order, and restarts one that dies."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ REPEATED = 1.0  # seconds in which a signal that comes again is the same Ctrl-C,
 
 
 class Stopping(Exception):
-    """Somebody asked for the end."""
+    """Raised when somebody asks the stack to stop."""
 
 
 @dataclass
 class Child:
-    """One process of the stack, and how it is stopped."""
+    """One process of the application, with its command and the seconds that it has to stop."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -46,7 +46,7 @@ class Child:
 
 
 class Stack:
-    """Everything that `make run` starts."""
+    """The servers and processes that `make run` starts."""
 
     def __init__(self, home: Home, console: Console, port: int) -> None:
         self.home = home
@@ -61,7 +61,7 @@ class Stack:
 
     @property
     def url(self) -> str:
-        """Return where the pages are."""
+        """Return the address of the pages."""
         return f"http://localhost:{self.port}"
 
     def listen_for_signals(self) -> None:
@@ -79,7 +79,7 @@ class Stack:
             self.hurry = True
 
     def start_servers(self) -> None:
-        """Start the embedded servers, or look at those that the environment names, before anything starts."""
+        """Start the embedded servers, or check those that the environment names, before anything else starts."""
         postgres, redis = servers.embedded(self.home)
         if postgres is None:
             self.environment |= servers.external_urls(self.home)
@@ -118,7 +118,7 @@ class Stack:
         self.start(name, *child.command, within=child.within)
 
     def complete(self, name: str, title: str, *command: str) -> None:
-        """Run a command to its end. Raises Refused where it fails; what it said is shown already."""
+        """Run a command to its end. Raises Refused where it fails; its output is shown already."""
         child = self.start(name, *command)
         with self.console.wait(title):
             code = child.process.wait()
@@ -127,7 +127,7 @@ class Stack:
             raise Refused(f"{title} failed with exit code {code}.")
 
     def wait_for_pages(self, look: Callable[[], None]) -> None:
-        """Return when the web server answers; call `look` until then. Raises Refused when it does not answer."""
+        """Wait until the web server answers, and call `look` meanwhile. Raises Refused when it does not answer."""
         until = time.monotonic() + ANSWERS_WITHIN
         with self.console.wait("Waiting for the pages"):
             while time.monotonic() < until:
@@ -148,13 +148,13 @@ class Stack:
                 raise Refused(self.told_of(name, code))
 
     def told_of(self, name: str, code: int) -> str:
-        """Say that a process has ended, with its last lines where it ended by itself: they say why, and what to do."""
+        """Return the message that a process ended, with its last lines if it ended by itself: they say why."""
         ended = f"The {name} process ended with exit code {code}; everything else is stopped."
         words = self.console.last_words(name) if code > 0 else ""
         return f"{ended} It said last:\n{words}" if words else ended
 
     def supervise(self, look: Callable[[], None]) -> None:
-        """Return never: start again what ends by itself, and raise Stopping when asked to end.
+        """Restart parts that end by themselves, for ever; raises Stopping when asked to end.
 
         `look` is called again and again meanwhile.
         """
@@ -164,7 +164,7 @@ class Stack:
             time.sleep(0.2)
 
     def revive(self) -> None:
-        """Start each part that has ended again, after a pause that grows, and say so in a line."""
+        """Restart each part that has ended, after a pause that grows, and print a line about it."""
         for name, server in self.servers:
             if server.process is None or server.process.poll() is not None:
                 code = None if server.process is None else server.process.returncode
@@ -174,7 +174,7 @@ class Stack:
                 self.start_again(child.name, child.process.returncode, partial(self.restart, child.name))
 
     def start_again(self, name: str, code: int | None, start: Callable[[], None]) -> None:
-        """Start one part that has ended, when its time has come. What it refuses is said, and tried again later."""
+        """Restart one part that has ended, once its pause is over. A refusal is printed, and tried again later."""
         revival, now = self.revivals[name], time.monotonic()
         if revival.due is None:
             ended = "did not start" if code is None else f"ended with exit code {code}"
@@ -186,7 +186,7 @@ class Stack:
                 self.console.say(str(refused))
 
     def stop(self) -> None:
-        """Stop the application's processes in the order in which they depend on each other, then the servers."""
+        """Stop the application's processes in the order of their dependencies, then the servers."""
         self.asked_at = self.asked_at or time.monotonic()
         order = ("web", "beat", "sweeper", "worker", "sandbox")
         ranked = sorted(self.children, key=lambda child: order.index(child.name) if child.name in order else -1)
@@ -201,7 +201,7 @@ class Stack:
         self.servers.clear()
 
     def end(self, child: Child) -> None:
-        """Ask one process to stop, wait for it as long as it may take, then kill what is left of its group."""
+        """Ask one process to stop, wait at most its `within` seconds, then kill what is left of its group."""
         if child.process.poll() is None:
             child.process.terminate()
         until = time.monotonic() + child.within

@@ -1,4 +1,4 @@
-"""Collecting static files only when one of them changed, so that a second start is quick."""
+"""Collects static files only when one of them changed, so that a second start is quick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from config.local.stack import ROOT, Stack
 
 
 def collect(stack: Stack) -> None:
-    """Collect static files into the home folder, unless they are as they were."""
+    """Collect static files into the home folder, unless they are unchanged."""
     stamp = stack.home.path / "static-stamp"
     now = fingerprint(ROOT / "static")
     if stamp.exists() and stamp.read_text() == now:

@@ -1,8 +1,8 @@
-"""A pytest plugin: the database for tests by agents.testing, and Django set up before such a test is read.
+"""A pytest plugin for tests with agents.testing: starts their database, and sets Django up before they are imported.
 
-`make trial` runs it, by the conftest.py beside manage.py. Holdpoint's own tests bring servers of their own, which are
-left alone; for any other test a PostgreSQL is started on a folder that is removed afterwards, whatever DATABASE_URL
-says: a trial never writes into the database that somebody works with.
+`make trial` loads it, through the conftest.py beside manage.py. Holdpoint's own tests bring servers of their own, which
+are used instead; for any other test a PostgreSQL is started on a folder that is removed afterwards, whatever
+DATABASE_URL says: a trial never writes into the database that somebody works with.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _servers: list[Servers] = []
 
 
 class Servers:
-    """The one server that trials need. Its address is known before it runs, so that Django can read its settings."""
+    """The PostgreSQL of trials. Its address is known before it runs, so that Django can read its settings."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="hp-trial-", dir="/tmp"))
         self.postgres = Postgres(self.folder / "data", self.folder / "pg", FAST)
 
     def environment(self) -> dict[str, str]:
-        """Return what the settings are read from. Nothing listens at Redis's address: doorbells are for workers."""
+        """Return the variables for the settings. Nothing listens at Redis's address: doorbells are for workers."""
         return {
             **servers.embedded_urls(self.postgres),
             "REDIS_URL": f"unix://{self.folder}/redis.sock",
@@ -50,7 +50,7 @@ class Servers:
         }
 
     def start(self) -> None:
-        """Start the server and make the tables."""
+        """Start the server and create the tables."""
         if os.geteuid() == 0:
             self.folder.chmod(0o711)  # the server's account passes through, and lists nothing
         with (self.folder / "postgres.log").open("wb") as log:
@@ -62,13 +62,13 @@ class Servers:
             pytest.exit(f"The tables could not be made:\n{done.stdout}{done.stderr}", returncode=4)
 
     def stop(self) -> None:
-        """Stop the server and remove what it kept."""
+        """Stop the server and remove its data."""
         self.postgres.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def pytest_pycollect_makemodule() -> None:
-    """Set Django up before the first module of tests is read, which imports agents; leave one that is set up alone."""
+    """Set Django up before the first module of tests, which imports agents; do nothing if it is set up already."""
     from django.apps import apps
 
     if apps.ready:
@@ -82,7 +82,7 @@ def pytest_pycollect_makemodule() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def database_of_trials(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Run the server for as long as the tests run; none where the tests bring their own."""
+    """Run the server while the tests run; none where the tests bring their own."""
     if not _servers:
         yield
         return
@@ -98,6 +98,6 @@ def database_of_trials(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """Remove what was made, whether or not a test ran."""
+    """Stop the server and remove its data, whether or not a test ran."""
     while _servers:
         _servers.pop().stop()

@@ -1,1 +1,1 @@
-"""Messages by Redis: the broker's connection, the canary that shows they arrive, and what beat sends when."""
+"""Celery messages by Redis: the broker's transport, the canary that shows they arrive, and beat's schedule."""

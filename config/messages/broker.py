@@ -1,9 +1,9 @@
-"""Celery's messages, looked at before Celery has them: one that no process of ours sent is discarded and logged.
+"""Checks messages before Celery gets them: one that is no doorbell is discarded and logged.
 
-Redis may be written to by whoever reaches it, and Celery trusts what it finds there: a message that is not JSON ends
+Anybody who reaches Redis can write to it, and Celery trusts what it finds there: a message that is not JSON ends
 the worker, a `timelimit` kills the child that works on another's run, `callbacks` and `chord` send further messages. A
-doorbell needs none of that: it is the name of a task of ours, and at most its numbers. Everything else is dropped when
-it is read. Nothing is lost by that: the sweeper rings again for what is due.
+doorbell needs none of that: it is the name of a task of Holdpoint's, and at most its numbers. Everything else is
+dropped when it is read. Nothing is lost by that: the sweeper rings again for what is due.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from celery import current_app
 from kombu.transport import redis
 from redis.exceptions import ResponseError
 
-# Nobody here sets these: each lets a message do more than ring. `timelimit` comes as two empty ones.
+# Headers that no doorbell sets: each lets a message do more than ring. `timelimit` comes as two empty values.
 UNUSED = (
     "compression", "eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link",
     "callbacks",
@@ -30,10 +30,10 @@ log = structlog.get_logger()
 
 
 class Channel(redis.Channel):
-    """Reads a queue; a message that cannot be read is already gone from it."""
+    """Kombu's channel, which drops messages that cannot be read: they are gone from the queue already."""
 
     def drop_other_types(self, error: ResponseError) -> None:
-        """Delete keys of another type that are in the place of queues. Raises `error` where it has another cause."""
+        """Delete keys of another type that have the names of queues. Raises `error` where it has another cause."""
         if "WRONGTYPE" not in str(error):
             raise error
         name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Kombu's transport, which passes on doorbells alone."""
+    """Kombu's transport, which passes on doorbells only."""
 
     Channel = Channel
 
@@ -79,12 +79,12 @@ class Transport(redis.Transport):
 
 
 def discarded(queue: str, why: str) -> None:
-    """Log that a message was dropped, in a line that an operator may alarm on."""
+    """Log that a message was dropped; operators may set an alarm on this line."""
     log.error("broker.message_discarded", queue=queue, why=why[:300])
 
 
 def fault_of(message: Mapping[str, Any]) -> str:
-    """Say what keeps a message from being a doorbell; "" where nothing does. Raises where parts of it are missing."""
+    """Say why a message is no doorbell; "" where it is one. Raises where parts of it are missing."""
     headers, properties = message["headers"], message["properties"]
     delivered, task = properties["delivery_info"], current_app.tasks.get(headers["task"])
     texts = (properties["delivery_tag"], delivered["exchange"], delivered["routing_key"], headers["id"])

@@ -1,4 +1,4 @@
-"""The canary: when a worker last took a message, kept in Redis with a short life."""
+"""The canary: the time at which a worker last took a message, kept in Redis for a short time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sing(url: str) -> None:
 
 
 def age(url: str) -> float:
-    """Return the seconds since a worker took a message, by Redis's clock; LIVES where it was longer ago.
+    """Return the seconds since a worker took a message, by Redis's clock; LIVES if it was longer ago.
 
     Raises redis.RedisError.
     """
@@ -27,5 +27,5 @@ def age(url: str) -> float:
 
 
 def client(url: str) -> redis.Redis:
-    """Return a client that does not wait for a server that is not there."""
+    """Return a Redis client that gives up soon when no server answers."""
     return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)

@@ -1,4 +1,4 @@
-"""When beat asks for each task; the tasks are in config.housekeeping and checkpoints.tasks."""
+"""Beat's schedule; the tasks are in config.housekeeping and checkpoints.tasks."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Figures for Prometheus, at `/metrics` of each web process.
+"""Metrics for Prometheus, at `/metrics` of each web process.
 
-There are three sorts. What this process counts itself: requests (`requests`), the events that its tailer reads
-(checkpoints.events.tailer), its pool of connections (`pools`). What PostgreSQL and Redis hold, asked for at each scrape
-in bounded time (`database`, `broker`); it is the same whichever process is asked. And what the library reports of
-the process. Workers, sweeper and beat listen on no port: what they do is seen in the database, in Redis and in the
-events. docs/operations.md lists all of them, and docs/monitoring has rules and a board.
+There are three kinds. This process counts its requests (`requests`), the events that its tailer reads
+(checkpoints.events.tailer) and its pool of connections (`pools`). PostgreSQL and Redis are queried at each scrape
+in bounded time (`database`, `broker`); these figures are the same in every process. The library reports on
+the process itself. Workers, sweeper and beat listen on no port: their work shows in the database, in Redis and in the
+events. docs/operations.md lists all metrics, and docs/monitoring has rules and a dashboard.
 """

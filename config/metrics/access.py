@@ -1,4 +1,4 @@
-"""Who may read the metrics: whoever sends the token, or asks from the networks; without either, this machine alone."""
+"""Access to the metrics: with the token, or from the networks; where neither is set, from this machine only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from config.web import proxies
 
 
 def refusal(request: HttpRequest) -> HttpResponse | None:
-    """Return a 401 for somebody who may not read, None for others. Raises Http404 where no token would help."""
+    """Return a 401 for a client that may not read, None for others. Raises Http404 where no token is set."""
     if _sends_token(request) or _asks_from_inside(request):
         return None
     if not settings.HOLDPOINT_METRICS_TOKEN:

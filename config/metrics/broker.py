@@ -1,4 +1,4 @@
-"""What Redis holds: doorbells that no worker has taken yet, and the canary."""
+"""Metrics from Redis: doorbells that no worker has taken yet, and the canary."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What PostgreSQL holds, asked for at each scrape, and reported as missing where it does not answer in time.
+"""Metrics from PostgreSQL, queried at each scrape, and reported as missing where it does not answer in time.
 
-The statements run in a thread of their own, so that neither a server that has stopped in the middle of an answer nor a
-pool that has run out keeps the scrape waiting: what the process itself counts is reported all the same. Each statement
-reads along an index; what it counts is bounded, so that a scrape costs the same at any number of events and runs. One
-that fails, or waits for a lock, costs its own figures alone: each has at most its share of the time that is left, and
+The statements run in a thread of their own, so that neither a server that stops in the middle of an answer nor an
+exhausted pool delays the scrape: the process's own counts are reported all the same. Each statement reads along an
+index and its count is bounded, so that a scrape costs the same at any number of events and runs. One that fails, or
+waits for a lock, loses only its own figures: each has at most its share of the time that is left, and
 holdpoint_database_figures says which are missing, since an alert does not fire on a missing figure.
 """
 
@@ -36,13 +36,13 @@ log = structlog.get_logger(__name__)
 
 
 def collect() -> Iterator[Metric]:
-    """Yield what the database holds, or only that it does not answer; another scrape meanwhile gets the same answer."""
+    """Yield the database's metrics, or only that it does not answer; simultaneous scrapes get the same answer."""
     found = bounded.ask({"metrics": _read}, within=LONGEST, late=[_up(0)])
     yield from found["metrics"]
 
 
 def _read() -> list[Metric]:
-    """Read all of it, in one transaction that writes nothing and so holds nobody back."""
+    """Read all metrics in one transaction, which writes nothing and so holds nobody back."""
     until, found = time.monotonic() + ASKED, [_up(1)]
     told = GaugeMetricFamily(
         "holdpoint_database_figures", "1 where these figures are told, 0 where PostgreSQL did not.", labels=["family"]
@@ -60,7 +60,7 @@ def _read() -> list[Metric]:
 
 
 def _family(read: Family, share: float) -> list[Metric]:
-    """Read one sort of figures, each of its statements in `share` seconds; none where one failed or no time is left."""
+    """Read one kind of metrics, each of its statements in `share` seconds; none if one failed or no time is left."""
     timeout = int(min(share, STATEMENT) * 1000)
     if timeout < 1:  # 0 would be for ever
         log.warning("metrics.left_out", family=_name(read), error="no time was left")

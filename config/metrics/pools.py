@@ -1,4 +1,4 @@
-"""This process's pool of connections to PostgreSQL, as psycopg_pool counts it."""
+"""Metrics of this process's pool of PostgreSQL connections, as psycopg_pool counts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MS = 1000
 
 
 def collect() -> Iterator[Metric]:
-    """Yield what the pool of the default database has done so far."""
+    """Yield the figures of the default database's pool so far."""
     told = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
     size = GaugeMetricFamily(
         "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]

@@ -1,4 +1,4 @@
-"""The requests that this process answers, by the name of the view: never by the address, which has numbers in it."""
+"""Metrics of the requests that this process answers, by view: not by address, which would be one series per object."""
 
 from __future__ import annotations
 

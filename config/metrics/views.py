@@ -1,4 +1,4 @@
-"""`/metrics`, in the format that the scraper asks for."""
+"""The view of `/metrics`, in the format that the scraper asks for."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .access import refusal
 
 
 class AskedMetrics(Collector):
-    """The figures that are asked for at each scrape."""
+    """The collector of metrics that are queried at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield them, each part in bounded time."""
+        """Yield the metrics, each part in bounded time."""
         yield from database.collect()
         yield from broker.collect()
         yield from pools.collect()
 
     def describe(self) -> list[Metric]:
-        """Name nothing: the library would collect to find the names out."""
+        """Return no names; without this the library would collect the metrics just to learn their names."""
         return []
 
 
@@ -37,7 +37,7 @@ REGISTRY.register(AskedMetrics())
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return all figures."""
+    """Return all metrics."""
     refused = refusal(request)
     if refused is not None:
         return refused

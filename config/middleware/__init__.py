@@ -1,1 +1,1 @@
-"""Django's middleware of the whole site: each a module, or a class of one."""
+"""Middleware of the whole site, one per module."""

@@ -1,4 +1,4 @@
-"""Pages compressed, streams not: under ASGI Django makes each piece of a stream a gzip member of its own.
+"""Compresses pages but no streams: under ASGI Django makes each piece of a stream a gzip member of its own.
 
 A browser decodes the first member and silently drops the rest, so that an export would end after its first piece.
 """
@@ -11,8 +11,8 @@ from django.middleware.gzip import GZipMiddleware
 
 
 class CompressedPages(GZipMiddleware):
-    """Django's compression, for answers that are whole when they leave."""
+    """Django's compression, for responses that are no streams."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Compress a whole answer; leave a stream as it is."""
+        """Compress a response, unless it is a stream."""
         return response if response.streaming else super().process_response(request, response)

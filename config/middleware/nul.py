@@ -1,4 +1,4 @@
-"""A NUL in an address is refused before any view looks for it: PostgreSQL takes none, and no page has one."""
+"""Refuses a NUL in an address before any view runs: PostgreSQL takes none, and no page's address has one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from config.web import refusals
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Answer 404 for a NUL in the path, and 400 for one in the query: 422 in the API, as for all junk there."""
+    """Answer 404 for a NUL in the path, and 400 for one in the query; in the API 422, as for all junk there."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         in_path, of_api = "\0" in request.path_info, request.path_info.startswith("/api/")

@@ -1,8 +1,8 @@
-"""Probes and scrapes reach a process by an address that nobody can list as a host: a pod's, a container's.
+"""Replaces the Host of probes and scrapes, which use addresses that cannot be listed as hosts: a pod's, a container's.
 
-So for the pages that they ask for, the Host that was sent is put aside before anything looks at it, and replaced by
-one of ours: what a stranger writes there is neither refused nor ever part of an answer. A rule that goes by the
-client's address alone still looks at the Host that was sent (config.web.proxies).
+On the pages for them, the Host that was sent is put aside before anything checks it, and replaced by an allowed one:
+what a stranger writes there is neither refused nor ever part of an answer. A rule that goes by the client's address
+alone still checks the Host that was sent (config.web.proxies).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from config.web.proxies import SENT_HOST
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Let these pages be asked for by any address."""
+    """Let these pages be requested under any Host."""
     first = settings.ALLOWED_HOSTS[0].lstrip(".")
     ours = first if first != "*" else "localhost"
 

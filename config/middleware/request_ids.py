@@ -1,6 +1,6 @@
-"""Each request has an id: in the answer's `X-Request-ID`, in its lines of the log, its events and its problems.
+"""Gives each request an id: in the answer's `X-Request-ID`, its log lines, its events and its problem documents.
 
-It is the proxy's where that sends one and is believed; anybody else could take the id of another's request.
+A trusted proxy's own id is used; from anybody else it could be the id of another's request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A page for a person who opens an address that only takes what a form sends.
+"""Shows a page to a person who opens an address that takes only POST.
 
-A refused form stays at the address that it was sent to. Somebody who then signs in again, or opens the
-address from the bar, sends a GET, and a 405 without a body is a browser's own error page, which has no link onwards.
+A refused form stays at the address that it was sent to. Somebody who then signs in again, or reloads the address,
+sends a GET, and for a 405 without a body the browser shows its own error page, which has no link onwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from approvals.middleware import Respond
 
 
 def middleware(get_response: Respond) -> Respond:
-    """Put a page in the place of an empty 405 that a browser opened."""
+    """Replace an empty 405 for a browser by a page."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         answer = get_response(request)
@@ -23,14 +23,14 @@ def middleware(get_response: Respond) -> Respond:
 
 
 def explained(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """Return the same refusal, with where to go on."""
+    """Return the 405 with a page that links to where to go on."""
     page = render(request, "405.html", {"above": above(request.path)}, status=405)
     page.headers["Allow"] = answer.headers.get("Allow", "")
     return page
 
 
 def above(path: str) -> str:
-    """Return the page that a form's address belongs to: `/gates/7/decisions/` is sent from `/gates/7/`."""
+    """Return the address of the form's page: `/gates/7/decisions/` is sent from `/gates/7/`."""
     names = path.strip("/").split("/")
     return f"/{'/'.join(names[:2] if len(names) > 2 else names[:1])}/"
 

@@ -1,9 +1,8 @@
-"""Accounts are made by an administrator: people sign in, sign out and change their password, nothing else.
+"""Adapts allauth: people sign in, sign out and change their password; only an administrator creates accounts.
 
 Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
-could keep somebody out of theirs. An account that is guessed from very many addresses is locked all the same. A browser
-in which its owner has signed in is counted by itself, whatever others try: a signed cookie says so (OWASP's device
-cookies).
+could lock somebody out. An account that is guessed from very many addresses is locked all the same. A browser in which
+its owner has signed in has a signed cookie and is counted by itself, whatever others try (OWASP's device cookies).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Adapter(DefaultAccountAdapter):
         self._login_failed_rl_usage.usage += used.usage
 
     def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
-        """Mark the browser as one in which this person has signed in."""
+        """Set the cookie that marks the browser as one in which this person has signed in."""
         response: HttpResponse = super().post_login(request, user, **more)
         name = user.get_username().lower()
         device = device_of(request, name) or f"{name}:{secrets.token_hex(16)}"
@@ -61,7 +60,7 @@ class Adapter(DefaultAccountAdapter):
         return response
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Refuse everybody: nobody makes an account of their own."""
+        """Return False: nobody creates an account of their own."""
         return False
 
     def is_safe_url(self, url: str) -> bool:
@@ -71,7 +70,7 @@ class Adapter(DefaultAccountAdapter):
 
 
 def device_of(request: HttpRequest, name: str) -> str:
-    """Return which of this person's browsers it is; "" where they have not signed in there."""
+    """Return the id of this person's browser from its cookie; "" where they have not signed in there."""
     said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
     return said if said.rpartition(":")[0] == name else ""
 
@@ -80,7 +79,7 @@ class Reauthenticate(views.ReauthenticateView):
     """Asks a signed-in person for their password again."""
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Note it in the session, under a new key, so that it is of no use to somebody who knew the old one."""
+        """Note the confirmation in the session, under a new key: it is of no use to somebody who knew the old one."""
         response: HttpResponse = super().form_valid(form)
         self.request.session.cycle_key()
         return response
@@ -90,7 +89,7 @@ class ChangePassword(views.PasswordChangeView):
     """Changes the password of somebody who knows their present one."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        """Record in the audit where the present password was wrong."""
+        """Record in the audit if the present password was wrong."""
         if "oldpassword" in form.errors:
             confirmation_failed(self.request)
         response: HttpResponse = super().form_invalid(form)
@@ -98,7 +97,7 @@ class ChangePassword(views.PasswordChangeView):
 
 
 def closed(request: HttpRequest, **_: str) -> NoReturn:
-    """Answer 404 for allauth's other pages, whose names its own code looks up."""
+    """Answer 404 for allauth's other pages, whose URL names its own code needs."""
     raise Http404
 
 

@@ -1,11 +1,11 @@
-"""Failed sign-ins, failed confirmations and changed passwords as events of the audit, with the client's address.
+"""Records failed sign-ins, failed confirmations and changed passwords in the audit, with the client's address.
 
-What was typed is not stored: somebody who types their password into the wrong field would leave it there for good. An
-existing account is named by its number; any other name is kept as a keyed digest, which tells one name that is tried
-again and again from many.
+The typed name is not stored: somebody who types their password into the wrong field would leave it there for good. An
+existing account is named by its number; any other name is kept as a keyed digest, which distinguishes one name that is
+tried again and again from many.
 
-A flood of failures is no flood of events: for one account and address, and for all together, the first of a minute is
-written and then the tenth, hundredth and so on, with the count so far. Each web process counts by itself.
+A flood of failures makes few events: for one account and address, and for all together, the first of a minute is
+recorded and then the tenth, hundredth and so on, with the count so far. Each web process counts by itself.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MANY = "many addresses"
 
 
 class MinuteCounter:
-    """How often each key was counted in the current minute."""
+    """A counter of keys that starts again each minute."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, ...]] = Counter()
         self.ends = 0.0
 
     def count(self, *what: str) -> int:
-        """Count one more, and return how many there were by now."""
+        """Count one more of the key, and return its count so far."""
         if time.monotonic() >= self.ends:
             self.counts, self.ends = Counter(), time.monotonic() + MINUTE
         self.counts[what] += 1
@@ -48,13 +48,13 @@ minute = MinuteCounter()
 
 
 class PasswordTold:
-    """Records in the audit every password that is set, on whatever page; Django calls it like a password validator."""
+    """Records in the audit every change of a password, on any page; Django calls it as a password validator."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Accept every password: the other rules say which are too weak."""
+        """Accept every password: other validators refuse weak ones."""
 
     def get_help_text(self) -> str:
-        """Return "": there is nothing to say beside a field."""
+        """Return "": this validator has no rule to explain."""
         return ""
 
     def password_changed(self, password: str, user: User) -> None:
@@ -70,7 +70,7 @@ class PasswordTold:
 
 
 def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
-    """Record credentials that Django refused: a confirmation where it is the person signed in, else a sign-in."""
+    """Record refused credentials: as a confirmation if the name is the signed-in person's, else as a sign-in."""
     if request is None:
         return
     typed = str(credentials.get("username", ""))
@@ -88,7 +88,7 @@ def on_failure(sender: Any, credentials: Mapping[str, Any], request: HttpRequest
 
 
 def confirmation_failed(request: HttpRequest) -> None:
-    """Record that somebody who is signed in gave a wrong password where theirs was asked for again."""
+    """Record that a signed-in person gave a wrong password when asked for it again."""
     actor, address = actors.of_user(request.user), _address(request)
     count = minute.count("confirmation", actor.id, address)
     if _is_told(count):
@@ -102,7 +102,7 @@ def _tell_sign_ins(count: int, *, subject: str, **data: str) -> None:
 
 
 def _is_told(count: int) -> bool:
-    """Tell whether it is a power of ten."""
+    """Tell whether the count is a power of ten, which is recorded."""
     return str(count).strip("0") == "1"
 
 

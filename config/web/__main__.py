@@ -1,7 +1,7 @@
-"""`python -m config.web`: the web process, with all of uvicorn's options, wherever it is started.
+"""`python -m config.web`: runs the web process, with all of uvicorn's options.
 
-At SIGTERM it takes no more connections, closes the sockets (1012: restart) and the requests that only wait, which
-clients send again to the next process, gives the others GRACE seconds, and ends.
+At SIGTERM it takes no more connections, closes the sockets (1012: restart), ends the requests that only wait, which
+clients send again to the next process, gives the others GRACE seconds, and exits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Bodies of requests, bounded before anything is made of them.
+"""Limits the size of request bodies before Django reads them.
 
-Django writes a body to the disk before it looks at who sent it, so a stranger could fill that.
+Django writes a body to the disk before it checks who sent it, so a stranger could fill the disk.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class TooMuchSent(NamedTuple):
-    """The answer to somebody who sends too much."""
+    """The answer to a body that is too large."""
 
     media_type: str
     body: bytes
 
 
 def in_words(scope: Scope) -> TooMuchSent:
-    """Tell a person, whose browser shows it, that the body is too large."""
+    """Return the answer for people, as plain text, that the body is too large."""
     return TooMuchSent("text/plain; charset=utf-8", b"This request is too large.\n")
 
 
@@ -32,7 +32,7 @@ class BoundedBodies:
         self.application, self.most, self.told = application, most, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; once more comes than is allowed, the application sees a client that went away."""
+        """Pass the request on; once more comes than is allowed, the application sees a disconnect."""
         if announced(scope) > self.most:
             await refuse(send, self.told(scope))
             return
@@ -55,7 +55,7 @@ class BoundedBodies:
 
 
 class PrefixRoute:
-    """An ASGI application that hands what lies under `prefix` to one application, and all else to another."""
+    """An ASGI application that passes requests under `prefix` to one application, and all others to another."""
 
     def __init__(self, prefix: str, inside: Application, *, outside: Application) -> None:
         self.prefix, self.inside, self.outside = prefix, inside, outside
@@ -66,13 +66,13 @@ class PrefixRoute:
 
 
 def announced(scope: Scope) -> int:
-    """Return the length that the client says; 0 where it says none, as with a body in chunks."""
+    """Return the Content-Length; 0 where there is none, as with a body in chunks."""
     said = dict(scope["headers"]).get(b"content-length", b"")
     return int(said) if said.isdigit() and len(said) < 20 else 0
 
 
 async def refuse(send: Send, told: TooMuchSent) -> None:
-    """Answer 413 and close: what is still on its way is not read."""
+    """Answer 413 and close: the rest of the body is not read."""
     headers = [
         (b"content-type", told.media_type.encode()),
         (b"cache-control", b"no-store"),

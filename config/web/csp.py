@@ -1,6 +1,6 @@
-"""The content security policy: what a page may load, run and send, which is what this site serves and no more.
+"""The content security policy: a page may load, run and send to only what this site serves.
 
-No inline script or style and no nonce: no text of an agent can become one, even where escaping failed.
+It allows no inline script or style and no nonce: no text of an agent can become one, even where escaping failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Django's pages under ASGI, each request from its first middleware to its last in one thread.
+"""Runs Django's pages under ASGI, each request from its first middleware to its last in one thread.
 
-Every view and every middleware here is synchronous, or can be. Django would go into a thread and back around the view,
-and around each middleware that can be either, which together takes longer than to answer for a small part of a page.
+Every view and every middleware here is synchronous, or can be. Django would switch threads around the view, and around
+each middleware that can be either, which together takes longer than the answer for a small part of a page.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ KEPT = 32  # idle threads
 
 
 class PagesHandler(ASGIHandler):
-    """Django's handler, which calls its middleware as under WSGI."""
+    """Django's ASGI handler, which calls its middleware as under WSGI."""
 
     def __init__(self) -> None:
         super().__init__()
         self._idle: list[ThreadPoolExecutor] = []  # of one thread each
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer in a thread that is reused: to start and end one for each request takes longer than most answers."""
+        """Answer in a reused thread: to start and end one for each request takes longer than most answers."""
         try:
             thread = self._idle.pop()
         except IndexError:

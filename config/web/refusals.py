@@ -1,4 +1,4 @@
-"""The pages for a request that Django itself refuses before any view sees it, and for what is not there."""
+"""The error pages: 400 and 413 for requests that Django itself refuses, 404, 410 and 500."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from agents.queries.access import Gone
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Say which limit a form exceeded, and what to do; else only that the request made no sense."""
+    """Answer 413 with the limit that a form exceeded and what to do, else 400."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if isinstance(exception, RequestDataTooBig) else None
     most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}" if isinstance(exception, TooManyFieldsSent) else None
     return render(request, "400.html", {"limit": limit, "most": most}, status=413 if limit or most else 400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Say that nothing is here, or what became of something that was (410)."""
+    """Answer 404, or 410 with the reason for something that was here."""
     gone = str(exception) if isinstance(exception, Gone) else ""
     return render(request, "404.html", {"gone": gone}, status=410 if gone else 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Report a fault of the server's own: to programs as a problem document."""
+    """Answer 500; to programs with a problem document."""
     return problems.broken(request) if request.path.startswith("/api/") else defaults.server_error(request)

@@ -1,8 +1,8 @@
-"""Requests on the wire: bounds on the head of one, and on the time until all of it is there.
+"""The HTTP protocol with limits on the size of a request's head, and on the time until all of it has arrived.
 
 uvicorn's parser keeps a head that never ends, each piece added to a copy of the ones before, and waits for the rest of
-a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` puts this protocol in its place. The
-body's length is bounded by config.web.bodies, its content by the code that reads it.
+a request for as long as its sender likes. `--http config.web.wire:BoundedProtocol` uses this protocol instead. The
+body's length is limited by config.web.bodies, its content by the code that reads it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LEAVE = "leave"  # in the server's state: the function to call when it is asked 
 
 
 def patience(received: int, *, least: float) -> float:
-    """Return the seconds within which a request has to be whole, by the bytes of it that came."""
+    """Return the seconds within which a request has to be complete, by the bytes received so far."""
     return least + received / PACE
 
 
 class _TooLarge(Exception):
-    """Ends the parsing of a head."""
+    """Raised to end the parsing of a head that is too large."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds."""
+    """uvicorn's protocol, with limits on size and time."""
 
     _late: TimerHandle | None = None  # closes the connection
     _begun = False  # whether some of a request came, and not all
@@ -46,7 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Let requests that only wait end before the server waits for them."""
+        """End the requests that only wait, before the server waits for them."""
         super().shutdown()
         self.app_state[LEAVE]()
 
@@ -84,7 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that the parser does not take, or that is refused in the middle of it."""
+        """Answer a request that the parser or this protocol refuses."""
         self._refuse(*self._refusal)
 
     def _wait(self) -> None:
@@ -97,7 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._late = None
 
     def _look(self, since: float) -> None:
-        """Close, unless enough came to earn more time, or this side has not read what came."""
+        """Refuse the request as too late, unless enough bytes came for more time, or this side has paused reading."""
         least = settings.HOLDPOINT_REQUEST_TIMEOUT
         until = since + patience(self._came, least=least)
         if self.flow.read_paused:
@@ -109,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, told)
 
     def _refuse(self, status: HTTPStatus, told: str) -> None:
-        """Answer in the application's place and close; where it waits for the rest, it sees that the client left."""
+        """Answer in place of the application and close; if it waits for the rest, it sees a disconnect."""
         cycle = self.cycle
         before = self.pipeline or (cycle and not cycle.response_complete and not cycle.more_body)
         if self._begun and not before and (cycle is None or cycle.response_complete or not cycle.response_started):

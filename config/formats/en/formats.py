@@ -1,7 +1,7 @@
-"""How the administration writes dates and times: as the pages do, with seconds, 24 hours and the reader's zone.
+"""The administration's formats of dates and times: as on the pages, with seconds, 24 hours and the reader's zone.
 
-Django's own formats of a language overrule the settings, so these replace them. Pages of the product write
-times by their own tag.
+Django's own formats of a language overrule the settings, so these replace them. The product's pages write times with
+their own tag.
 """
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "j M Y"

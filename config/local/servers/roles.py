@@ -1,6 +1,6 @@
-"""The database's two roles: the owner migrates, the application may do only what it must.
+"""Creates the database's two roles: the owner migrates, the application has only the rights that it needs.
 
-The application's role owns nothing; what it may do to each table `checkpoints.postgresql.privileges` grants after every
+The application's role owns nothing; `checkpoints.postgresql.privileges` grants its rights on each table after every
 migration. So not even a hole in the application lets anyone rewrite the audit.
 """
 
@@ -11,7 +11,7 @@ from psycopg import sql
 
 
 def create(connection: psycopg.Connection, role: str, password: str = "") -> None:
-    """Make the login role `role` where it is missing, and set its password if one is given."""
+    """Create the login role `role` if it is missing, and set its password if one is given."""
     known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
     if not known:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
@@ -21,7 +21,7 @@ def create(connection: psycopg.Connection, role: str, password: str = "") -> Non
 
 
 def create_database(connection: psycopg.Connection, name: str, owner: str, template: str = "template0") -> None:
-    """Make the database `name` for `owner` where it is missing. The connection must be in autocommit."""
+    """Create the database `name` for `owner` if it is missing. The connection must be in autocommit."""
     known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
     if not known:
         statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}")
