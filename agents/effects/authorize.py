@@ -94,7 +94,7 @@ def recheck(slice: RunSession, spec: StepSpec, row: Effect) -> None:
 
 
 def _available(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | None:
-    """Return an unused grant: no intent consumed it, and no result adopted on the path after the gate stands for it.
+    """Return an unused grant: no intent consumed it, nor did a result adopted on the path after the gate use it up.
 
     Where the effect performs several actions, only the grant of the one it is about to perform counts: with that of
     another, a refused action could run, or one could run twice.

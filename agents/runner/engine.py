@@ -1,8 +1,8 @@
 """The runner: takes one run as far as it goes.
 
-Claim it (guarded; the claim token fences whoever had it before), load its head verified, apply what was decided at a
-gate there, and execute step after step; each step is one statement that writes checkpoint, status and event under
-the token. Until the run waits or ends, or its time slice is over and others get their turn.
+It claims the run (guarded; the claim token fences the worker that had it before), loads its head verified, applies the
+outcome of a gate there, and executes step after step; each step is one statement that writes checkpoint, status and
+event under the token. It stops when the run waits or ends, or when its time slice is over and others get their turn.
 """
 
 from __future__ import annotations
