@@ -1,4 +1,4 @@
-"""What an approval at a gate writes into the state: the edit, and what the agent is told of the decision.
+"""Writes an approval into the state: the edit, and what the agent is told of the decision.
 
 The agent reads in its feedback, action by action, what was refused or answered for it; and what was edited, where
 its items name the action: an agent that is not told would propose its own call again.

@@ -61,7 +61,7 @@ class Books(ABC):
 
 
 class Bank(Books):
-    """What was paid, and what of it was given back."""
+    """A payment, with what of it was given back."""
 
     def __init__(self, ledger: LedgerFile, find_charge: Callable[[str], Body | None]) -> None:
         self._find_charge = find_charge

@@ -9,7 +9,7 @@ from .ledger import LedgerFile
 
 
 class Trade(Books):
-    """What was ordered, and which prices were put in."""
+    """The orders placed, and the prices set."""
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._made: dict[str, Body] = {}
