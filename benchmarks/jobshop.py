@@ -16,11 +16,13 @@ from pathlib import Path
 from statistics import mean
 
 import django
+from django.conf import settings
 
 # The agent's modules read settings as they are imported; nothing here asks a server.
-os.environ |= {"DJANGO_SETTINGS_MODULE": "config.checking", "HOLDPOINT_SECRET_KEY": "for benchmarks alone: " + "x" * 32}
-os.environ |= {"DATABASE_URL": "postgres://nobody@/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
-django.setup()
+if not settings.configured:
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "config.checking", "HOLDPOINT_SECRET_KEY": "for benchmarks: " + "x" * 40}
+    os.environ |= {"DATABASE_URL": "postgres://nobody@/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
+    django.setup()
 
 from agents.examples.jobshop import local, planning, reading, schedules, solver  # noqa: E402
 from agents.examples.jobshop.breakdown import Situation  # noqa: E402
