@@ -24,9 +24,9 @@ if not settings.configured:
     os.environ |= {"DATABASE_URL": "postgres://nobody@/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
     django.setup()
 
-from agents.examples.jobshop import local, planning, reading, schedules, solver  # noqa: E402
-from agents.examples.jobshop.breakdown import Situation  # noqa: E402
-from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source  # noqa: E402
+from agents.examples.jobshop import local, planning, reading, schedules, solver
+from agents.examples.jobshop.breakdown import Situation
+from agents.examples.jobshop.state import Breakdown, Downtime, Effort, Instance, Repair, Schedule, Source
 
 FOLDER = Path(__file__).resolve().parent.parent / "agents" / "examples" / "jobshop" / "instances"
 Line = tuple[Schedule, Repair]
