@@ -47,7 +47,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
     if lapsed:
         events.append(_lapse(gate, proposal, lapsed))
     agreed = [vote for vote in votes if vote.user_id not in lapsed]
-    if len(agreed) < gate.policy.quorum:
+    if len({vote.user_id for vote in agreed}) < max(1, gate.policy.quorum):
         event_log.append(events)
         return
     closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)

@@ -102,9 +102,10 @@ def head_trail(run_id: int) -> list[CheckpointRow]:
 
 
 def pages(run_id: int, after: int = 0) -> Iterator[list[CheckpointRow]]:
-    """Yield the rows of a run after a number, in order, reading a bounded number per statement."""
+    """Yield the rows of a run after a number, in order, reading a bounded number per statement.
+
+    Ends at a statement that finds none, not at a short page: a run that is saved to meanwhile is read to its head.
+    """
     while found := read(_OF_RUN, [Int8(run_id), Int4(after)]):
         yield found
-        if len(found) < PAGE:
-            return
         after = found[-1].seq

@@ -111,4 +111,5 @@ def _address(request: HttpRequest) -> str:
 
 
 def _digest(typed: str) -> str:
-    return salted_hmac("config.sign_in.attempts", typed, algorithm="sha256").hexdigest()[:16]
+    # The salt is no path: with another one, what was tried before would be told as another name.
+    return salted_hmac("config.sign_ins", typed, algorithm="sha256").hexdigest()[:16]

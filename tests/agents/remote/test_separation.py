@@ -36,7 +36,7 @@ def test_the_owner_of_the_token_by_which_a_program_asks_may_not_approve() -> Non
     gate = Gate.objects.get(pk=program.ask()["gate"])
     assert program.owner is not None
     assert gate.asked_by == program.owner != gate.run.started_by
-    with pytest.raises(NotAllowed, match="that you answer for"):
+    with pytest.raises(NotAllowed, match="You own the token of the program"):
         decide(gate, by=program.owner)
     assert gate.pk not in waiting(program.owner)
     assert gate.pk not in queues.ReaderReach.of(program.owner).ids(queues.MINE, most=9)
@@ -58,7 +58,7 @@ def test_nor_does_a_person_who_asks_by_a_token_of_their_own_in_the_programs_plac
     program.client = bearing(make_token(other)[1])
     gate = Gate.objects.get(pk=program.ask()["gate"])
     assert gate.asked_by == other
-    with pytest.raises(NotAllowed, match="that you answer for"):
+    with pytest.raises(NotAllowed, match="You own the token of the program"):
         decide(gate, by=other)
 
 

@@ -86,7 +86,7 @@ def test_whoever_answers_for_it_does_not_answer_the_question() -> None:
     Sweeper().go_on_alone()
     (question,) = questions(program)
     assert question.asked_by == program.owner
-    with pytest.raises(NotAllowed, match="that you answer for"):
+    with pytest.raises(NotAllowed, match="You own the token of the program"):
         decide(question, "answer", by=program.owner, answer={"choice": "not_happened"})
 
 

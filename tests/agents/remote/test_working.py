@@ -143,7 +143,7 @@ def test_its_page_says_that_it_lives_outside() -> None:
         page = reader.get(address).content.decode()
         assert "External agent, connected through the API." in page
         assert "no worker" not in page
-    assert "heard of" in reader.get(f"/runs/{program.run}/").content.decode()
+    assert "last seen" in reader.get(f"/runs/{program.run}/").content.decode()
 
 
 def test_a_posted_gates_version_is_no_name_for_people() -> None:

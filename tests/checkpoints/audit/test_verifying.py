@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from checkpoints import store
-from checkpoints.audit.verify_runs import verify_all, verify_run
+from checkpoints.audit.verify_runs import _Walk, verify_all, verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
@@ -36,6 +36,23 @@ def run() -> Run:
     head = store.save(head, {"messages": Splice(3, 2, ["x"])}, claim=claim, header=header)
     assert verify_run(run) == []
     return run
+
+
+def test_a_run_that_saves_while_it_is_verified_is_intact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last page was read before its rows were checked, and the head after: what was saved meanwhile seemed lost."""
+    run, claim, head = begin(n=0)
+    header = Header("step", "one", "two", 1, 2, b"i" * 32, b"c" * 32, 99)
+    visit, left = _Walk.visit, [1, 2, 3]
+
+    def saving(walk: _Walk, row: CheckpointRow) -> None:
+        nonlocal head
+        visit(walk, row)
+        if left:
+            head = store.save(head, {"n": left.pop()}, claim=claim, header=header)
+
+    monkeypatch.setattr(_Walk, "visit", saving)
+    assert verify_run(run) == []
+    assert left == []
 
 
 def _id(run: Run, seq: int) -> UUID:
