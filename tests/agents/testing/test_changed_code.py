@@ -82,9 +82,14 @@ class Author:
         return self.manage("run_agent", name, "--input", "{}", "--team", self.team.name, *more)
 
     def run(self, name: str) -> Run:
-        """The newest run of the agent, once it waits."""
-        found = Run.objects.filter(plan__agent=name, status="waiting").order_by("-pk")
-        return until(found.first, what=f"a run of {name} waits") or Run()
+        """The newest run of the agent that nobody cancelled, once it waits."""
+        runs = Run.objects.filter(plan__agent=name).exclude(status="cancelled").order_by("-pk")
+
+        def waiting() -> Run | None:
+            newest = runs.first()
+            return newest if newest and newest.status == "waiting" else None
+
+        return until(waiting, what=f"the newest run of {name} waits") or Run()
 
 
 @pytest.fixture
