@@ -19,7 +19,7 @@ from tests.harness.waiting import PATIENCE, until
 
 GREETER = block("README.md", "class Greeter")
 ONE_MAIL = "agents/examples/refunds/mails/12-one-sheet-creased.eml"
-ITS_OWN = {"greeter"}  # commands about the agent that is written here
+OTHERS = [each for each in commands("README.md") if "greeter" not in each]  # that agent is written here
 
 
 class Author:
@@ -55,11 +55,10 @@ class Author:
         return int(self.stack.child(words).pid)
 
 
-@pytest.fixture(scope="module")
-def author(tmp_path_factory: pytest.TempPathFactory, servers: Session) -> Iterator[Author]:
-    """One stack for this module, seeded, with a file in which nothing works yet."""
-    folder = tmp_path_factory.mktemp("author")
-    author = Author(folder, started_before(folder / "home", servers))
+@pytest.fixture
+def author(tmp_path: Path, servers: Session) -> Iterator[Author]:
+    """One stack, seeded, with a file in which nothing works yet."""
+    author = Author(tmp_path, started_before(tmp_path / "home", servers))
     author.stack.wait()
     yield author
     if author.stack.service.alive:
@@ -67,7 +66,22 @@ def author(tmp_path_factory: pytest.TempPathFactory, servers: Session) -> Iterat
     author.stack.service.kill()
 
 
-def test_an_agent_is_taken_up_while_it_is_written_and_an_error_stops_nothing_else(author: Author) -> None:
+def test_a_newcomer_writes_an_agent_and_runs_every_command_there_is(author: Author) -> None:
+    """On one stack: each start takes half a minute of a processor."""
+    takes_an_agent_up_while_it_is_written_and_an_error_stops_nothing_else(author)
+    sends_what_was_approved_and_shows_it_in_the_console(author)
+    for typed in OTHERS:
+        if typed[0] != "drill":
+            works_as_it_stands(author, typed)
+
+
+@pytest.mark.long  # What a drill does is tried on smaller agents each time: this one takes half a minute of a processor.
+@pytest.mark.parametrize("typed", [each for each in OTHERS if each[0] == "drill"], ids=" ".join)
+def test_the_readmes_drill_works_as_it_stands(author: Author, typed: list[str]) -> None:
+    works_as_it_stands(author, typed)
+
+
+def takes_an_agent_up_while_it_is_written_and_an_error_stops_nothing_else(author: Author) -> None:
     """A run that waited on the code before stopped the whole stack; so did a module that could not be imported."""
     stack = author.stack
     sentence = r"my_agent cannot be imported: SyntaxError: invalid syntax \(my_agent\.py, line 1\)\. Correct it\."
@@ -101,9 +115,8 @@ def test_an_agent_is_taken_up_while_it_is_written_and_an_error_stops_nothing_els
     assert "Traceback" not in stack.service.log
 
 
-def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> None:
-    if author.file.read_text() != GREETER:
-        author.save(GREETER)
+def sends_what_was_approved_and_shows_it_in_the_console(author: Author) -> None:
+    author.save(GREETER)
     run_id, gate = author.start()
     decide = (
         "from django.contrib.auth.models import User; from approvals.models import Gate; "
@@ -119,19 +132,9 @@ def test_what_was_approved_is_sent_and_the_console_shows_it(author: Author) -> N
         until(lambda: "Completed" in client.get(f"/runs/{run_id}/").text, what=f"R-{run_id} is completed")
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        # What a drill does is tried on smaller agents each time: this one takes half a minute of a processor.
-        pytest.param(each, marks=[pytest.mark.long] if each[0] == "drill" else [], id=" ".join(each))
-        for each in commands("README.md")
-        if not ITS_OWN & set(each)
-    ],
-)
-def test_every_other_command_of_the_readme_works_as_it_stands(author: Author, typed: list[str]) -> None:
+def works_as_it_stands(author: Author, typed: list[str]) -> None:
     code, said = author.manage(*typed, within=300)
-    assert code == 0, said
-    assert "Traceback" not in said
+    assert (code, "Traceback" in said) == (0, False), f"{typed}: {said}"
 
 
 def test_every_command_of_the_readme_is_one_that_is_run_here() -> None:
