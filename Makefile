@@ -52,8 +52,7 @@ pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the
 	@$(PIN) $(ARGS) requirements-local.in -c requirements-examples.txt -o requirements-local.txt
 	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
 
-bench: ## print the figures, with this machine's floor from the same run
-	@$(INSTALL) requirements-dev.txt
+bench: browser ## print the figures, with this machine's floor from the same run
 	@$(PY) -m benchmarks
 
 screenshots: browser ## take the pictures in docs/screenshots and look for faults, on a stack of their own

@@ -45,10 +45,12 @@ def _browser() -> Any:
 
     from tests.harness import chromium
 
+    path = chromium.find()  # it may ask Playwright, of which one runs at a time
+
     @contextmanager
     def opened() -> Any:
         with sync_playwright() as playwright:
-            yield playwright.chromium.launch(executable_path=chromium.find(), args=chromium.flags())
+            yield playwright.chromium.launch(executable_path=path, args=chromium.flags())
 
     return opened()
 

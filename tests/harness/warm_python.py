@@ -81,7 +81,7 @@ class WarmPython:
         """Start a command of Python in this folder."""
         if self.process is None:
             self.open()
-        said, told = socket.socketpair()
+        said, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # number and exit code are a message each
         request = json.dumps({"words": list(command[1:]), "env": dict(env)})
         with told:
             socket.send_fds(self.requests, [request.encode()], [out.fileno(), err.fileno(), told.fileno()])

@@ -75,7 +75,7 @@ def test_a_newcomer_writes_an_agent_and_runs_every_command_there_is(author: Auth
             works_as_it_stands(author, typed)
 
 
-@pytest.mark.long  # What a drill does is tried on smaller agents each time: this one takes half a minute of a processor.
+@pytest.mark.long  # what a drill does is tried on smaller agents each time: this one takes half a minute
 @pytest.mark.parametrize("typed", [each for each in OTHERS if each[0] == "drill"], ids=" ".join)
 def test_the_readmes_drill_works_as_it_stands(author: Author, typed: list[str]) -> None:
     works_as_it_stands(author, typed)

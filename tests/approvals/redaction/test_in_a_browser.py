@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.factories.driven_runs import open_gate
-from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.browser_checks import check, in_each_look, is_live, watched
 
 from .vault_agent import SECRETS, TOKEN
 from .vault_runs import addresses, make_people, make_run, member
@@ -75,7 +75,7 @@ def test_it_is_shown_without_script(new_page: NewPage, web: str, gate: Gate) -> 
     expect(page.locator("#secrets")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+@in_each_look
 def test_the_pages_are_in_order(new_page: NewPage, web: str, gate: Gate, width: int, scheme: str) -> None:
     page = new_page(
         member(gate.team, reveals=True), viewport={"width": width, "height": 900}, color_scheme=scheme

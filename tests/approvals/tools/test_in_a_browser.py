@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.agents.remote.outside_program import Program
 from tests.factories import ann, make_user
-from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.browser_checks import check, in_each_look, is_live, watched
 
 from .lying_program import ARGUMENTS, LYING, TITLE, lied
 from .registered_tools import make_tool
@@ -55,14 +55,14 @@ def test_a_label_is_quoted_beside_the_real_name_which_is_larger_where_it_is_pinn
     assert check(page, "", said) == []
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")])
-def test_the_pages_hold_at_each_width(new_page: NewPage, width: int, theme: str) -> None:
+@in_each_look
+def test_the_pages_hold_at_each_width(new_page: NewPage, width: int, scheme: str) -> None:
     program = Program()
     gate = lied(program)
     make_tool(program.team)
     drawn = lied(program)
     page = new_page(
-        ann(program.team), viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
+        ann(program.team), viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
     said = watched(page)
     for name, address in (
@@ -70,7 +70,7 @@ def test_the_pages_hold_at_each_width(new_page: NewPage, width: int, theme: str)
         ("run", f"/runs/{gate.run_id}/"),
     ):  # fmt: skip
         assert check(page, address, said) == []
-        look(page, f"{name}-{width}-{theme}")
+        look(page, f"{name}-{width}-{scheme}")
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -207,6 +207,7 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
     page.fill(AMOUNT, "99.50")
     expect(page.locator("[name=verdict][value=edit]")).to_be_checked()
     page.reload()
+    is_live(page)
     expect(page.locator(AMOUNT)).to_have_value("99.50")
     page.get_by_role("button", name="Reset").first.click()
     expect(page.locator(AMOUNT)).to_have_value("120.00")

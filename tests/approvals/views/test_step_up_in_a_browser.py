@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.factories import make_gate, make_policy, make_team, make_user
-from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.browser_checks import check, in_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 PASSWORD = "open sesame again"
@@ -22,7 +22,7 @@ def strict_gate() -> Gate:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1440, "light")])
+@in_each_look
 def test_sent_asked_confirmed_and_sent(new_page: NewPage, width: int, scheme: str, scripts: bool) -> None:
     gate = strict_gate()
     page = new_page(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
-import pytest
 from django.urls import reverse
 from playwright.sync_api import Page
 
 from tests.factories import make_gate, make_policy, make_team, make_user, unique
-from tests.harness.browser_checks import check, watched
+from tests.harness.browser_checks import check, in_each_look, watched
 
 OUT_OF_SIGHT = """() => [...document.querySelectorAll("#result_list tbody :is(th, td)")]
   .filter(cell => cell.getBoundingClientRect().right > innerWidth || !cell.dataset.label).length"""
@@ -31,7 +30,7 @@ def rows() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+@in_each_look
 def test_no_column_of_a_list_is_cut(new_page: Callable[..., Page], web: str, width: int, scheme: str) -> None:
     """Policies had four columns behind the edge at 1,440 pixels, with nothing that told of them."""
     page = new_page(make_user("Root", superuser=True), viewport={"width": width, "height": 900}, color_scheme=scheme)
