@@ -44,12 +44,14 @@ class DraftQuerySet(models.QuerySet["Draft"]):
             known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
             if seen is not None and not known:
                 raise NotKept(gettext("A newer draft exists in another tab. Reload to see it."))
+            body = canonical_json.canonical({**fields, "key": key})
+            if stands is not None and (bytes(stands.body), stands.proposal) == (body, proposal):
+                return (
+                    stands.kept_at
+                )  # a late request that a page made as it was left: the next page may have sent it too
             made, _ = self.update_or_create(
-                gate=gate, user=by,
-                defaults={
-                    "proposal": proposal, "kept_at": Now(), "body": canonical_json.canonical({**fields, "key": key}),
-                },
-            )  # fmt: skip
+                gate=gate, user=by, defaults={"proposal": proposal, "kept_at": Now(), "body": body}
+            )
         made.refresh_from_db(fields=["kept_at"])
         return made.kept_at
 

@@ -73,6 +73,17 @@ def test_what_an_earlier_page_sent_and_comes_in_late_brings_no_emptied_draft_bac
     assert f'name="draft_seen" value="{known}"' in page_of(reviewer, gate)
 
 
+def test_what_a_page_and_the_next_one_both_sent_is_one_draft_that_the_next_page_may_empty() -> None:
+    """The later of two equal requests gave the draft another time, and the page that had read the first was refused."""
+    gate = make_gate(team=(team := make_team()))
+    reviewer = ann(team)
+    left = form_of(gate, "edit", **{AMOUNT: "99.50", "draft_seen": ""})
+    first, late = (keep(reviewer, gate, left).json() for _ in range(2))  # type: ignore[attr-defined]
+    assert late["kept_at"] == first["kept_at"]
+    emptied = form_of(gate, "", **{AMOUNT: "120.00", "draft_seen": first["kept_at"]})
+    assert keep(reviewer, gate, emptied).json()["empty"]  # type: ignore[attr-defined]
+
+
 def test_a_draft_of_an_earlier_version_is_read_against_what_stands_now() -> None:
     gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
     keep(ann(team), gate, form_of(gate, "edit", **{AMOUNT: "80.00"}))
