@@ -35,10 +35,11 @@ from tests.approvals.impact.property.moves import Answer, Move, People, question
 from tests.factories import ann, bob, make_team, random_agents
 from tests.factories.driven_runs import open_gate, state
 from tests.factories.random_agents import Knobs, World
+from tests.harness.examples import trying_all
 
 from .moved_runs import lease_over
 
-FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:16").partition(":")
+FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:64" if trying_all() else "0:8").partition(":")
 KINDS = (
     Knobs(steps=(3, 8), effects=0.4, gates=0.2, keyed=0.8),
     Knobs(steps=(4, 9), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
@@ -203,6 +204,7 @@ def complaints(run: Run, world: World) -> list[str]:
     return [f"{run} {run.status}: {each}" for each in found]
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
 def test_the_ledger_and_the_world_agree(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     team = make_team()

@@ -277,8 +277,8 @@ def again(call: Call) -> None:
 @pytest.mark.parametrize(
     ("at", "step"),
     [
-        ("statement", 8),
-        ("commit", 2),
+        ("statement", 16),
+        ("commit", 4),
         pytest.param("statement", 1, marks=pytest.mark.long),
         pytest.param("commit", 1, marks=pytest.mark.long),
     ],

@@ -20,10 +20,11 @@ from tests.agents.moves.test_at_random import KINDS, Crowd, Rough, complaints
 from tests.approvals.impact.property.living import born
 from tests.approvals.impact.property.moves import People
 from tests.factories import ann, bob, make_team, random_agents
+from tests.harness.examples import trying_all
 
 from .pruned_runs import keep, pruned
 
-FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:5").partition(":")
+FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:24" if trying_all() else "0:3").partition(":")
 
 
 class Forgetful(Crowd):
@@ -37,6 +38,7 @@ class Forgetful(Crowd):
             self.told.append(f"{run} and its kin lost {removed}")
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
 def test_the_ledger_and_the_world_agree_though_the_past_is_gone(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
