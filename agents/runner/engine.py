@@ -37,7 +37,7 @@ from checkpoints.store.claims import Claim
 from . import apply_outcome, version_upgrade
 
 HALTED = 5.0  # seconds that a run which was asked to halt is left alone
-HOPELESS = 10  # attempts at what is the runner's own work, after which the run is frozen
+HOPELESS = 10  # attempts at the runner's own work, after which the run fails
 log = structlog.get_logger()
 
 
@@ -200,7 +200,7 @@ def _freeze(claim: Claim, reason: str) -> None:
 
 
 def last_good(run_id: int) -> int | None:
-    """Return the number of the newest checkpoint on the path that loads and verifies; None where none does."""
+    """Return the number of the run's newest checkpoint, on any branch, that loads and verifies; None if none does."""
     run = Run.objects.get(pk=run_id)
     for seq, id in run.checkpoints.order_by("-seq").values_list("seq", "id").iterator(chunk_size=64):
         try:
