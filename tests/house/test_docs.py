@@ -1,0 +1,102 @@
+"""The docs name what is there: every path, module, class member and test in backticks is resolved."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.session import ROOT
+
+DOCS = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md")
+TOPS = ("agents", "approvals", "benchmarks", "checkpoints", "clients", "config", "docs", "static", "templates", "tests")
+PATH = re.compile(r"(?:[\w@-]+(?:\.[\w-]+)*/)*(?:[\w@-]+/|[\w@.-]*\w\.(?:py|js|csv)(?:::\w+)?)")
+MEMBER = re.compile(r"([A-Z]\w+)((?:\.\w+)+)(?:\(.*\))?")
+THEIRS = re.compile(r"(test_)?my_agent\b|audit/$")  # what a reader writes, or keeps beside the project
+BROWSERS = {"JSON"}
+
+
+def named(text: str) -> list[str]:
+    """List what stands in backticks outside of blocks of code."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+
+
+@cache
+def files() -> tuple[str, ...]:
+    """Return every file and folder of the project, folders with a slash at their end."""
+    every = (path for top in TOPS for path in (ROOT / top).rglob("*"))
+    found = [*every, *ROOT.glob("*.py"), *(ROOT / top for top in TOPS)]
+    return tuple(f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for path in found if "__pycache__" not in str(path))
+
+
+def faults(text: str) -> Iterator[str]:
+    """Yield each name that leads nowhere, and each module's that leads to several."""
+    for name in named(text):
+        if PATH.fullmatch(name) and not THEIRS.match(name):
+            yield from _of_path(name)
+        elif (found := MEMBER.fullmatch(name)) and found[1] not in BROWSERS and not _resolves(found[1], found[2][1:]):
+            yield f"{name}: no such member"
+
+
+def _of_path(name: str) -> Iterator[str]:
+    path, _, test = name.partition("::")
+    ours = (each for each in files() if not each.startswith("/clients/"))
+    found = [f"/{path}"] if f"/{path}" in files() else [each for each in ours if each.endswith(f"/{path}")]
+    if len(found) != 1 and not (found and path.endswith("/")):
+        yield f"{name}: {len(found)} such files"
+    elif test and not re.search(rf"^ *(async )?def {test}\(", (ROOT / found[0][1:]).read_text(), re.MULTILINE):
+        yield f"{name}: no such test"
+
+
+def _resolves(kind: str, members: str) -> bool:
+    return any(_has(getattr(import_module(module), kind), members) for module in _modules().get(kind, ()))
+
+
+def _has(value: Any, members: str) -> bool:
+    name, _, rest = members.partition(".")
+    if name in getattr(value, "__annotations__", ()):
+        return True
+    return hasattr(value, name) and (not rest or _has(getattr(value, name), rest))
+
+
+@cache
+def _modules() -> dict[str, list[str]]:
+    """Return the modules of the apps that define each class, by its name."""
+    found: dict[str, list[str]] = {}
+    for app in ("agents", "approvals", "checkpoints", "config"):
+        for path in (ROOT / app).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    found.setdefault(node.name, []).append(module)
+    return found
+
+
+@pytest.mark.parametrize("doc", DOCS, ids=lambda path: path.name)
+def test_what_the_docs_name_is_there(doc: Path) -> None:
+    assert list(faults(doc.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("by `agents/nowhere.py`", "agents/nowhere.py: 0 such files"),
+        ("`opening.py` draws it", "opening.py: 2 such files"),
+        ("in `approvals/veils/`", "approvals/veils/: 0 such files"),
+        ("`Gate.judge` does", "Gate.judge: no such member"),
+        ("`tests/house/test_docs.py::test_more`", "tests/house/test_docs.py::test_more: no such test"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_found(text: str, fault: str) -> None:
+    assert list(faults(text)) == [fault]
+
+
+@pytest.mark.parametrize("text", ["`Gate.objects.visible_to`", "`schema/walk.py`", "`views/`", "`runs/<id>/forms/`"])
+def test_a_name_that_is_there_is_none(text: str) -> None:
+    assert list(faults(text)) == []
