@@ -119,6 +119,16 @@ class GateOptions(Declaration):
     jumps: Sequence[str] | None = field(default=(), init=False)
 
 
+def default_of(option: str) -> Any:
+    """Return the default of a step's option as JSON has it, an empty list for what is otherwise read from the source.
+
+    Raises KeyError where no decorator has it.
+    """
+    declared = {each.name: each for kind in (StepOptions, EffectOptions, GateOptions) for each in fields(kind)}
+    found = declared[option].default
+    return list(found) if isinstance(found, tuple) else found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(Options):
     """The options of every method besides steps that the runtime calls."""

@@ -11,7 +11,7 @@ from pydantic import Field
 from agents.api.gates.cards import SCHEMA
 from agents.api.protocol import AgentName, Hex, Key, actor_of, answer, needs, once, one_of, token_of
 from agents.api.runs.moves import Order
-from agents.definition.options import Declaration, EffectOptions
+from agents.definition.options import default_of
 from agents.errors import WorkNotAllowed
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -25,6 +25,10 @@ from .starting import MAY, POLICY, VERSION, agent_of
 router = Router(tags=["agents"], auth=needs(TokenScope.START))
 
 
+def _option(name: str, description: str, **more: Any) -> Any:
+    return Field(default_of(name), description=description, **more)
+
+
 class StepBody(Order):
     """One step of a plan."""
 
@@ -32,14 +36,14 @@ class StepBody(Order):
     kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field(
         "step", description="Its kind.", pattern="^(step|effect|gate)$", examples=["effect"]
     )
-    title: str = Field(
-        "", description="Its title for people; empty: made from its name.", max_length=100, examples=["Wire it"]
+    title: str = _option(
+        "title", "Its title for people; empty: made from its name.", max_length=100, examples=["Wire it"]
     )
     doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
     reads: list[str] = Field(
         [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]
     )
-    writes: list[str] = Field([], description="The fields that it writes.", max_length=500, examples=[["receipt"]])
+    writes: list[str] = _option("writes", "The fields that it writes.", max_length=500, examples=[["receipt"]])
     code_hash: str = Field(
         "",
         description="A hash of its code, in hex. If the hash and what the step reads are unchanged, its earlier "
@@ -47,52 +51,48 @@ class StepBody(Order):
         pattern="^([0-9a-f]{2}){0,64}$",
         examples=[""],
     )
-    reads_world: bool = Field(False, description="Whether it calls an external system.", examples=[False])
-    undo: str = Field("", description="For an effect: what undoes it.", max_length=100, examples=["cancel_wire"])
-    irreversible: bool = Field(False, description="For an effect: whether it cannot be undone.", examples=[False])
-    idempotent: bool = Field(
-        False, description="For an effect: whether it may be sent twice with the same key.", examples=[True]
+    reads_world: bool = _option("reads_world", "Whether it calls an external system.", examples=[False])
+    undo: str = _option("undo", "For an effect: what undoes it.", max_length=100, examples=["cancel_wire"])
+    irreversible: bool = _option("irreversible", "For an effect: whether it cannot be undone.", examples=[False])
+    idempotent: bool = _option(
+        "idempotent", "For an effect: whether it may be sent twice with the same key.", examples=[True]
     )
-    guarded: bool = Field(
-        EffectOptions.guarded, description="For an effect: whether a gate must allow it.", examples=[True]
-    )
-    action: str = Field(
-        "",
-        description="For an effect that performs several actions: the field that names the next one.",
+    guarded: bool = _option("guarded", "For an effect: whether a gate must allow it.", examples=[True])
+    action: str = _option(
+        "action",
+        "For an effect that performs several actions: the field that names the next one.",
         max_length=100,
         examples=[""],
     )
-    responds: str = Field(
-        "", description="For an effect: the field that receives a person's answer.", max_length=100, examples=[""]
+    responds: str = _option(
+        "responds", "For an effect: the field that receives a person's answer.", max_length=100, examples=[""]
     )
     policy: str = Field(
         "", description="For a gate: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
     )
-    allows: list[str] = Field(
-        [], description="For a gate: the effects that an approval allows.", max_length=200, examples=[["wire"]]
+    allows: list[str] = _option(
+        "allows", "For a gate: the effects that an approval allows.", max_length=200, examples=[["wire"]]
     )
-    edits: list[str] = Field(
-        [], description="For a gate: the fields that people may edit.", max_length=500, examples=[["payment"]]
+    edits: list[str] = _option(
+        "edits", "For a gate: the fields that people may edit.", max_length=500, examples=[["payment"]]
     )
-    on_reject: str = Field(
-        "", description="For a gate: the step that a rejection goes back to.", max_length=100, examples=["draft"]
+    on_reject: str = _option(
+        "on_reject", "For a gate: the step that a rejection goes back to.", max_length=100, examples=["draft"]
     )
-    on_expire: str = Field(
-        "", description="For a gate: the step to go on with when nobody decides in time.", max_length=100, examples=[""]
+    on_expire: str = _option(
+        "on_expire", "For a gate: the step to go on with when nobody decides in time.", max_length=100, examples=[""]
     )
     feedback: str = Field(
         "", description="For a gate: the list field that receives people's feedback.", max_length=100, examples=[""]
     )
-    jumps: list[str] = Field(
-        [], description="Steps that it may go to instead of the next one.", max_length=200, examples=[[]]
+    jumps: list[str] = _option(
+        "jumps", "Steps that it may go to instead of the next one.", max_length=200, examples=[[]]
     )
     ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
-    retry: int = Field(Declaration.retry, description="Further attempts after a failure.", ge=0, le=1000, examples=[3])
-    backoff: float = Field(
-        Declaration.backoff, description="Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0]
-    )
-    loop_guard: int = Field(
-        0, description="After how many executions people are asked; 0: never.", ge=0, le=10**6, examples=[0]
+    retry: int = _option("retry", "Further attempts after a failure.", ge=0, le=1000, examples=[3])
+    backoff: float = _option("backoff", "Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0])
+    loop_guard: int = _option(
+        "loop_guard", "After how many executions people are asked; 0: never.", ge=0, le=10**6, examples=[0]
     )
 
     def spec(self) -> StepSpec:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
+from agents.api.programs.versions import StepBody
+from agents.definition.options import EffectOptions, GateOptions, StepOptions, default_of
 from checkpoints.values.canonical_json import canonical
 from tests.factories import MEMBER, READER, ann, bob, make_plan, make_run, make_spec, make_team, make_user, unique
 from tests.harness.signed_in_clients import signed_in
@@ -60,3 +64,12 @@ def test_nobody_learns_of_an_agent_by_another_teams_run() -> None:
     plan = make_plan(make_spec(unique("robo")))
     make_run(team=make_team(), plan=plan)
     refusal(signed_in(bob(make_team())).get(f"/api/agents/{plan.agent}"), 404)
+
+
+def test_a_posted_step_has_the_defaults_of_a_declared_one() -> None:
+    """A gate's policy may be left to the token, and feedback is read from the source where there is one."""
+    declared = {each.name for kind in (StepOptions, EffectOptions, GateOptions) for each in fields(kind)}
+    shared = declared & StepBody.model_fields.keys()
+    assert len(shared) > 15
+    apart = {name for name in shared if StepBody.model_fields[name].default != default_of(name)}
+    assert apart == {"policy", "feedback"}
