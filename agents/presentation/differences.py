@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from checkpoints.values import json_pointer
+
 LEAVES = 24  # of one object that is shown leaf by leaf; a larger one is shown as a whole
 EMPTY: tuple[Any, ...] = (None, {}, [])
 
@@ -35,4 +37,4 @@ def _leaves(pointer: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield pointer, value
         return
     for name, inner in value.items():
-        yield from _leaves(f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}", inner)
+        yield from _leaves(json_pointer.join(pointer, name), inner)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.schema.walk import definition
+from approvals.schema.walk import Schema, branches, definition, properties, sound
+
+DEPTH = 4  # unions and lists in each other whose types are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,39 +22,38 @@ class StateField:
     about: str
 
 
-def table(schema: Mapping[str, Any]) -> list[StateField]:
+def table(schema: Schema) -> list[StateField]:
     """Return the fields, in their order."""
-    required = schema.get("required", ())
-    parts = schema.get("properties", {})
-    return [StateField(name, kind(part, schema), name in required, about(part, schema)) for name, part in parts.items()]
+    known = sound(schema)
+    required = known.get("required", ())
+    return [
+        StateField(name, kind(part), name in required, about(part, known)) for name, part in properties(known).items()
+    ]
 
 
-def kind(part: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return the type of a field in a word or two: "list of Item", "text or nothing"."""
-    if not isinstance(part, Mapping) or depth > 4:
-        return "anything"
+def kind(part: Schema, depth: int = 0) -> str:
+    """Return the type of a field in a word or two: "list of Item", "text or nothing". `part` is sound."""
+    if depth > DEPTH:
+        return _("anything")
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
-    if "anyOf" in part:
-        return _(" or ").join(dict.fromkeys(kind(each, root, depth + 1) for each in part["anyOf"]))
-    said = part.get("type")
-    if said == "array":
-        return _("list of %(kind)s") % {"kind": kind(part.get("items", {}), root, depth + 1)}
+    if union := branches(part):
+        return _(" or ").join(dict.fromkeys(kind(each, depth + 1) for each in union))
+    if part.get("type") == "array":
+        return _("list of %(kind)s") % {"kind": kind(part.get("items", {}), depth + 1)}
     names = {
         "string": _("text"), "integer": _("whole number"), "number": _("number"), "boolean": _("yes or no"),
         "null": _("nothing"), "object": _("object"),
     }  # fmt: skip
-    return names.get(str(said), _("anything"))
+    return names.get(str(part.get("type")), _("anything"))
 
 
-def about(part: Any, root: Mapping[str, Any]) -> str:
+def about(part: Schema, root: Schema) -> str:
     """Return its description, or that of the definition that it refers to."""
-    if not isinstance(part, Mapping):
-        return ""
     return str(part.get("description") or definition(part, root).get("description", ""))
 
 
-def required(schema: Mapping[str, Any]) -> dict[str, Any]:
+def required(schema: Schema) -> dict[str, Any]:
     """Return the schema of an object with the required fields alone, which a run cannot start without."""
     names = schema.get("required", ())
     parts = {name: part for name, part in schema.get("properties", {}).items() if name in names}
