@@ -99,8 +99,8 @@ def _runs(
             "title": f"Refund order {20_000 + n} for {dice.choice(NAMES)}", "status": status, "version": 4,
             "head": UUID(int=n + 1), "seq": 4, "next_step": like.step, "token": 1, "worker": "", "attempts": 0,
             "reason": "asks: a question" if status == "waiting" else "", "started_as": "system",
-            "environment": b"{}", "halt": False, "ending": "", "ending_reason": "", "ending_by": "",
-            "ending_by_name": "", "created_at": at,
+            "environment": b"{}", "halt": False, "settling": False, "ending": "", "ending_reason": "",
+            "ending_by": "", "ending_by_name": "", "created_at": at,
             "finished_at": None if status == "waiting" else at + timedelta(minutes=3),
         }  # fmt: skip
 

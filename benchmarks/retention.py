@@ -123,10 +123,10 @@ def copies(run: Any, count: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """INSERT INTO checkpoints_run (lineage, plan_id, team_id, title, status, version, head, seq, next_step,
-            token, attempts, reason, started_as, environment, halt, ending, ending_reason, ending_by, ending_by_name,
-            worker, created_at)
+            token, attempts, reason, started_as, environment, halt, settling, ending, ending_reason, ending_by,
+            ending_by_name, worker, created_at)
             SELECT id + n, plan_id, team_id, title, 'completed', 1, NULL, seq, next_step, token, 0, '', started_as,
-            environment, false, '', '', '', '', '', now()
+            environment, false, false, '', '', '', '', '', now()
             FROM checkpoints_run, generate_series(1, %s) AS n WHERE id = %s""",
             [count, run.pk],
         )

@@ -33,24 +33,23 @@ from . import classify_failure, hold_left_behind, late_reports, readback
 from .readback import ReadBack
 
 Status = Effect.Status
-NOW = "now"  # Run.ending of a run that goes on once its effects are settled
 log = structlog.get_logger()
 
 
 def finish(slice: RunSession) -> bool:
-    """Settle all effects left behind, then end the run in its noted status; says whether the slice goes on."""
+    """Settle all effects left behind, then end the run in its noted status, if any; says whether the slice goes on."""
     if not settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan)):
         return False
     ending, reason = slice.run.ending, slice.run.ending_reason
     by = Actor(slice.run.ending_by, slice.run.ending_by_name)
-    if ending == NOW and not slice.snapshot.next_step:
+    if not ending and not slice.snapshot.next_step:
         ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
         slice.hold_token()
-        slice.run.end_later("", "", by=slice.by)
-        if ending != NOW:
+        slice.run.settled()
+        if ending:
             claims.release(slice.claim, status=ending, reason=reason, by=by)
-    return ending == NOW
+    return not ending
 
 
 def settle(slice: RunSession, rows: list[Effect]) -> bool:

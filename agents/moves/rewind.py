@@ -23,7 +23,6 @@ from agents.compatibility import deployed
 from agents.definition import environment, registry
 from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind
-from agents.effects.undo_left_behind import NOW
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
 from agents.session import unsettled_effects
@@ -141,7 +140,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         actor, was_frozen = actors.of_user(by), run.frozen_at is not None
         claims.release(claim, status=Run.Status.QUEUED, reason=run.reason, freeze=was_frozen, by=actor)
-        run.settle_first(ended or NOW, reason, by=actor, key=key)
+        run.settle_first(ended, reason, by=actor, key=key)
 
     return _taken_once(run, by, settle)
 

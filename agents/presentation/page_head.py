@@ -53,7 +53,7 @@ def status(run: Run, asking: str = "", called: Called = in_words) -> TimelineMar
         return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(asking)])})
     if run.frozen:
         return TimelineMark("", "failed", "warn", gettext("Frozen"))
-    if run.ending:
+    if run.settling:
         return TimelineMark("", "running", "undo", gettext("Settling its effects"))
     if run.status in ("running", "failed") and run.next_step:
         word = gettext("Failed at %(step)s") if run.status == "failed" else gettext("Running %(step)s")
@@ -72,8 +72,8 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
         if gate.deadline:
             left = gettext("%(time)s left") % {"time": lasting(gate.deadline - now)}
             parts.append(gettext("past its deadline") if gate.deadline <= now else left)
-        return ", ".join([*parts, *([gettext("settling its effects")] if run.ending else [])])
-    if run.ending:
+        return ", ".join([*parts, *([gettext("settling its effects")] if run.settling else [])])
+    if run.settling:
         return after_settling(run.ending, run.next_step, called)
     if run.halt and run.status == "running":
         return gettext("will stop after this step, as a person asked")

@@ -183,7 +183,7 @@ def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
     spec = slice.plan.step(name)
     if status == "failed":
         slice.save("recovery", spec, {}, name, end="failed", reason=slice.clean(reason))
-        return go_further(slice, going=bool(slice.run.ending))
+        return go_further(slice, going=slice.run.settling)
     if spec.kind != "step" or not spec.ends:
         told = f"the plan goes on with {name}; the run cannot end there"
         raise WorkInvalid([FieldError(pointer="/status", message=told)])

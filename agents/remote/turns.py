@@ -128,7 +128,7 @@ def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
 
 def check_settled(slice: RunSession) -> None:
     """Raise OutOfTurn while the run settles what it left behind."""
-    due = unsettled_effects.due(slice.unsettled(), slice.plan) if slice.run.ending else []
+    due = unsettled_effects.due(slice.unsettled(), slice.plan) if slice.run.settling else []
     if due:
         raise first_undone(slice, due[0])
 

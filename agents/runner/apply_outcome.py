@@ -248,14 +248,14 @@ def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = 
     end = "failed"
     if leave:  # its work stays as it was; the reason says that this effect is not settled
         reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
-        end = slice.run.ending if slice.run.ending not in ("", undo_left_behind.NOW) else end
+        end = slice.run.ending or end
     if slice.run.ending == "cancelled":  # cancelling withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
         by = Actor(slice.run.ending_by, slice.run.ending_by_name)
     with transaction.atomic():
         if leave:  # nothing is settled any more, so the run is not on its way to another end
             slice.hold_token()
-            slice.run.end_later("", "", by=by)
+            slice.run.settled()
         return slice.save("recovery", spec, {}, spec.name, end=end, reason=reason, by=by, leave=leave)
 
 

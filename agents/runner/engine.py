@@ -122,7 +122,7 @@ def _work(claim: Claim, beat: ClaimBeat) -> None:
 def go_on(slice: RunSession) -> None:
     """Take a claimed run on from its head: apply a decision first, then run steps. Raises AskedTooOften."""
     run, gate = slice.run, opening.at_head(slice)
-    if run.ending and _settles_first(run, gate) and not undo_left_behind.finish(slice):
+    if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(slice):
         return
     if gate is not None and gate.status == gate.Status.OPEN:
         if opening.wait_for(slice, gate):
@@ -152,7 +152,7 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
     """
     if gate is None or gate.kind != Gate.Kind.REVIEW:
         return gate is None
-    return gate.status == Gate.Status.OPEN or run.ending != undo_left_behind.NOW
+    return gate.status == Gate.Status.OPEN or bool(run.ending)
 
 
 def _hand_over(slice: RunSession) -> None:
@@ -172,7 +172,7 @@ def _halt(claim: Claim) -> None:
 
 def turn(slice: RunSession) -> bool:
     """Execute the next step; says whether the slice goes on."""
-    if slice.run.ending:
+    if slice.run.settling:
         return undo_left_behind.finish(slice)
     spec = slice.plan.step(slice.snapshot.next_step)
     with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):

@@ -222,14 +222,14 @@ class RunSession:
 
     def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:
         """Save the last checkpoint, and note the status in which the run ends once its effects are settled."""
-        before = self.run.ending
+        before = self.run.settling, self.run.ending
         try:
             with transaction.atomic():
                 self.hold_token()
                 self.run.end_later(status, one_line(reason, 300), by=by)
                 return save()
         except Exception:
-            self.run.ending = before  # nothing was noted, so nothing may act on it
+            self.run.settling, self.run.ending = before  # nothing was noted, so nothing may act on it
             raise
 
     def takes(self, target: Snapshot) -> bool:
@@ -257,7 +257,7 @@ class RunSession:
         self.attempt = 1
 
     def _status_after(self, next_step: str, slice_over: bool | None) -> str:
-        if not next_step and not self.run.ending:
+        if not next_step and not self.run.settling:
             return Run.Status.COMPLETED
         over = time.monotonic() >= self.ends if slice_over is None else slice_over
         return Run.Status.QUEUED if over else Run.Status.RUNNING

@@ -269,6 +269,7 @@ class Migration(migrations.Migration):
                 ('forked_from', models.UUIDField(null=True)),
                 ('environment', models.BinaryField(db_default=b'{}', default=b'{}')),
                 ('halt', models.BooleanField(db_default=False, default=False)),
+                ('settling', models.BooleanField(db_default=False, default=False)),
                 ('ending', models.CharField(blank=True, db_default='', default='', max_length=12)),
                 ('ending_reason', models.CharField(blank=True, db_default='', default='', max_length=300)),
                 ('ending_by', models.CharField(blank=True, db_default='', default='', max_length=120)),

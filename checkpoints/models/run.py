@@ -136,7 +136,8 @@ class Run(models.Model):
     forked_from = models.UUIDField(null=True)
     environment = models.BinaryField(default=b"{}", db_default=b"{}")  # {"config": {…}, "libraries": {name: version}}
     halt = models.BooleanField(default=False, db_default=False)  # a person asks its worker to stop at the next step
-    ending = models.CharField(max_length=12, default="", db_default="", blank=True)  # its status once effects settle
+    settling = models.BooleanField(default=False, db_default=False)  # it settles the effects it left behind first
+    ending = models.CharField(max_length=12, default="", db_default="", blank=True)  # its status then; "": it goes on
     ending_reason = models.CharField(max_length=300, default="", db_default="", blank=True)
     ending_by = models.CharField(max_length=120, default="", db_default="", blank=True)  # an actor, and their name
     ending_by_name = models.CharField(max_length=150, default="", db_default="", blank=True)
@@ -199,14 +200,20 @@ class Run(models.Model):
         return bool(ended)
 
     def end_later(self, ending: str, reason: str, *, by: Actor) -> None:
-        """Record how, why and by whose order the run will end once its effects are settled; "" cancels that.
+        """Let the run settle its effects first, and record how, why and by whose order it ends then; "": it goes on.
 
-        Call it in the transaction of the holder of the run's token.
+        Call it, like `settled`, in the transaction of the holder of the run's token.
         """
-        self.ending, self.ending_reason = ending, storable(reason[:300])
-        self.ending_by, self.ending_by_name = by.id, by.name
-        columns = ("ending", "ending_reason", "ending_by", "ending_by_name")
-        Run.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in columns})
+        said = {"ending_reason": storable(reason[:300]), "ending_by": by.id, "ending_by_name": by.name}
+        self._note(settling=True, ending=ending, **said)
+
+    def settled(self) -> None:
+        """Record that the run has no effects to settle any more, or leaves them as they are."""
+        self._note(settling=False, ending="", ending_reason="", ending_by="", ending_by_name="")
+
+    def _note(self, **columns: bool | str) -> None:
+        vars(self).update(columns)
+        Run.objects.filter(pk=self.pk).update(**columns)
 
     def settle_first(self, ending: str, reason: str, *, by: Actor, key: str = "") -> None:
         """Record as `end_later` does, with the event of a person's order; `key` identifies the form that was sent."""

@@ -51,7 +51,7 @@ _STARTED = f"{_taken('$3', '$4')}, attempts = attempts + 1, reason = ''"
 CLAIM = _moved(_STARTED, _CLAIMABLE, "'run.running'", "$5, $6") + _CLAIMED
 
 _ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = NULL,
-    ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
+    settling = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
 TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + _CLAIMED
 
 _RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),

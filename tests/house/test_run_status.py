@@ -13,7 +13,9 @@ from tests.harness.session import ROOT
 from .test_rooms import modules
 
 WRITERS = {Path("checkpoints/models/run_status.py"), Path("checkpoints/models/run.py")}
-COLUMNS = {"status", "wake_at", "reason", "frozen_at", "finished_at", "lease_until", "token", "halt", "ending"}
+COLUMNS = {
+    "status", "wake_at", "reason", "frozen_at", "finished_at", "lease_until", "token", "halt", "settling", "ending",
+}  # fmt: skip
 UPDATE = re.compile(r"UPDATE\s+checkpoints_run\b")
 
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Page, Paging, RunId, answer, known, needs, one_of, optional, or_null
+from agents.api.protocol import Page, Paging, RunId, answer, known, needs, one_of, optional
 from agents.models import TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.queries.run_story import starter
@@ -34,7 +34,7 @@ class RunSummary(Schema):
     team: str = Field(validation_alias="team.name", description="The team that owns it.", examples=["Support"])
     status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["waiting"])
     reason: str = Field(description="Why it ended or waits; empty while it runs.", examples=[""])
-    ending: Annotated[str | None, or_null, one_of(("now", "completed", "failed", "cancelled", None))] = Field(
+    ending: Annotated[str | None, one_of(("now", "completed", "failed", "cancelled", None))] = Field(
         description="How it ends once the effects that it left behind are settled; now: it then goes on; null: "
         "nothing has to be settled.",
         examples=[None],
@@ -49,6 +49,10 @@ class RunSummary(Schema):
     created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
     gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
+
+    @staticmethod
+    def resolve_ending(run: Run) -> str | None:
+        return run.ending or ("now" if run.settling else None)
 
     @staticmethod
     def resolve_started_by(run: Run) -> str:

@@ -34,7 +34,7 @@ def of_next(story: Story) -> TimelineRow | None:
     """Return the row of the step that runs, is queued, or is where the run ended; None where a gate's row shows it."""
     run = story.run
     row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=story.changed_at)
-    if run.ending and run.status in ("running", "queued"):
+    if run.settling and run.status in ("running", "queued"):
         row.name, row.mark = _("Settle"), marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
     elif run.status == "running":
@@ -59,8 +59,8 @@ def of_next(story: Story) -> TimelineRow | None:
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:
-    """Return what a run does once its effects are settled."""
-    if ending == "now":
+    """Return what a run does once its effects are settled: end in the status `ending`, or go on."""
+    if not ending:
         there = _("then the run goes on with %(step)s") % {"step": quoted([called(next_step)])}
         return there if next_step else _("then the run goes on")
     return {

@@ -206,7 +206,7 @@ class _Teller:
         if run.status == "completed":
             return
         cancelled = run.status == "cancelled" and not asked and not ended_there
-        whole = cancelled or bool(run.ending)  # otherwise the next step has a row already
+        whole = cancelled or run.settling  # otherwise the next step has a row already
         for step in self.story.ahead()[not whole :]:
             row = pending.of_planned(step, over=run.status in OVER or run.ending in OVER)
             yield row, LaneNode(row.key, parent, "ahead")

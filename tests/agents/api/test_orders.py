@@ -139,7 +139,8 @@ def test_what_was_left_behind_is_settled_and_nothing_is_refused(ledger: str) -> 
     assert "left no effects behind" in refusal(post(client, run, "settlements"), 409)["detail"]
     edit(run, 1, size=2)
     assert post(client, run, "settlements").status_code == 200
-    assert Run.objects.get(pk=run.pk).ending == "now"
+    assert client.get(f"/api/runs/{run.pk}").json()["ending"] == "now"
+    assert (Run.objects.get(pk=run.pk).settling, Run.objects.get(pk=run.pk).ending) == (True, "")
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_run_that_is_cancelled_while_it_asks_ends_as_cancelled(ledger: str, tm
     assert open_gate(run).title.startswith("Did “Buy” happen?")
     assert cancel.cancel(run, by=ann(run.team), reason="no trip")
     run = advance_to_rest(run)
-    assert (run.status, run.ending) == ("cancelled", "")
+    assert (run.status, run.settling, run.ending) == ("cancelled", False, "")
 
 
 def test_undo_now_loses_no_decision_that_was_given_before(ledger: str, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def make_story(
     saved: list[TimelineCheckpoint], path: list[int], *, status: str = "waiting", next_step: str = "", **more: Any
 ) -> Story:
     """A story whose head is the last of `path`."""
-    of_run = ("reason", "attempts", "wake_at", "ending", "halt")
+    of_run = ("reason", "attempts", "wake_at", "settling", "ending", "halt")
     columns: dict[str, Any] = {name: more.pop(name) for name in of_run if name in more}
     columns |= {"frozen_at": NOON} if more.pop("frozen", False) else {}
     run = Run(status=status, next_step=next_step, **columns)

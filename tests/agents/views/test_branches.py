@@ -139,17 +139,18 @@ def test_a_step_aside_to_ask_closes_no_other_steps_gate() -> None:
         ("completed", "then the run completes"),
         ("cancelled", "then the run is cancelled"),
         ("failed", "then the run fails"),
-        ("now", "then the run goes on with “Propose”"),
+        ("", "then the run goes on with “Propose”"),
     ],
 )
 def test_a_run_that_settles_its_effects_says_so_and_what_comes_then(ending: str, line: str) -> None:
-    story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", ending=ending)
+    story = make_story(OPENING[:2], [1, 2], status="running", next_step="propose", settling=True, ending=ending)
     assert page_head.status(story.run).word == "Settling its effects"
     assert page_head.status_line(story, None) == line
 
 
 def test_a_run_that_ends_once_it_is_settled_has_no_steps_ahead() -> None:
-    story = make_story(OPENING, [1, 2, 3], status="running", next_step="review", ending="cancelled")
+    settles = {"settling": True, "ending": "cancelled"}
+    story = make_story(OPENING, [1, 2, 3], status="running", next_step="review", **settles)
     assert told(story)[3:] == [
         "- Settle: settling its effects", "- Review: did not run", "- Pay: did not run", "- Reply: did not run",
     ]  # fmt: skip

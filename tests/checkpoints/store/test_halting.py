@@ -94,10 +94,11 @@ def test_a_take_over_begins_anew_whatever_the_run_was_about_to_do() -> None:
     claims.release(claim, status="queued", by=SYSTEM)
     claim = take(run)
     assert claim.attempts == 2
-    Run.objects.filter(pk=run.pk).update(ending="cancelled", ending_reason="Ann said so", halt=True)
+    Run.objects.filter(pk=run.pk).update(settling=True, ending="cancelled", ending_reason="Ann said so", halt=True)
     mine = claims.take_over(run, ANN)
     run.refresh_from_db()
-    assert (run.ending, run.ending_reason, run.halt, run.attempts, run.status) == ("", "", False, 0, "running")
+    assert (run.settling, run.ending, run.ending_reason, run.halt) == (False, "", "", False)
+    assert (run.attempts, run.status) == (0, "running")
     assert (mine.head, mine.seq, mine.attempts) == (run.head, 1, 0)
     claims.release(mine, status="queued", by=ANN)
     assert take(run).attempts == 1
