@@ -14,6 +14,12 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.preflight.checks import RED, Preflight
 
+# The HTTP statuses of refused decisions, by code; any other is 409.
+STATUSES = {
+    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
+    "second_look": 422,
+}  # fmt: skip
+
 
 class Problem(TypedDict):
     """One fault of a submission."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from checkpoints.values.list_alignment import shared_ends
+
 WORDS = 600  # a side that are compared word by word at once
 LINES = 5_000
 EFFORT = 2_000_000  # pairs of words that are compared in all; the rest is compared line by line
@@ -38,7 +40,7 @@ def stretches(before: str, after: str) -> list[Stretch]:
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
-    head, tail = _ends(old, new)
+    head, tail = shared_ends(old, new)
     yield Stretch("same", "".join(old[:head]))
     middle = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(middle[0]) > WORDS or len(middle[1]) > WORDS:
@@ -46,12 +48,6 @@ def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
     else:
         yield from _matched(*middle)
     yield Stretch("same", "".join(old[len(old) - tail :]))
-
-
-def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    most = min(len(old), len(new))
-    head = next((at for at in range(most) if old[at] != new[at]), most)
-    return head, next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
 
 
 def _by_lines(old: str, new: str) -> Iterator[Stretch]:

@@ -6,22 +6,14 @@ and loses nothing, and whoever can publish learns and changes nothing.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
-import redis.asyncio
-import structlog
 from channels.layers import get_channel_layer
-from django.conf import settings
 
 from checkpoints.events import wakeup
 
-PAUSE = 1.0  # seconds before a lost connection is tried again
 DIGITS = 19  # of the largest number
 # Kind -> (the group of pages that hear of it, without the number; the method of approvals.live.consumer).
 LOOKING, SPOKEN = "looking", "spoken"
 KINDS = {LOOKING: ("gate", "looked"), SPOKEN: ("run", "spoke")}
-log = structlog.get_logger()
 
 
 def channel(kind: str) -> str:
@@ -36,19 +28,7 @@ def whisper(kind: str, number: int) -> None:
 
 async def tell() -> None:
     """Pass messages on to the pages of this process, until cancelled; reconnects after each loss of the connection."""
-    while True:
-        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
-        try:
-            async with client.pubsub() as listened:
-                await listened.subscribe(*map(channel, KINDS))
-                async for message in listened.listen():
-                    await hand_on(message)
-        except (redis.RedisError, OSError) as error:
-            log.info("whispers.deaf", error=str(error))
-        finally:
-            with contextlib.suppress(redis.RedisError, OSError):
-                await client.aclose()
-        await asyncio.sleep(PAUSE)
+    await wakeup.listen(*map(channel, KINDS), hear=hand_on, deaf="whispers.deaf")
 
 
 async def hand_on(message: dict[str, object]) -> None:

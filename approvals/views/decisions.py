@@ -50,11 +50,6 @@ TITLES = {
     "edit_refused": gettext_lazy("Not sent."),
     "second_look": gettext_lazy("Look once more."),
 }  # any other refusal: NOT_SENT
-# Refusal code -> HTTP status; any other refusal: 409.
-STATUSES = {
-    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
-    "second_look": 422,
-}  # fmt: skip
 
 
 @require_POST
@@ -145,7 +140,7 @@ def refused(
         told["mine"] = typed_edits.rows(sent.typed, looked_at.card)
         told["comment"] = sent.comment
         told["each"] = words_on_each(looked_at, sent) if sent.chosen == posted.EACH else []
-    return show(request, page, status=STATUSES.get(refusal.code, 409), refusal=told)
+    return show(request, page, status=errors.STATUSES.get(refusal.code, 409), refusal=told)
 
 
 def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refusal: errors.DecisionRefused) -> None:

@@ -16,9 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-import redis.asyncio
 import structlog
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, connections
 from prometheus_client import Counter, Gauge
 
@@ -164,19 +162,11 @@ class Tailer:
 
     async def _listen(self) -> None:
         """Set `_rung` at each wake-up; reconnect whenever the connection is lost."""
-        while True:
-            client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
-            try:
-                async with client.pubsub() as channel:
-                    await channel.subscribe(wakeup.channel())
-                    async for _ in channel.listen():
-                        self._rung.set()
-            except (redis.RedisError, OSError, TimeoutError) as error:
-                log.info("tailer.deaf", error=str(error))
-            finally:
-                with contextlib.suppress(redis.RedisError, OSError):
-                    await client.aclose()
-            await asyncio.sleep(PERIOD)
+
+        async def rung(_: object) -> None:
+            self._rung.set()
+
+        await wakeup.listen(wakeup.channel(), hear=rung, deaf="tailer.deaf")
 
 
 def _agents(runs: set[int]) -> dict[int, str]:

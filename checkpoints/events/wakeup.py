@@ -6,11 +6,17 @@ failure nothing is sent for a second.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from functools import cache
+from typing import Any
 
 import redis
+import redis.asyncio
+import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -18,7 +24,9 @@ from redis.retry import Retry
 TIMEOUT = 0.04  # seconds, to connect and to publish
 PAUSE_AFTER_FAILURE = 1.0
 STEP_PAUSE = 0.1
+AGAIN = 1.0  # seconds before a lost connection is tried again
 
+log = structlog.get_logger()
 _lock = threading.Lock()
 _rung: dict[int, float] = {}
 _quiet_until = 0.0
@@ -63,3 +71,20 @@ def ring_step(run_id: int) -> None:
             _rung.clear()
         _rung[run_id] = now
     ring()
+
+
+async def listen(*channels: str, hear: Callable[[dict[str, Any]], Awaitable[None]], deaf: str) -> None:
+    """Pass on each message of these channels, until cancelled; reconnect after each loss, logged as `deaf`."""
+    while True:
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
+        try:
+            async with client.pubsub() as listened:
+                await listened.subscribe(*channels)
+                async for message in listened.listen():
+                    await hear(message)
+        except (redis.RedisError, OSError) as error:
+            log.info(deaf, error=str(error))
+        finally:
+            with contextlib.suppress(redis.RedisError, OSError):
+                await client.aclose()
+        await asyncio.sleep(AGAIN)

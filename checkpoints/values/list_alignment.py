@@ -25,7 +25,7 @@ class AlignedItem:
     moved: bool = False  # its order among the remaining items has changed
 
 
-def shared_ends(left: Sequence[bytes], right: Sequence[bytes]) -> tuple[int, int]:
+def shared_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, int]:
     """Count the items that the two lists share at their head, and at their tail."""
     most = min(len(left), len(right))
     head = next((i for i in range(most) if left[i] != right[i]), most)

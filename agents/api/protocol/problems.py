@@ -28,7 +28,7 @@ from agents.errors import (
 )
 from agents.queries.access import Gone
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
-from approvals.errors import DecisionRefused, Rejected, SecondLookNeeded, StaleGate
+from approvals.errors import STATUSES, DecisionRefused, Rejected, SecondLookNeeded, StaleGate
 from approvals.errors import Problem as Refused
 from checkpoints import request_ids
 from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
@@ -67,11 +67,6 @@ LISTED = {
     "No such webhook": "/api/webhooks",
     "No such delivery": "/api/webhooks/{webhook_id}/deliveries",
 }
-# By the code of a refused decision; any other is 409.
-DECIDED = {
-    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
-    "second_look": 422,
-}  # fmt: skip
 
 
 class Fault(Schema):
@@ -247,7 +242,7 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
         faults = [Fault(parameter="/confirm", detail=f"must name {each.effect}") for each in error.repeats]
     if isinstance(error, SecondLookNeeded):
         faults = [Fault(parameter="/second_look", detail="must be true, after you looked")]
-    status = DECIDED.get(error.code, 409)
+    status = STATUSES.get(error.code, 409)
     return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
 
 

@@ -16,15 +16,7 @@ from approvals.models import Gate, Outcome
 from checkpoints import actors
 from checkpoints.runs.plans import PlanSpec
 
-VERBS = {
-    "approved": gettext_lazy("Approved"),
-    "edited": gettext_lazy("Approved with an edit"),
-    "rejected": gettext_lazy("Rejected"),
-    "answered": gettext_lazy("Answered"),
-    "mixed": gettext_lazy("Decided"),
-    "expired": gettext_lazy("Expired: nobody answered in time"),
-    "withdrawn": gettext_lazy("Withdrawn"),
-}
+VERBS = {**dict(Outcome.Kind.choices), "mixed": gettext_lazy("Decided")}  # its actions are told one by one
 ICONS = {
     "approved": "check",
     "edited": "pencil",
