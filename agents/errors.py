@@ -193,7 +193,7 @@ class WorkRefused(AgentError):
 
 
 class StaleToken(WorkRefused):
-    """Somebody else has the run by now, or moved it: claim it again, and go on from where it stands then."""
+    """This claim token is stale: another program claimed the run, or a person moved it. Claim the run again."""
 
     code = "stale_token"
 

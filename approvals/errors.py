@@ -120,11 +120,11 @@ class AlreadyDecided(DecisionRefused):
 class StaleGate(DecisionRefused):
     """A gate whose proposal changed since the person looked."""
 
-    said = gettext_lazy("This request changed after you opened it. Review the change, then decide.")
+    said = gettext_lazy("This gate changed after you opened it. Review the change, then decide.")
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
-        said = _("%(person)s edited this request after you opened it. Review the change, then decide.")
+        said = _("%(person)s edited this gate after you opened it. Review the change, then decide.")
         if answered:
             said = _("%(person)s answered “%(answer)s” after you opened it. Agree to that answer, or give another one.")
         super().__init__(said % {"person": by, "answer": answered} if by else "")
@@ -135,16 +135,14 @@ class StaleGate(DecisionRefused):
 class GateExpired(DecisionRefused):
     """A gate whose deadline has passed."""
 
-    said = gettext_lazy(
-        "The deadline has passed, nobody's decision counts any more; the agent is told that nobody answered in time."
-    )
+    said = gettext_lazy("The deadline has passed. Decisions no longer count.")
     code = "expired"
 
 
 class GateWithdrawn(DecisionRefused):
     """A gate that was withdrawn."""
 
-    said = gettext_lazy("The gate was withdrawn, the run does not need an answer any more.")
+    said = gettext_lazy("The gate was withdrawn. No decision is needed.")
     code = "withdrawn"
 
     def __init__(self, reason: str = "") -> None:
@@ -154,9 +152,7 @@ class GateWithdrawn(DecisionRefused):
 class NotVerifiable(DecisionRefused):
     """Stored data that does not verify."""
 
-    said = gettext_lazy(
-        "What is stored here does not verify, so nothing is decided on it; ask an administrator to look at the run."
-    )
+    said = gettext_lazy("The stored data failed its integrity check, so no decision is possible. Ask an administrator.")
     code = "not_verified"
 
 
@@ -165,7 +161,7 @@ class CannotResume(DecisionRefused):
 
     code = "cannot_resume"
     instead = gettext_lazy(
-        "Nothing is decided over it until that is put right. The run can be cancelled instead: that needs no code."
+        "Nobody can decide until this is fixed. You can cancel the run instead; that needs no agent code."
     )
 
     def __init__(self, found: Preflight) -> None:
@@ -180,14 +176,14 @@ class CannotResume(DecisionRefused):
 class AlreadySaid(DecisionRefused):
     """A second vote of one person."""
 
-    said = gettext_lazy("You have decided this already and your word counts; somebody else has to agree.")
+    said = gettext_lazy("You already approved this; another person must approve too.")
     code = "already_said"
 
 
 class Rejected(DecisionRefused):
     """A decision with faults, each named in `errors`."""
 
-    said = gettext_lazy("Something in the decision does not hold; correct what is named.")
+    said = gettext_lazy("The decision is not valid. Correct the marked fields.")
     code = "invalid"
 
     def __init__(self, errors: Sequence[Problem]) -> None:
@@ -201,14 +197,16 @@ class Rejected(DecisionRefused):
 class EditRefused(Rejected):
     """An edit of what the gate does not offer."""
 
-    said = gettext_lazy("The edit reaches outside what this gate lets you edit; change only the fields that it offers.")
+    said = gettext_lazy(
+        "The edit changes fields that this gate does not let you edit. Change only those that it offers."
+    )
     code = "edit_refused"
 
 
 class Invalid(Rejected):
     """A value that does not hold."""
 
-    said = gettext_lazy("A value does not hold; correct the fields that are named.")
+    said = gettext_lazy("A value is not valid. Correct the marked fields.")
     code = "invalid"
 
 

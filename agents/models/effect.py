@@ -69,7 +69,7 @@ class Effect(models.Model):
         UNKNOWN = "unknown", _("Unknown: it may have happened")
         ABANDONED = "abandoned", _("Unknown; done again on a person's order")
         UNDONE = "undone", _("Undone")
-        KEPT = "kept", _("Left as it is, off the path")
+        KEPT = "kept", _("Kept, on an abandoned branch")
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects")
     step = models.CharField(max_length=100)

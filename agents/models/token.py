@@ -20,8 +20,8 @@ class TokenScope(models.TextChoices):
     """The permitted uses of a token. A token never has more rights than its owner."""
 
     READ = "runs:read", _("Read runs, checkpoints, agents and events")
-    START = "runs:start", _("Start runs, and register agents that live outside")
-    WORK = "runs:work", _("Work on runs from outside: save checkpoints, open gates, report effects")
+    START = "runs:start", _("Start runs, and register external agents")
+    WORK = "runs:work", _("Work on external runs: save checkpoints, open gates, report effects")
     ORDER = "runs:order", _("Rewind, edit, fork, settle and cancel runs")
     SEE = "gates:read", _("Read gates and what decisions would do")
     DECIDE = "gates:decide", _("Decide gates as the person whose token it is")

@@ -92,7 +92,7 @@ class EffectsToSettle:
     def commit(self) -> str:
         """Return the button's text."""
         if not self.undone:
-            return _("Settle now and keep %(effects)s") % {"effects": quoted(self.left)}
+            return _("Keep %(effects)s, undo nothing") % {"effects": quoted(self.left)}
         if len(self.undone) == 1:
             return _("Undo %(effect)s now") % {"effect": quoted(self.undone)}
         return _("Undo %(count)s effects now") % {"count": len(self.undone)}

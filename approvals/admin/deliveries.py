@@ -94,7 +94,7 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         if found.send_again(by=actors.of_user(request.user)):
             messages.success(request, _("It is sent again, under the same id."))
         else:
-            messages.warning(request, _("It is being sent as it is, or its webhook is not enabled."))
+            messages.warning(request, _("Not sent again: it is already being sent, or its webhook is disabled."))
         return redirect("admin:approvals_delivery_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

@@ -51,7 +51,7 @@ class PolicyForm(VersionedForm[Policy]):
             HOW,
             gettext_lazy(
                 "An agent that was rejected twice waits this long after the last rejection before it asks the same "
-                "again. A request that a person sent back may be made again at once. Empty: no pause."
+                "again. What a person sent back may be asked again at once. Empty: no pause."
             ),
         ),
     )
@@ -88,7 +88,7 @@ class PolicyForm(VersionedForm[Policy]):
                 "a policy of this name, saving makes its next version."
             ),
             "groups": gettext_lazy("The teams whose members may decide. None chosen: the policy's own team."),
-            "quorum": gettext_lazy("How many different people must approve the same version of a request."),
+            "quorum": gettext_lazy("How many different people must approve the same version of a gate."),
             "separation": gettext_lazy(
                 "The person who started a run, or who owns the token that started it or asks, cannot approve its gates."
             ),

@@ -37,7 +37,7 @@ class ToolForm(VersionedForm[Tool]):
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": MONO}),
         initial=EXAMPLE,
         help_text=gettext_lazy(
-            "The JSON Schema of the arguments. Requests and edits that do not match it are refused, and so are "
+            "The JSON Schema of the arguments. Gates and edits that do not match it are refused, and so are "
             "arguments that it does not name, unless it says “additionalProperties”. To show a value under another "
             "name, use “oneOf” with “const” and “title”: reviewers see both."
         ),

@@ -139,7 +139,7 @@ def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
         if each in submission.preconditions:
             faults.append(problem(_("This is added and dropped; say one of both."), pointer=f"/dropped/{n}"))
         elif each in list(offered) and offered[each].required:
-            faults.append(problem(_("The agent insists on this, so it cannot be dropped."), pointer=f"/dropped/{n}"))
+            faults.append(problem(_("The agent requires this; you cannot drop it."), pointer=f"/dropped/{n}"))
     return faults
 
 

@@ -140,7 +140,7 @@ class Migration(migrations.Migration):
                 ('title', models.CharField(help_text='What it does, as reviewers read it, such as “Wire money”.', max_length=200)),
                 ('schema', models.JSONField(verbose_name='arguments')),
                 ('pinned', models.JSONField(blank=True, default=list)),
-                ('risk', models.CharField(choices=[('low', 'Low'), ('medium', 'Medium'), ('high', 'High'), ('critical', 'Critical')], default='high', help_text='The lowest risk of a request with this tool. An agent can state a higher risk, but not a lower one.', max_length=8)),
+                ('risk', models.CharField(choices=[('low', 'Low'), ('medium', 'Medium'), ('high', 'High'), ('critical', 'Critical')], default='high', help_text='The lowest risk of a gate with this tool. An agent can state a higher risk, but not a lower one.', max_length=8)),
                 ('irreversible', models.BooleanField(default=False, verbose_name='cannot be undone')),
                 ('undo', models.CharField(blank=True, help_text='What undoes it, as reviewers read it, such as bank.recall. Empty: unknown.', max_length=100, verbose_name='undone by')),
                 ('used', models.BooleanField(default=True, help_text='When off, the tool counts as not registered from this version on.', verbose_name='in use')),

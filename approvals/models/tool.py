@@ -55,9 +55,7 @@ class Tool(models.Model):
         max_length=8,
         choices=Gate.Risk.choices,
         default=Gate.Risk.HIGH,
-        help_text=_(
-            "The lowest risk of a request with this tool. An agent can state a higher risk, but not a lower one."
-        ),
+        help_text=_("The lowest risk of a gate with this tool. An agent can state a higher risk, but not a lower one."),
     )
     irreversible = models.BooleanField(_("cannot be undone"), default=False)
     undo = models.CharField(

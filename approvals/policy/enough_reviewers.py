@@ -39,9 +39,9 @@ def tight(policy: Policy, teams: Sequence[Group]) -> str:
     if not policy.separation or len(people(teams)[0]) > policy.quorum:
         return ""
     if policy.quorum == 1:
-        return _("There is only 1 reviewer. If they start a run, its requests cannot be approved. Add reviewers.")
+        return _("There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers.")
     every = _(
-        "All %(count)s reviewers must approve. If one of them starts a run, its requests cannot be approved. Add "
+        "All %(count)s reviewers must approve. If one of them starts a run, its gates cannot be approved. Add "
         "reviewers."
     )
     return every % {"count": policy.quorum}
@@ -67,12 +67,12 @@ def lacking_besides(owner: User, policy: Policy) -> str:
     [there] = people(policy.reviewers)
     apart = separation.apart(policy, owner.pk)
     said = _(
-        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: its requests cannot be approved. "
+        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: its gates cannot be approved. "
         "Ask an administrator to add reviewers."
     )
     if apart:
         said = _(
-            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its requests "
+            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its gates "
             "cannot be approved. Ask an administrator to add reviewers."
         )
     return _short(said, policy, there - apart, owner=of_user(owner).name)

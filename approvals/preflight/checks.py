@@ -49,17 +49,15 @@ class Preflight:
     def title(self) -> str:
         """Return the heading of the findings."""
         if self.red:
-            return _("This cannot resume as things are")
+            return _("Not ready")
         if not self.checked:
             return _("The agent's code was not checked here")
         if self.colour == AMBER:
             count = len(self.reasons)
-            said = ngettext(
-                "This can resume, with %(count)s thing to know", "This can resume, with %(count)s things to know", count
-            )
+            said = ngettext("Ready, %(count)s warning", "Ready, %(count)s warnings", count)
         else:
             count = len(self.findings)
-            said = ngettext("This can resume: %(count)s check", "This can resume: %(count)s checks", count)
+            said = ngettext("Ready: %(count)s check passed", "Ready: %(count)s checks passed", count)
         return said % {"count": count}
 
     @property

@@ -23,14 +23,14 @@ def fault(schema: Any) -> str:
     if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
         return gettext('Arguments are an object by name: write {"type": "object", "properties": {…}}.')
     if len(canonical(schema)) > LARGEST:
-        return gettext("It is longer than %(size)s KB; name fewer things apart.") % {"size": LARGEST // 1024}
+        return gettext("It is longer than %(size)s KB. List fewer arguments.") % {"size": LARGEST // 1024}
     if wrong := validate.unsound(schema):
         return gettext("It cannot be used: %(reason)s.") % {"reason": wrong}
     if outside := next((ref for ref in references(schema) if not str(ref).startswith("#/$defs/")), None):
         said = gettext("It refers to %(reference)s; refer to #/$defs/… in the schema itself.")
         return said % {"reference": repr(str(outside)[:LABEL])}
     if sum(1 for _ in places(schema)) > ARGUMENTS:
-        return gettext("It has more than %(most)s arguments; name fewer things apart.") % {"most": ARGUMENTS}
+        return gettext("It has more than %(most)s arguments. List fewer arguments.") % {"most": ARGUMENTS}
     return ""
 
 

@@ -44,7 +44,7 @@ from .impacts import fill_in, typed
 NOT_SENT = gettext_lazy("Your decision was not sent.")
 TITLES = {
     "not_allowed": gettext_lazy("You may not decide this."),
-    "stale": gettext_lazy("The request changed, so your decision was not sent."),
+    "stale": gettext_lazy("The gate changed, so your decision was not sent."),
     "already_said": gettext_lazy("You already approved this."),
     "invalid": gettext_lazy("Not sent."),
     "edit_refused": gettext_lazy("Not sent."),

@@ -27,7 +27,7 @@ from .files import form_with_files
 from .gates import show
 
 CHANGED = {
-    "title": _("Not sent."), "said": _("This request changed meanwhile. Your input is kept."),
+    "title": _("Not sent."), "said": _("This gate changed meanwhile. Your input is kept."),
     "tone": "hold", "icon": "reply",
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from . import reading, rules
 POLICY, FAULT, MOVED = "policy", "fault", "moved"
 REASONS = rules.REASONS | {
     POLICY: gettext_lazy("the policy was changed meanwhile"),
-    FAULT: gettext_lazy("what is stored is not what was written"),
+    FAULT: gettext_lazy("the stored data failed its integrity check"),
     MOVED: gettext_lazy("the run was being changed meanwhile"),
 }
 

@@ -39,7 +39,7 @@ class PreflightAnswer(Schema):
     colour: Colour = Field(
         description="The worst level of the findings. While it is red, decisions are refused.", examples=["green"]
     )
-    title: str = Field(description="The level in words.", examples=["This can resume: 6 checks"])
+    title: str = Field(description="The level in words.", examples=["Ready: 6 checks passed"])
     findings: list[Finding] = Field(description="Every check, in order.")
 
 

@@ -54,7 +54,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{run} is cancelled.")
         stays = Effect.objects.filter(run=run, undoes__isnull=True, status__in=STAY).order_by("pk")
         if names := ", ".join(dict.fromkeys(stays.values_list("step", flat=True))):
-            self.stdout.write(f"What it has done outside stays done: {names}.")
+            self.stdout.write(f"Not undone: {names}.")
         return True
 
 

@@ -174,7 +174,7 @@ def _close(row: TimelineRow, around: RowContext, mark: TimelineMark) -> None:
 
 def _tell_reopened(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.mark = marks.REOPENED
-    row.remarks.append(Remark(_("the request changed after approval")))
+    row.remarks.append(Remark(_("the gate changed after approval")))
 
 
 def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
@@ -254,7 +254,12 @@ def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
         Remark(_("by %(validator)s:") % {"validator": each.validator}, each.told or each.error) for each in said
     ]
     if first.ring:
-        row.remarks.append(Remark(_("back by %(count)s, to the step that made its input") % {"count": first.ring}))
+        back = ngettext(
+            "sent back %(count)s level, to the step that produced its input",
+            "sent back %(count)s levels, to the step that produced its input",
+            first.ring,
+        )
+        row.remarks.append(Remark(back % {"count": first.ring}))
     return row
 
 

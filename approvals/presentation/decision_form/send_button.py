@@ -18,7 +18,7 @@ from .actions import values_of
 from .pinned_values import pinned_of
 
 SEND = gettext_lazy("Send these verdicts")  # where an action has no verdict yet
-STANDS = gettext_lazy("what was done stays done")
+STANDS = gettext_lazy("finished actions are not undone")
 
 
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
@@ -91,7 +91,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
         said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
     if not said:
-        return _("Runs nothing: what was done stays done") if stands else _("Runs nothing")
+        return _("Nothing runs. Finished actions are not undone") if stands else _("Runs nothing")
     listing = listed(said)
     words = _("%(deeds)s, each once") if len(said) > 1 else _("%(deeds)s, once")
     return words % {"deeds": f"{listing[:1].upper()}{listing[1:]}"}

@@ -132,8 +132,8 @@ def expiry(impact: Impact) -> str:
     ]
     happens = [each for each in said if each]
     if not happens:
-        return _("After that the request expires and nothing is done")
-    return _("After that the request expires: %(happens)s") % {"happens": listed(happens)}
+        return _("After that the gate expires and nothing is done")
+    return _("After that the gate expires: %(happens)s") % {"happens": listed(happens)}
 
 
 def _which(steps: Sequence[str], words: str) -> str:
@@ -143,7 +143,7 @@ def _which(steps: Sequence[str], words: str) -> str:
 def _run(impact: Impact, *, later: bool) -> ImpactLine:
     """Say what certainly runs, how long it took last time, and which step asks then."""
     if not impact.will:
-        nothing = _("The run ends") if impact.ends else _("Nothing runs for certain")
+        nothing = _("The run ends") if impact.ends else _("Nothing is certain to run")
         if impact.asks:
             nothing = _("%(question)s first") % {"question": _asks(impact)}
         return ImpactLine(effect="run", title=_("Runs nothing"), said=nothing[:1].upper() + nothing[1:])

@@ -165,5 +165,5 @@ def sentence(outcome: Outcome, plan: PlanSpec) -> str:
         "answered": _("The agent continues with this answer."),
         "rejected": back if outcome.then == "back" else _("The run stops."),
         "expired": runs if outcome.to_run else _("Nobody answered in time, so nothing runs."),
-        "withdrawn": f"{_('Nothing runs.')} {outcome.words or _('This request is no longer needed.')}",
+        "withdrawn": f"{_('Nothing runs.')} {outcome.words or _('This gate is no longer needed.')}",
     }[outcome.kind]

@@ -114,4 +114,4 @@ class ShownState:
         """List (icon, sentence) about hidden parts of the state's texts, found without trusting the agent."""
         asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden.within({**self.state, _("the request"): asked, _("the safety checks"): conditions})
+        return hidden.within({**self.state, _("the gate"): asked, _("the safety checks"): conditions})

@@ -36,7 +36,7 @@ def with_environment(**facts: Any) -> AgentCode:
 
 def test_where_all_is_well_it_is_one_calm_line() -> None:
     flight = judge(SAVED, CODE)
-    assert (flight.colour, flight.title, flight.reasons) == ("green", "This can resume: 6 checks", [])
+    assert (flight.colour, flight.title, flight.reasons) == ("green", "Ready: 6 checks passed", [])
     assert [each.check for each in flight.findings] == [
         "checkpoint", "version", "state", "configuration", "libraries", "artifacts",
     ]  # fmt: skip
@@ -154,7 +154,7 @@ def test_renamed_steps_are_named() -> None:
 def test_the_gravest_finding_decides_and_comes_first() -> None:
     flight = judge(SAVED, replace(with_environment(configured=True, changed=("limit",)), faults=("/text: no",)))
     assert flight.red
-    assert flight.title == "This cannot resume as things are"
+    assert flight.title == "Not ready"
     assert [(each.colour, each.check) for each in flight.reasons] == [("red", "state"), ("amber", "configuration")]
     assert [each.colour for each in flight.in_order] == ["red", "amber", "green", "green", "green", "green"]
 
@@ -162,7 +162,7 @@ def test_the_gravest_finding_decides_and_comes_first() -> None:
 def test_what_was_not_looked_at_is_never_green() -> None:
     assert judge(SAVED, NOBODY).colour == "amber"
     assert judge(SAVED, NOBODY).title == "The agent's code was not checked here"
-    assert judge(SAVED, TAKEN).title == "This can resume, with 1 thing to know"
+    assert judge(SAVED, TAKEN).title == "Ready, 1 warning"
     assert Preflight(()).colour == "amber"
 
 

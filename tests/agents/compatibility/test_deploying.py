@@ -45,7 +45,7 @@ def test_a_renamed_step_takes_no_decision_until_its_upcaster_is_there_and_then_e
     deploy("two_bare")
     bare = [celery_worker("-c", "1", env=agents("two_bare")), sweeper(env=agents("two_bare"))]
     gate = open_gate(runs[0])
-    assert "This cannot resume as things are" in signed_in(person).get(f"/gates/{gate.pk}/").content.decode()
+    assert "Not ready" in signed_in(person).get(f"/gates/{gate.pk}/").content.decode()
     assert post(person, gate, form_of(gate)).status_code == 409
     for service in bare:
         service.stop()

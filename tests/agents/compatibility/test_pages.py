@@ -45,7 +45,7 @@ def test_where_all_is_well_both_pages_say_so_in_one_folded_line(deploy: Deploy) 
     for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/"):
         page = client.get(address).content.decode()
         assert '<details class="preflight" data-colour="green">' in page
-        assert "This can resume: 6 checks" in page
+        assert "Ready: 6 checks passed" in page
         assert "Version 1 of porter is deployed" in page
 
 
@@ -59,7 +59,7 @@ def test_a_red_gate_has_no_choices_and_says_why_and_how_to_end_the_run(deploy: D
     assert 'name="verdict"' not in page
     assert f'href="/runs/{gate.run_id}/#cancel"' in page
     for said in pages(client, gate):
-        assert "This cannot resume as things are" in said
+        assert "Not ready" in said
         assert "Write an upcaster from 1 to 2, or deploy version 1 again." in said
 
 
@@ -70,7 +70,7 @@ def test_a_decision_posted_over_a_red_gate_is_refused_and_nothing_typed_is_lost(
     assert answer.status_code == 409
     said = text(answer)
     assert "Your decision was not sent. Version 1 is not deployed; version 2 is, and has no step propose." in said
-    assert "The run can be cancelled instead: that needs no code." in said
+    assert "You can cancel the run instead; that needs no agent code." in said
     assert "Fine by me." in said
     gate.refresh_from_db()
     assert (gate.status, gate.decisions.count()) == ("open", 0)
@@ -110,7 +110,7 @@ def test_a_reader_who_may_not_decide_sees_it_too(deploy: Deploy) -> None:
     said = text(signed_in(starter).get(f"/gates/{gate.pk}/"))
     assert "Your decision" in said
     assert 'name="verdict"' not in said
-    assert "This can resume: 6 checks" in said
+    assert "Ready: 6 checks passed" in said
 
 
 def test_where_nobody_knows_the_code_it_is_amber_and_can_be_decided() -> None:
@@ -137,7 +137,7 @@ def test_the_api_gives_the_same(deploy: Deploy) -> None:
     deploy("two_bare")
     for noun in (f"gates/{gate.pk}", f"runs/{gate.run_id}"):
         told = client.get(f"/api/{noun}/preflight").json()
-        assert (told["colour"], told["title"]) == ("red", "This cannot resume as things are")
+        assert (told["colour"], told["title"]) == ("red", "Not ready")
         assert [each["check"] for each in told["findings"] if each["colour"] == "red"] == ["version"]
 
 

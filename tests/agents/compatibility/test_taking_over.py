@@ -52,7 +52,7 @@ def test_a_renamed_step_is_red_before_anybody_decides_and_the_decision_is_refuse
         "Write an upcaster from 1 to 2, or deploy version 1 again."
     ]
     for verdict in ("approve", "reject"):
-        with pytest.raises(CannotResume, match="cancelled instead"):
+        with pytest.raises(CannotResume, match="cancel the run instead"):
             decide(run, verdict)
     assert open_gate(run).decisions.count() == 0
     told = Event.objects.filter(run_id=run.pk, kind="decision.refused").first()

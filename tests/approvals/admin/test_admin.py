@@ -138,7 +138,7 @@ def test_a_policy_that_nobody_could_meet_is_refused_and_says_how_many_may_decide
     assert "Now 1 person may decide in" in client.post(address, form_of(policy, quorum=2)).content.decode()
     assert Policy.objects.filter(team=team).count() == 1
     answer = client.post(address, form_of(policy, quorum=2, groups=[team.pk, other.pk]), follow=True)
-    assert "If one of them starts a run, its requests cannot be approved." in answer.content.decode()
+    assert "If one of them starts a run, its gates cannot be approved." in answer.content.decode()
     assert Policy.objects.filter(team=team).count() == 2
 
 

@@ -114,8 +114,8 @@ def test_a_yes_to_what_was_done_already_says_that_nothing_runs(ledger: str) -> N
     advance_to_rest(run)
     gate = open_gate(run)
     page = signed_in(ann(run.team)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "Runs nothing: what was done stays done" in page
-    assert ">Approve: what was done stays done<" in page
+    assert "Nothing runs. Finished actions are not undone" in page
+    assert ">Approve: finished actions are not undone<" in page
     decide(run)
     assert advance_to_rest(run).status == "completed"
     assert lines(ledger, words=1) == ["book", "pay", "tell"]

@@ -104,8 +104,8 @@ def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
     assert lines(impact_words.back(told, "review"))[0] == "Runs nothing: “Review” asks first"
-    assert impact_words.expiry(told) == "After that the request expires: “Review” asks"
-    assert impact_words.expiry(Impact(ends=True)) == "After that the request expires and nothing is done"
+    assert impact_words.expiry(told) == "After that the gate expires: “Review” asks"
+    assert impact_words.expiry(Impact(ends=True)) == "After that the gate expires and nothing is done"
     plan = step("plan", WILL)
     assert lines(impact_words.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
         "Runs: Plan; then “Review” asks"
@@ -118,7 +118,7 @@ def test_a_fork_says_what_it_asks_about_what_its_origin_did() -> None:
     told = Impact(rows=(step("find", STANDS), row), asks="reply")
     asks = "ou are asked whether to reuse what R-12 already did in “Reply”"
     assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs nothing: Y{asks} first", "Kept: Find"]
-    assert impact_words.expiry(told) == f"After that the request expires: y{asks}"
+    assert impact_words.expiry(told) == f"After that the gate expires: y{asks}"
     told = Impact(rows=(step("find", WILL), row), asks="reply")
     assert lines(impact_words.drawn(told, "x", at_gate=False)) == [f"Runs: Find; then y{asks}"]
 

@@ -146,7 +146,7 @@ def test_a_decision_on_what_has_changed_is_refused_with_the_difference_and_the_e
     answer = post(ann(team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "Bob Lindqvist edited this request after you opened it" in page
+    assert "Bob Lindqvist edited this gate after you opened it" in page
     assert "<del>120.00</del>" in page
     assert 'value="55.55"' in page
     assert 'name="proposal" value="2"' in page

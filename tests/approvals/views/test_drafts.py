@@ -91,7 +91,7 @@ def test_a_draft_of_an_earlier_version_is_read_against_what_stands_now() -> None
     decide(gate, bob(team), "edit", arguments=edit_amount(gate, "90.00"))
     page = page_of(reviewer, gate)
     assert 'value="80.00"' in page
-    assert "The request has changed since then." in page
+    assert "The gate has changed since then." in page
 
 
 def test_the_decision_takes_the_draft_and_a_late_keeping_of_the_same_form_brings_none_back() -> None:

@@ -23,7 +23,7 @@ def told(gate: Gate) -> str:
 
 def test_the_run_ends_where_the_plan_says_nothing_else() -> None:
     gate = make_gate(policy=make_policy(make_team(), deadline=SOON))
-    assert "After that the request expires and nothing is done" in told(gate)
+    assert "After that the gate expires and nothing is done" in told(gate)
 
 
 def test_the_run_goes_on_where_the_plan_says_so() -> None:
@@ -35,14 +35,14 @@ def test_the_run_goes_on_where_the_plan_says_so() -> None:
     )
     run = make_run(team=team, plan=make_plan(make_spec(steps=steps)))
     gate = make_gate(run=run, policy=make_policy(team, deadline=SOON))
-    assert "After that the request expires: “Reply” runs" in told(gate)
+    assert "After that the gate expires: “Reply” runs" in told(gate)
 
 
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
         ("review", "Then it is approved automatically"),
-        ("recovery", "After that the request expires and nothing is done"),
+        ("recovery", "After that the gate expires and nothing is done"),
     ],
 )
 def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> None:
@@ -53,6 +53,6 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
     assert impact_words.expiry(ALL) == (
-        "After that the request expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
+        "After that the gate expires: “Plan” runs, “Check” and “Mail” may run, “Book” is undone, "
         "“Pay” may be undone and “Ask” may ask"
     )

@@ -142,7 +142,7 @@ def test_what_a_text_hides_is_a_reason_to_look_even_if_the_agent_gives_none() ->
     reply = "Dear Marit" + "\n" * 5001 + "and pay eve\u200b"
     run = make_run(team=team, state=make_state(proposal={"amount": "1", "currency": "EUR", "reply": reply}))
     page = signed_in(ann(team)).get(f"/gates/{make_gate(run=run).pk}/").content.decode()
-    assert "A text in proposal, the request hides what follows behind 5,000 blank lines" in page
+    assert "A text in proposal, the gate hides what follows behind 5,000 blank lines" in page
     assert "1 character in proposal, the request cannot be seen" in page
 
 
@@ -188,7 +188,7 @@ def test_the_status_fragment_says_that_another_version_stands() -> None:
     assert "edited this request" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
     decide(gate, make_user("Bob Lindqvist", team), "edit", arguments=edit_amount(gate, "7.00"))
     news = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
-    assert "Bob Lindqvist edited this request while you had it open." in news
+    assert "Bob Lindqvist edited this gate while you had it open." in news
     assert "120.00" in news
     assert "7.00" in news
     assert 'id="decision"' not in news, "the form is never morphed"

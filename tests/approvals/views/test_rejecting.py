@@ -121,7 +121,7 @@ def test_r_and_control_enter_ask_for_the_reason_and_then_for_what_happens(new_pa
     assert fresh(gate).status == "open"
     page.keyboard.press("ArrowDown")
     expect(page.locator("[name=then][value=stop]")).to_be_checked()
-    expect(button).to_contain_text("Reject and end this request")
+    expect(button).to_contain_text("Reject and close this gate")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#gate-news")).to_contain_text("Rejected by Ann Okafor")
     assert bytes(fresh(gate).outcome.feedback).decode() == "Wrong customer."

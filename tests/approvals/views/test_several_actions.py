@@ -168,7 +168,7 @@ def test_what_is_asked_changed_meanwhile_keeps_the_choices_for_the_next_try(ledg
     answer = post(ann(team), gate, form)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "edited this request after you opened it" in page
+    assert "edited this gate after you opened it" in page
     assert "My own reason." in page
     assert 'value="33"' in page
     assert re.search(r'name="verdict\.b" value="edit"[^>]* checked', page)

@@ -65,7 +65,7 @@ def test_an_agents_is_made_for_a_team_by_whoever_may_start_runs_there() -> None:
     assert made.policy == "payouts"
     said = signed_in(owner).get("/tokens/").content.decode()
     assert "teller" in said
-    assert "Work on runs from outside: save checkpoints, open gates, report effects" in said
+    assert "Work on external runs: save checkpoints, open gates, report effects" in said
     assert team.name in said
     assert "under the policy payouts only" in said
 
