@@ -43,6 +43,7 @@ check: ## style, types, import layers, words of pages, migrations in step
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates
 	@$(PY) -m tests.house.python_words
+	@$(PY) -m tests.house.script_words
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin

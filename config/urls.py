@@ -1,7 +1,9 @@
-"""Every address: pages of the two apps, the API, accounts, admin, health, metrics."""
+"""Every address: pages of the two apps, the API, accounts, admin, health, metrics, translations."""
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.decorators.cache import cache_control
+from django.views.i18n import JavaScriptCatalog
 
 from config.health import views as health
 from config.metrics import views as metrics
@@ -17,6 +19,7 @@ urlpatterns = [
     path("accounts/", include("config.sign_in.accounts")),
     path("admin/", admin.site.urls),
     path("api/", include("agents.api.urls")),
+    path("jsi18n/", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="javascript-catalog"),
     path("", include("approvals.urls")),
     path("", include("agents.urls")),
 ]

@@ -1,5 +1,7 @@
 // <hp-copy>: a text with a button that copies it to the clipboard. Without script or clipboard, one click selects the
 // whole text.
+import { gettext } from "./i18n.js";
+
 class Copy extends HTMLElement {
   connectedCallback() {
     const button = this.querySelector("button");
@@ -9,9 +11,9 @@ class Copy extends HTMLElement {
       const said = this.querySelector("[role=status]");
       try {
         await navigator.clipboard.writeText(this.querySelector("code").textContent);
-        said.textContent = "Copied.";
+        said.textContent = gettext("Copied.");
       } catch {
-        said.textContent = "Could not copy. Select the text instead.";
+        said.textContent = gettext("Could not copy. Select the text instead.");
       }
     });
   }

@@ -2,12 +2,16 @@
 // no answer comes, the page stays with all that was entered, says so beside the button and offers to try again with the
 // same key. The browser sends a form without a key, but not while the server cannot be reached.
 import { newKey } from "./form-key.js";
+import { gettext } from "./i18n.js";
 import { draw, parsed } from "./redrawn.js";
 import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
-const OFFLINE = ["Not sent: you are offline.", "All that you entered is still here."];
-const SILENT = ["No answer from the server.", "We don't know if it arrived. Try again: a decision is only counted once."];
+const KEPT = gettext("All that you entered is still here.");
+const OFFLINE = [gettext("Not sent: you are offline."), KEPT];
+const SILENT = [
+  gettext("No answer from the server."), gettext("We don't know if it arrived. Try again: a decision is only counted once."),
+];
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -38,7 +42,7 @@ async function send(form, submitter) {
   if (fresh) return refused(form, fresh);
   const page = new DOMParser().parseFromString(html, "text/html");
   const said = ["h1", "h1 + p"].map((part) => page.querySelector(`#main ${part}`)?.textContent ?? "");
-  return tell(form, submitter, said[0] ? `${said[0]}.` : `Not sent: the server answered ${answer.status}.`, said[1]);
+  return tell(form, submitter, said[0] ? `${said[0]}.` : answered(answer.status), said[1]);
 }
 
 // The server accepted the form, or redirects to the sign-in page because the session is over: then this browser keeps
@@ -62,7 +66,7 @@ function refused(form, fresh) {
 // Shown at once: a server that hangs does not answer for a minute.
 function busy(form, submitter) {
   const note = document.createElement("p");
-  [note.className, note.role, note.textContent] = ["sending", "status", "Sending…"];
+  [note.className, note.role, note.textContent] = ["sending", "status", gettext("Sending…")];
   if (submitter && form.contains(submitter)) submitter.after(note);
   else form.append(note);
   document.dispatchEvent(new CustomEvent("hp:sending"));
@@ -83,7 +87,7 @@ function tell(form, submitter, lead, more) {
   [note.className, note.role] = ["notice not-sent", "alert"];
   note.dataset.tone = "hold";
   const [said, strong, words, again] = ["p", "b", "span", "button"].map((name) => document.createElement(name));
-  [strong.textContent, words.textContent, again.textContent] = [lead, more, "Try again"];
+  [strong.textContent, words.textContent, again.textContent] = [lead, more, gettext("Try again")];
   [again.type, again.className, again.dataset.size] = ["button", "button", "s"];
   again.addEventListener("click", () => form.requestSubmit(form.contains(submitter) ? submitter : null));
   said.append(strong, " ", words);
@@ -94,6 +98,10 @@ function tell(form, submitter, lead, more) {
   note.scrollIntoView({ block: "nearest" });
 }
 
+function answered(status) {
+  return gettext("Not sent: the server answered %(status)s.", { status });
+}
+
 // Whether nothing can be reached: the browser is offline and the socket is not live. A server on this machine can be
 // reached offline.
 function cut() {
@@ -102,7 +110,8 @@ function cut() {
 
 document.addEventListener("hp:live", ({ detail }) => {
   if (detail.state !== "on") return;
-  for (const words of document.querySelectorAll(".not-sent span")) words.textContent = "You are connected again. Try again: it is only counted once.";
+  const again = gettext("You are connected again. Try again: it is only counted once.");
+  for (const words of document.querySelectorAll(".not-sent span")) words.textContent = again;
 });
 
 // A gate that was closed or changed meanwhile: its form cannot be sent any more, so trying again is not offered.
@@ -117,5 +126,5 @@ function failed({ detail: { ctx } }, said) {
 
 document.addEventListener("htmx:error", (event) => failed(event, navigator.onLine ? SILENT : OFFLINE));
 document.addEventListener("htmx:response:error", (event) =>
-  failed(event, [`Not sent: the server answered ${event.detail.ctx.response.raw.status}.`, "All that you entered is still here."]));
+  failed(event, [answered(event.detail.ctx.response.raw.status), KEPT]));
 document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => ctx.sourceElement.querySelector(":scope > .not-sent")?.remove());

@@ -1,6 +1,8 @@
 // Keeps "25 min" up to date, and shows every <time data-as> in the reader's time zone. The cookie tells the server the
 // zone, so that the next page already has the right times. The formats are those of the server.
-const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+import { gettext, ngettext } from "./i18n.js";
+
+const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" "); // not translated: as the server writes them
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `hp-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
 const utc = zone === "UTC" ? " UTC" : "";
@@ -20,13 +22,13 @@ export function lasting(milliseconds) {
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   if (hours < 10) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
+  return hours < 48 ? `${hours} h` : ngettext("%(count)s day", "%(count)s days", Math.floor(hours / 24));
 }
 
 export function words(date, style) {
   const now = Date.now();
   if (style === "ago") return lasting(now - date);
-  if (style === "until") return date > now ? `in ${lasting(date - now)}` : "overdue";
+  if (style === "until") return date > now ? gettext("in %(time)s", { time: lasting(date - now) }) : gettext("overdue");
   const today = new Date(now).toDateString() === date.toDateString();
   if (style === "second" && today) return `${clock(date)}:${pad(date.getSeconds())}${utc}`;
   return (style === "clock" && today ? "" : `${date.getDate()} ${names[date.getMonth()]}, `) + clock(date) + utc;

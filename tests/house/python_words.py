@@ -81,7 +81,7 @@ def _faults(node: ast.AST, *, spoken: bool = False) -> Iterator[Fault]:
     if isinstance(node, ast.Constant | ast.JoinedStr):
         words = _text(node)
         if _read(words, spoken=spoken):
-            yield Fault(node.lineno, f"mark for translation: “{_shortened(words)}”")
+            yield Fault(node.lineno, f"mark for translation: “{shortened(words)}”")
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
@@ -131,7 +131,7 @@ def _read(words: str, *, spoken: bool) -> bool:
     return bool(WORDS.search(words) or (spoken and LABEL.match(words)))
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     words = " ".join(text.split())
     return words if len(words) <= 40 else words[:39] + "…"
 

@@ -143,7 +143,7 @@ def test_what_a_text_hides_is_a_reason_to_look_even_if_the_agent_gives_none() ->
     run = make_run(team=team, state=make_state(proposal={"amount": "1", "currency": "EUR", "reply": reply}))
     page = signed_in(ann(team)).get(f"/gates/{make_gate(run=run).pk}/").content.decode()
     assert "A text in proposal, the gate hides what follows behind 5,000 blank lines" in page
-    assert "1 character in proposal, the request cannot be seen" in page
+    assert "1 character in proposal, the gate cannot be seen" in page
 
 
 def test_what_undoes_an_action_is_an_agents_word_like_any_other() -> None:
