@@ -1,8 +1,10 @@
-"""Counts and lists in English, written one way everywhere: "1 customer", "2 customers", "Ann, Bob and Mira"."""
+"""Counts in English and lists, written one way everywhere: "1 customer", "2 customers", "Ann, Bob and Mira"."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from django.utils.translation import gettext as _
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -17,8 +19,8 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Join names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
-    once = list(dict.fromkeys(names))
-    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
+    *first, last = list(dict.fromkeys(names)) or [""]
+    return _("%(first)s and %(last)s") % {"first": ", ".join(first), "last": last} if first else last
 
 
 def quoted(titles: Iterable[str]) -> str:

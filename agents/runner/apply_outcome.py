@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from agents.definition import outputs
 from agents.definition.feedback import Words, appended
@@ -16,6 +17,7 @@ from agents.models import Effect
 from agents.session import allowing_gate, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
+from agents.text import saved_language
 from approvals.audit import evidence
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.engine_rules import effects, gates
@@ -31,6 +33,7 @@ from checkpoints.values.patch import touched
 Kind = Outcome.Kind
 
 
+@saved_language()
 def settle(slice: RunSession, gate: Gate) -> bool:
     """Save the outcome of the gate at the head as its step's checkpoint; says whether the slice goes on.
 
@@ -141,7 +144,7 @@ def _recover(slice: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) ->
     if choice == RecoveryAnswer.SKIP:
         return slice.save("recovery", spec, {}, slice.plan.next_after(spec.name), by=_who(outcome))
     if choice == RecoveryAnswer.REVISE:
-        note = f"{spec.title} failed, and its values are to be changed."
+        note = _("%(step)s failed, and its values are to be changed.") % {"step": spec.title}
         gate_step = allowing_gate.asking_gate(slice, spec)
         return slice.save("reopen", spec, {}, gate_step, notes=[note], by=_who(outcome), slice_over=False)
     if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
@@ -197,7 +200,7 @@ def _retry(slice: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect |
     with transaction.atomic():
         if effect is not None and effect.status == Effect.Status.UNKNOWN:
             if choice == RecoveryAnswer.NOT_HAPPENED:
-                effect.failed(f"{outcome.by_name or outcome.by} says that it did not happen", by=by)
+                effect.failed(_("%(person)s says that it did not happen") % {"person": _name(outcome)}, by=by)
             elif choice == RecoveryAnswer.AGAIN:
                 effect.abandoned(by=by)
         told = repair.said_at_head(slice, spec)
@@ -214,10 +217,8 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
         with transaction.atomic():
             late_reports.contradicted(effect, Effect.Status.DONE)
             _aside(slice, spec, outcome)
-            who = outcome.by_name or outcome.by
-            recovery_gate.quarantine(
-                slice, spec, f"{who} said that it happened; its worker, that it did not: {effect.error}"
-            )
+            said = _("%(person)s said that it happened; its worker, that it did not: %(error)s")
+            recovery_gate.quarantine(slice, spec, said % {"person": _name(outcome), "error": effect.error})
         return False
     try:
         output = outputs.told(slice.agent, spec, value)
@@ -234,20 +235,20 @@ def _happened(slice: RunSession, spec: StepSpec, effect: Effect, outcome: Outcom
 def _misfit(slice: RunSession, spec: StepSpec, outcome: Outcome, error: Exception) -> bool:
     """Record why the result that a person gave does not fit; the question is asked again."""
     with transaction.atomic():
-        execute.keep(slice, spec, StepFailed(f"The result that was given does not fit: {error}"))
+        execute.keep(slice, spec, StepFailed(_("The result that was given does not fit: %(error)s") % {"error": error}))
         return _aside(slice, spec, outcome)
 
 
 def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
     """End the run. `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = _who(outcome)
-    who = outcome.by_name or outcome.by
-    reason = f"{quoted([spec.title])} failed; stopped by {who}"
+    words = {"step": quoted([spec.title]), "person": _name(outcome), "why": _why_ended(outcome)}
+    reason = _("%(step)s failed; stopped by %(person)s") % words
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
-        reason = f"{quoted([spec.title])} failed; {_why_ended(outcome)}"
+        reason = _("%(step)s failed; %(why)s") % words
     end = "failed"
     if leave:  # its work stays as it was; the reason says that this effect is not settled
-        reason = f"{quoted([spec.title])} is not settled; {_why_ended(outcome)}"
+        reason = _("%(step)s is not settled; %(why)s") % words
         end = slice.run.ending or end
     if slice.run.ending == "cancelled":  # cancelling withdrew the question, and is how the run ends
         end, reason = slice.run.ending, slice.run.ending_reason
@@ -260,12 +261,16 @@ def _stop(slice: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = 
 
 
 def _why_ended(outcome: Outcome) -> str:
-    who = outcome.by_name or outcome.by
     if outcome.kind == Kind.EXPIRED:
-        return "Nobody decided in time"
+        return _("Nobody decided in time")
     if outcome.kind == Kind.WITHDRAWN:
-        return f"The gate was withdrawn: {outcome.words}"
-    return f"Rejected by {who}: {outcome.words}" if outcome.words else f"Rejected by {who}"
+        return _("The gate was withdrawn: %(reason)s") % {"reason": outcome.words}
+    said = _("Rejected by %(person)s: %(reason)s") if outcome.words else _("Rejected by %(person)s")
+    return said % {"person": _name(outcome), "reason": outcome.words}
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.by_name or outcome.by
 
 
 def _who(outcome: Outcome) -> Actor:

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.models import Effect
 from agents.session import allowing_gate, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
-from agents.text import one_line
+from agents.text import one_line, saved_language
 from approvals.cards.action import Action
 from approvals.cards.card import AnswerChoice, Card, Question
 from approvals.cards.recovery_answers import RecoveryAnswer
-from approvals.english import counted, quoted
+from approvals.english import quoted
 from approvals.gates import closing
 from approvals.gates.opening import open_gate
 from approvals.models import Gate
@@ -25,139 +27,144 @@ from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
 
 
+@saved_language()
 def quarantine(slice: RunSession, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced, as all of these do."""
-    name = named(spec)
-    choices = [_choice(RecoveryAnswer.RETRY, f"Try {name} again")]
+    choices = [_choice(RecoveryAnswer.RETRY, _("Try %(step)s again"))]
     if allowing_gate.may_revise(slice, spec):
-        choices.append(_choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
-    after = "" if slice.attempt == 1 else f" after {counted(slice.attempt, 'attempt')}"
-    text = f"{name} did not succeed{after}. How should the run go on?"
-    reasons = [f"{name} failed, so nothing after it has run"]
-    _ask(slice, spec, f"{name} failed:", text, [*choices, *_without(spec)], reasons=reasons, error=error)
+        choices.append(_choice(RecoveryAnswer.REVISE, _("Change the values first, then approve them again")))
+    text = ngettext(
+        "%(step)s did not succeed after %(count)s attempt. How should the run go on?",
+        "%(step)s did not succeed after %(count)s attempts. How should the run go on?",
+        slice.attempt,
+    )
+    if slice.attempt == 1:
+        text = _("%(step)s did not succeed. How should the run go on?")
+    reasons, count = [_("%(step)s failed, so nothing after it has run")], f"{slice.attempt:,}"
+    choices += _without(spec)
+    _ask(slice, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
 
 
+@saved_language()
 def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
     """Ask how to go on after validators refused an output and no repair helped.
 
     `shown` is the output, which a person may accept; empty where it is too large to be shown.
     """
-    name = named(spec)
-    accept = [_choice(RecoveryAnswer.ACCEPT, f"Accept what {name} returned")] if shown else []
-    choices = [_choice(RecoveryAnswer.RETRY, f"Try {name} again"), *accept, *_without(spec)]
-    text = f"The validators refused what {name} returned, and no repair has helped. How should the run go on?"
-    reasons = [f"What {name} returned did not pass {quoted(map(in_words, spec.validators))}"]
-    title = f"The result of {name} was refused:"
-    _ask(slice, spec, title, text, choices, reasons=reasons, error="\n".join(words), shown=shown)
+    accept = [_choice(RecoveryAnswer.ACCEPT, _("Accept what %(step)s returned"))] if shown else []
+    choices = [_choice(RecoveryAnswer.RETRY, _("Try %(step)s again")), *accept, *_without(spec)]
+    text = _("The validators refused what %(step)s returned, and no repair has helped. How should the run go on?")
+    reasons, validators = [_("What %(step)s returned did not pass %(validators)s")], map(in_words, spec.validators)
+    title, error = _("The result of %(step)s was refused:"), "\n".join(words)
+    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
 
 
+@saved_language()
 def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again."""
-    name = named(spec)
-    choices = [_choice(RecoveryAnswer.RETRY, f"Let {name} run up to {counted(times, 'more time')}"), *_without(spec)]
-    text = (
-        f"{name} has run {counted(times, 'time')} on this path, the most that its loop guard allows. May it run again?"
+    more = ngettext("Let %(step)s run up to %(count)s more time", "Let %(step)s run up to %(count)s more times", times)
+    text = ngettext(
+        "%(step)s has run %(count)s time on this path, the most that its loop guard allows. May it run again?",
+        "%(step)s has run %(count)s times on this path, the most that its loop guard allows. May it run again?",
+        times,
     )
-    _ask(slice, spec, f"{name} keeps repeating:", text, choices, reasons=["The run may be in an endless loop"])
+    choices, reasons = [_choice(RecoveryAnswer.RETRY, more), *_without(spec)], [_("The run may be in an endless loop")]
+    _ask(slice, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
 
 
+@saved_language()
 def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
     """Ask whether an effect happened.
 
     `lapsed`: why its permission no longer holds; then no answer permits it, and its gate asks afterwards.
     """
-    name = named(spec)
-    when = "after a new approval" if lapsed else "now"
+    do, again = _("It did not happen: do %(step)s now"), _("Whether it happened or not, do %(step)s again now")
+    if lapsed:
+        do = _("It did not happen: do %(step)s after a new approval")
+        again = _("Whether it happened or not, do %(step)s again after a new approval")
     choices = [
-        _choice(RecoveryAnswer.HAPPENED, "It happened", result_schema(slice, spec)),
-        _choice(RecoveryAnswer.NOT_HAPPENED, f"It did not happen: do {name} {when}"),
-        _choice(RecoveryAnswer.AGAIN, f"Whether it happened or not, do {name} again {when}"),
-        _choice(RecoveryAnswer.STOP, "Stop the run, and leave this unanswered"),
+        _choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(slice, spec)),
+        _choice(RecoveryAnswer.NOT_HAPPENED, do),
+        _choice(RecoveryAnswer.AGAIN, again),
+        _choice(RecoveryAnswer.STOP, _("Stop the run, and leave this unanswered")),
     ]
-    text = (
-        f"Nobody knows whether {name} happened: the provider's answer never arrived. "
-        f"Look it up there by its key {effect.key}, then answer."
+    text = _(
+        "Nobody knows whether %(step)s happened: the provider's answer never arrived. Look it up there by its key "
+        "%(key)s, then answer."
     )
-    reasons = [
-        f"{name} may have happened already"
-        if spec.idempotent
-        else f"If {name} happened and is done again, it happens twice",
-        *filter(None, [lapsed]),
-    ]
-    title = f"Did {name} happen?"
-    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=not lapsed)
+    twice = _("If %(step)s happened and is done again, it happens twice")
+    reasons, title = [_("%(step)s may have happened already") if spec.idempotent else twice], _("Did %(step)s happen?")
+    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
 
 
+@saved_language()
 def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
     """Ask whether an effect that the run has left behind happened."""
-    name = named(spec)
-    undoing = "it will be undone" if spec.undo else "it cannot be undone"
+    happened = _("%(step)s happened; it will be undone") if spec.undo else _("%(step)s happened; it cannot be undone")
     choices = [
-        _choice(RecoveryAnswer.WAS_DONE, f"{name} happened; {undoing}", result_schema(slice, spec)),
-        _choice(RecoveryAnswer.WAS_NOT_DONE, "It did not happen"),
-        _choice(RecoveryAnswer.LEFT_OPEN, "Leave this unanswered, and go on"),
+        _choice(RecoveryAnswer.WAS_DONE, happened, result_schema(slice, spec)),
+        _choice(RecoveryAnswer.WAS_NOT_DONE, _("It did not happen")),
+        _choice(RecoveryAnswer.LEFT_OPEN, _("Leave this unanswered, and go on")),
     ]
-    text = (
-        f"The run was moved while {name} was under way, and nobody knows whether it happened. "
-        f"Look it up at the provider by its key {effect.key}, then answer."
+    text = _(
+        "The run was moved while %(step)s was under way, and nobody knows whether it happened. Look it up at the "
+        "provider by its key %(key)s, then answer."
     )
-    reasons = [f"{name} may have happened, although the run no longer needs it"]
-    title, error = f"Did {name} happen?", effect.error
+    reasons = [_("%(step)s may have happened, although the run no longer needs it")]
+    title, error = _("Did %(step)s happen?"), effect.error
     with transaction.atomic():
         _step_aside(slice, spec)
         _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
+@saved_language()
 def not_readable(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask for the result of an effect of another version, when that result cannot be upgraded to this version."""
-    name = named(spec)
-    gave = _choice(RecoveryAnswer.GAVE, "This was its result", result_schema(slice, spec))
-    choices = [gave, _choice(RecoveryAnswer.STOP, "Stop the run")]
-    text = (
-        f"{name} was done under another version of the agent, and its result does not fit this version. "
-        f"Look it up at the provider by its key {effect.key}, then enter it here. {name} is not done again."
+    gave = _choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(slice, spec))
+    choices = [gave, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    text = _(
+        "%(step)s was done under another version of the agent, and its result does not fit this version. Look it up "
+        "at the provider by its key %(key)s, then enter it here. %(step)s is not done again."
     )
-    title, reasons = f"What was the result of {name}?", [f"{name} is done and was not undone"]
+    title, reasons = _("What was the result of %(step)s?"), [_("%(step)s is done and was not undone")]
     _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
+@saved_language()
 def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed."""
-    name = named(spec)
     choices = [
-        _choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {name}"),
-        _choice(RecoveryAnswer.UNDONE, f"{name} is undone: somebody reversed it by hand"),
-        _choice(RecoveryAnswer.KEEP, f"Leave {name} done"),
+        _choice(RecoveryAnswer.UNDO_AGAIN, _("Try again to undo %(step)s")),
+        _choice(RecoveryAnswer.UNDONE, _("%(step)s is undone: somebody reversed it by hand")),
+        _choice(RecoveryAnswer.KEEP, _("Leave %(step)s done")),
     ]
-    text = f"The run no longer needs {name}, but it could not be undone. The provider knows it by its key {effect.key}."
-    reasons = [f"{name} is still done"]
-    title = f"{name} is not undone:"
+    text = _("The run no longer needs %(step)s, but it could not be undone. The provider knows it by its key %(key)s.")
+    title, reasons = _("%(step)s is not undone:"), [_("%(step)s is still done")]
     with transaction.atomic():
         _step_aside(slice, spec)
         _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
+@saved_language()
 def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
     """Ask whether a fork takes over the effect that the run it came from has done, or may have done."""
-    name, other = named(spec), f"R-{origin.run_id}"
     known = origin.there and translate_history.readable(origin, slice.run.plan)
-    reasons = [f"Done once more, {name} happens twice: once for {other} and once for this run"]
+    reasons = [_("Done once more, %(step)s happens twice: once for %(run)s and once for this run")]
     if origin.status == Effect.Status.UNDONE:
-        title = f"{other} undid {name}:"
-        text = f"{other} has undone {name}, so there is no result to reuse."
-        reasons = [f"Done now, {name} happens for this run alone"]
+        title = _("%(run)s undid %(step)s:")
+        text = _("%(run)s has undone %(step)s, so there is no result to reuse.")
+        reasons = [_("Done now, %(step)s happens for this run alone")]
     elif origin.there:
-        title = f"{other} did {name}:"
-        text = f"{other} has done {name} with the same input, under its key {origin.key}."
-        text += "" if known else " Its result does not fit this version of the agent, so it cannot be reused."
+        title = _("%(run)s did %(step)s:")
+        text = _("%(run)s has done %(step)s with the same input, under its key %(key)s.")
+        if not known:
+            text = f"{text} {_('Its result does not fit this version of the agent, so it cannot be reused.')}"
     else:
-        title = f"{other} may have done {name}:"
-        text = (
-            f"{other} began {name} with the same input, under its key {origin.key}. Nobody knows whether it happened."
-        )
-    take = [_choice(RecoveryAnswer.TAKE, "Reuse its result; nothing is done")] if known else []
-    again = _choice(RecoveryAnswer.DO_AGAIN, f"Do {name} once more, for this run")
-    choices = [*take, again, _choice(RecoveryAnswer.STOP, "Stop the run")]
+        title = _("%(run)s may have done %(step)s:")
+        text = _("%(run)s began %(step)s with the same input, under its key %(key)s. Nobody knows whether it happened.")
+    take = [_choice(RecoveryAnswer.TAKE, _("Reuse its result; nothing is done"))] if known else []
+    again = _choice(RecoveryAnswer.DO_AGAIN, _("Do %(step)s once more, for this run"))
+    choices = [*take, again, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
     _ask(slice, spec, title, text, choices, reasons=reasons, effect=origin)
 
 
@@ -194,8 +201,8 @@ def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 def _without(spec: StepSpec) -> list[AnswerChoice]:
     """Return the choices to do without the step: skip it, if it is a plain one, or stop the run."""
-    skip = _choice(RecoveryAnswer.SKIP, f"Skip {named(spec)}; the fields that it writes stay as they are")
-    return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, "Stop the run")]
+    skip = _choice(RecoveryAnswer.SKIP, _("Skip %(step)s; the fields that it writes stay as they are"))
+    return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, _("Stop the run"))]
 
 
 def _step_aside(slice: RunSession, spec: StepSpec) -> None:
@@ -203,10 +210,9 @@ def _step_aside(slice: RunSession, spec: StepSpec) -> None:
     asking = Gate.objects.open().filter(run=slice.run)
     gates = list(asking.select_for_update().order_by("pk"))
     slice.save("recovery", spec, {}, slice.snapshot.next_step, slice_over=False)
+    reason = _("%(step)s has to be settled first; this is asked again afterwards.") % {"step": named(spec)}
     for gate in gates:
-        closing.withdraw(
-            gate, by=slice.by, reason=f"{named(spec)} has to be settled first; this is asked again afterwards."
-        )
+        closing.withdraw(gate, by=slice.by, reason=reason)
 
 
 def _ask(
@@ -220,20 +226,33 @@ def _ask(
     error: str = "",
     effect: Effect | None = None,
     permits: bool = True,
+    lapsed: str = "",
     shown: Sequence[Action] = (),
+    **values: str,
 ) -> None:
-    """Open the gate. `effect`: the one it asks about; `permits`: whether an answer may let the step run."""
+    """Open the gate, with the step and `values` in its sentences.
+
+    `effect`: the one it asks about; `permits`: whether an answer may let the step run; `lapsed`: why none may.
+    """
+    values["step"] = named(spec)
+    if effect is not None:
+        values |= {"key": effect.key, "run": f"R-{effect.run_id}"}
+    title, reasons = title % values, [*(each % values for each in reasons), *filter(None, [lapsed])]
+    if spec.irreversible:
+        reasons.append(_("%(step)s cannot be undone") % values)
+    permits = permits and not lapsed
     grants = permits and spec.guarded
     run_title = "" if slice.run.title == slice.plan.agent else slice.run.title  # a run without one has its agent's name
-    question: Question = {"text": text, "choices": choices}
+    choices = [{**each, "label": each["label"] % values} for each in choices]
+    question: Question = {"text": text % values, "choices": choices}
     if effect is not None:
         question["effect"] = effect.key
     card = Card(
         title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
-        resource=f"run {slice.run.pk}",
+        resource=f"run {slice.run.pk}",  # not translated: it is data
         risk="medium" if effect is None else "high",
-        reasons=reasons + ([f"{named(spec)} cannot be undone"] if spec.irreversible else []),
+        reasons=reasons,
         # An answer may let the effect run, so whoever gives it sees the arguments.
         actions=shown or (shown_for(slice, spec) if permits else []),
         preconditions=carried(slice, spec) if grants else [],

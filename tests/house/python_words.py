@@ -20,11 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
     "agents/admin.py", "agents/compatibility", "agents/errors.py", "agents/models", "agents/moves",
-    "agents/presentation", "agents/queries", "agents/runs", "agents/tokens.py", "agents/views", "approvals/admin",
-    "approvals/audit", "approvals/consequences", "approvals/decisions", "approvals/errors.py", "approvals/forms",
-    "approvals/gates", "approvals/models", "approvals/outbound", "approvals/policy", "approvals/preflight",
-    "approvals/presentation", "approvals/schema", "approvals/templatetags", "approvals/tools", "approvals/views",
-    "checkpoints/admin", "checkpoints/errors.py", "checkpoints/models", "checkpoints/retention",
+    "agents/presentation", "agents/queries", "agents/runner/apply_outcome.py", "agents/runs",
+    "agents/steps/recovery_gate.py", "agents/tokens.py", "agents/views", "approvals/admin", "approvals/audit",
+    "approvals/cards/answer.py", "approvals/cards/verdicts.py", "approvals/consequences", "approvals/decisions",
+    "approvals/english.py", "approvals/errors.py", "approvals/forms", "approvals/gates", "approvals/models",
+    "approvals/outbound", "approvals/policy", "approvals/preflight", "approvals/presentation", "approvals/schema",
+    "approvals/templatetags", "approvals/tools", "approvals/views", "checkpoints/admin", "checkpoints/errors.py",
+    "checkpoints/models", "checkpoints/retention", "checkpoints/runs/holds.py", "checkpoints/runs/notes.py",
     "config/administration.py",
 )  # fmt: skip
 MARKERS = {
