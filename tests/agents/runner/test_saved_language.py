@@ -19,7 +19,7 @@ def german(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Translate into German."""
     monkeypatch.setattr(translation, "_trans", trans_real)
     monkeypatch.setattr(trans_real, "_translations", {})
-    trans_real.translation("de")._catalog._catalogs.insert(0, GERMAN)
+    trans_real.translation("de")._catalog._catalogs.insert(0, GERMAN)  # type: ignore[attr-defined]
     with translation.override("de"):
         yield
 

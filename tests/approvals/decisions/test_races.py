@@ -47,7 +47,7 @@ def test_an_approval_of_what_an_edit_has_replaced_is_stale_and_says_what_changed
     decide(gate, editor, "edit", arguments=edit_amount(gate, "80.00"))
     (stale,) = race([partial(decide, gate, approver, seen=seen)])
     assert isinstance(stale, StaleGate)
-    assert str(stale).startswith("Ann Okafor edited this request")
+    assert str(stale).startswith("Ann Okafor edited this gate")
     assert stale.changes == [
         {"of": "action:refund", "pointer": "/amount", "kind": "changed", "before": "120.00", "after": "80.00"}
     ]

@@ -185,7 +185,7 @@ def test_the_status_fragment_says_that_another_version_stands() -> None:
     team = make_team()
     gate = make_gate(policy=make_policy(team, quorum=2))
     reader = signed_in(ann(team))
-    assert "edited this request" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
+    assert "edited this gate" not in reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
     decide(gate, make_user("Bob Lindqvist", team), "edit", arguments=edit_amount(gate, "7.00"))
     news = reader.get(f"/gates/{gate.pk}/status/?seen=1").content.decode()
     assert "Bob Lindqvist edited this gate while you had it open." in news
@@ -199,7 +199,7 @@ def test_the_status_of_a_version_that_never_was_is_that_of_the_one_that_stands()
     team = make_team()
     gate = make_gate(team=team)
     answer = signed_in(ann(team)).get(f"/gates/{gate.pk}/status/?seen=99")
-    assert (answer.status_code, "edited this request" in answer.content.decode()) == (200, False)
+    assert (answer.status_code, "edited this gate" in answer.content.decode()) == (200, False)
 
 
 def test_an_edit_that_stands_is_shown_with_who_made_it() -> None:

@@ -190,7 +190,7 @@ def test_another_version_is_announced_with_its_difference_and_the_edit_is_kept(n
     page.fill(AMOUNT, "99.50")
     decide(gate, bob(team), "edit", arguments=edit_amount(gate, "7.00"))
     news = page.locator("#gate-news")
-    expect(news).to_contain_text("Bob Lindqvist edited this request")
+    expect(news).to_contain_text("Bob Lindqvist edited this gate")
     expect(news.locator("ins")).to_have_text("7.00")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
     page.locator("[data-commit]:visible").click()
