@@ -17,13 +17,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models.token import TokenState
 from checkpoints import actors
-from checkpoints.access.permissions import everywhere
-from checkpoints.admin.base import ALL, ColumnFilter, ReadOnlyAdmin, TakesOrders, shown, since
+from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, everywhere
+from checkpoints.admin.base import ColumnFilter, ReadOnlyAdmin, TakesOrders, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token
-
-REVOKES = "agents.change_token"
 
 
 @admin.register(Effect)
@@ -105,7 +103,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
 
     def may_order(self, request: HttpRequest) -> bool:
         """Tell whether the user sees all teams and may change tokens."""
-        return everywhere(request.user, ALL, REVOKES)
+        return everywhere(request.user, VIEW_EVENT, CHANGE_TOKEN)
 
     def revoke(self, request: HttpRequest, token: int) -> HttpResponse:
         """Revoke the token and return to its page."""

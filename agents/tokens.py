@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from agents.models.token import FOR_AGENTS, Token, TokenScope, digest_of
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
-from checkpoints.access.permissions import own_teams, teams_where
+from checkpoints.access.permissions import START_RUN, own_teams, teams_where
 from checkpoints.access.token_scope import TokenBounds
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -34,7 +34,6 @@ PREFIX = "hp_"
 LONGEST = timedelta(days=366)
 SEEN = timedelta(minutes=1)  # the precision of the time at which a token was last used
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of an agent
-START = "checkpoints.start_run"
 _COLUMNS = ("id", "agent", "team_id", "policy", "name", "scopes", "hint", "expires_at")
 _OWNER = ("id", "username", "first_name", "last_name", "is_superuser", "is_staff")
 # As TokenQuerySet.valid has it. A busy agent sends it hundreds of times a second, and its use is kept once a minute.
@@ -140,7 +139,7 @@ def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent
         raise TokenRefused(reserved % {"scopes": ", ".join(beyond)})
     if not NAME.fullmatch(agent):
         raise TokenRefused(_("An agent's name has only plain letters, digits, . _ - and at most 100 characters."))
-    if team is None or not teams_where(owner, START).filter(pk=team.pk).exists():
+    if team is None or not teams_where(owner, START_RUN).filter(pk=team.pk).exists():
         told = _("An agent's token needs a team in which %(name)s may start runs.")
         raise TokenRefused(told % {"name": owner.username})
     if policy:

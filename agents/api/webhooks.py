@@ -15,9 +15,9 @@ from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Webhook
-from approvals.models.webhook import PERMISSION, TooManyWebhooks, WebhookRefused
+from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
@@ -105,7 +105,7 @@ def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
 @router.post("", response={201: WebhookWithSecret}, summary="Make a webhook")
 def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Send an address a message for each gate of a team that opens or ends, with numbers and names alone."""
-    mine = teams_where(reader_of(request), PERMISSION).order_by("name")
+    mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
     teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
         whose = order.team or "any team"

@@ -16,7 +16,7 @@ from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 from agents.models import Effect
 from agents.moves import cancel, rewind
-from checkpoints.access.permissions import may
+from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.models import Run
 
 from . import aims, compare, record, walk
@@ -163,7 +163,7 @@ def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
     problem = ""
     run = Run.objects.get(pk=run_id)
     people = User.objects.filter(pk__in=answers.people).order_by("pk")
-    by = next((each for each in people if may(each, run.team_id, rewind.MAY)), None)
+    by = next((each for each in people if may(each, run.team_id, REWIND_RUN)), None)
     done = Effect.objects.filter(run=run, undoes=None, status__in=(Effect.Status.DONE, Effect.Status.UNKNOWN))
     if by is not None:
         if done.exists():

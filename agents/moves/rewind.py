@@ -31,7 +31,7 @@ from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import actors, crash_points, store
-from checkpoints.access.permissions import may
+from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Event, Plan, Run
@@ -46,7 +46,6 @@ from . import impact
 from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
 HALT_SECONDS = 3.0  # how long to wait for a worker before it is fenced
-MAY = "checkpoints.rewind_run"
 ORDERED = ("run.rewound", "run.edited", "run.settling")
 
 
@@ -155,7 +154,7 @@ def _checked(run: Run, seq: int) -> Snapshot:
 
 def check_may(run: Run, by: User) -> None:
     """Raise RewindNotAllowed if this person may not rewind the run."""
-    if not may(by, run.team_id, MAY):
+    if not may(by, run.team_id, REWIND_RUN):
         raise RewindNotAllowed(_("You may not rewind, edit, fork, settle or cancel runs of this team."))
 
 

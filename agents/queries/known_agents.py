@@ -12,13 +12,11 @@ from agents.definition.registered import RegisteredAgent
 from agents.definition.upcast import natural
 from approvals.live import page_frame
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.models import Plan
 from checkpoints.runs.plans import of_teams, spec_of
 
 from .access import reader_of
-
-START = "checkpoints.start_run"
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)
-    here = _here() if stored or teams_where(reader, START).exists() else {}
-    startable = here.keys() if teams_where(reader, START).exists() else ()
+    here = _here() if stored or teams_where(reader, START_RUN).exists() else {}
+    startable = here.keys() if teams_where(reader, START_RUN).exists() else ()
     only = {each for each in (name, token_scope.of(reader).agent) if each}
     names = sorted(each for each in {*stored, *startable} if only <= {each})
     return [KnownAgent(each, stored.get(each, []), here.get(each)) for each in names]

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents.presentation.timeline.course import Course, CourseTurn
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import REWIND_RUN, teams_where
 from checkpoints.models import Run
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
@@ -91,7 +91,7 @@ def read(run: Run, reader: User) -> RunRow:
 
 def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
     """Annotate runs with the columns that `told` needs."""
-    members = teams_where(reader, "checkpoints.rewind_run").filter(pk=OuterRef("team_id"))
+    members = teams_where(reader, REWIND_RUN).filter(pk=OuterRef("team_id"))
     return runs.select_related("plan", "team", "started_by").annotate(
         may_move=Exists(members), kin=ArraySubquery(_kin(reader)), whole=WHOLE
     )

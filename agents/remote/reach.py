@@ -12,9 +12,8 @@ from django.contrib.auth.models import User
 from django.http import Http404
 
 from agents.errors import NotExternal, WorkNotAllowed
-from approvals.models.gate import SEE
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import sees_all
+from checkpoints.access.permissions import VIEW_RUN, sees_all
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
@@ -55,7 +54,7 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
     """
     found = run_sql(_LOOK, [run_id, by.pk]) if 0 < run_id < 2**63 else []
     reached = ReachedRun._make([*found[0], by.pk]) if found else None
-    if reached is None or not (reached.seen or sees_all(by, SEE)):
+    if reached is None or not (reached.seen or sees_all(by, VIEW_RUN)):
         raise Http404("No such run")
     if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
         raise Http404("No such run")

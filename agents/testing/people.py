@@ -7,9 +7,10 @@ import secrets
 from django.contrib.auth.models import Group, Permission, User
 
 from approvals.models import Policy
+from checkpoints.access.permissions import DECIDE_GATE, REWIND_RUN, START_RUN, VIEW_RUN
 from checkpoints.runs.plans import PlanSpec
 
-MAY = ("checkpoints.view_run", "checkpoints.start_run", "checkpoints.rewind_run", "approvals.decide_gate")
+MAY = (VIEW_RUN, START_RUN, REWIND_RUN, DECIDE_GATE)
 
 
 def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:

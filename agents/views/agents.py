@@ -21,7 +21,7 @@ from agents.presentation import figures as meters
 from agents.presentation import plan as plans
 from agents.presentation import schemas, versions
 from agents.queries.access import private, reader_of
-from agents.queries.known_agents import START, KnownAgent, known_to
+from agents.queries.known_agents import KnownAgent, known_to
 from agents.runs import stats
 from agents.runs.start import start_run
 from agents.serving import missing_workers
@@ -31,7 +31,7 @@ from approvals.live import page_frame
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import storable
@@ -82,7 +82,7 @@ def told(known: KnownAgent, found: stats.AgentFigures, served: Mapping[int, Serv
 def start(request: HttpRequest, name: str) -> HttpResponse:
     """Start a run with the input. 403 for those who may not; 422 with every fault in its place."""
     known, reader = _known_or_404(request, name), reader_of(request)
-    teams = teams_where(reader, START)
+    teams = teams_where(reader, START_RUN)
     if not teams.exists():
         raise PermissionDenied
     form = request.POST.dict()
@@ -162,7 +162,7 @@ def _stuck(request: HttpRequest, known: KnownAgent) -> list[int]:
 
 def _starting(known: KnownAgent, reader: User, posted: Mapping[str, str]) -> dict[str, Any]:
     """Return, for the form, the teams that can own the run, and the chosen one, by default the agent's own."""
-    teams = list(teams_where(reader, START).order_by("name")) if known.here else []
+    teams = list(teams_where(reader, START_RUN).order_by("name")) if known.here else []
     own = next((str(team.pk) for team in teams if known.here and team.name == known.here.agent.team), "")
     return {"teams": teams, "team": posted.get("team", own), "key": posted.get("key") or uuid.uuid4().hex}
 

@@ -33,7 +33,7 @@ from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
-from checkpoints.access.permissions import own_teams, teams_where
+from checkpoints.access.permissions import START_RUN, own_teams, teams_where
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import of_teams
 
@@ -108,7 +108,7 @@ def show(
 ) -> HttpResponse:  # fmt: skip
     """Show the page, with a token that was just made."""
     reader = reader_of(request)
-    startable = list(teams_where(reader, tokens.START).order_by("name"))
+    startable = list(teams_where(reader, START_RUN).order_by("name"))
     own = list(own_teams(reader).order_by("name"))
     stored = of_teams([team.pk for team in startable]).order_by("agent").values_list("agent", flat=True).distinct()
     policies = Policy.objects.filter(team__in=startable)

@@ -13,26 +13,28 @@ from django.contrib.auth.models import Permission
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from checkpoints.access import permissions as may
+
 # Permission -> what it allows in its holder's teams. See also docs/operations.md, "People".
 IN_TEAMS: dict[str, str | Promise] = {
-    "checkpoints.view_run": _("read the team's runs, their states and events"),
-    "checkpoints.start_run": _("start runs"),
-    "checkpoints.rewind_run": _("rewind, edit, fork and cancel runs, and undo what they left behind"),
-    "approvals.reveal_secret": _("see secrets of the team's runs, one at a time"),
-    "approvals.decide_gate": _("decide at the gates of policies that name the team"),
-    "approvals.manage_webhooks": _("manage the team's webhooks"),
-    "checkpoints.view_audit": _("see the team's audit, have the seals verified, and export"),
-    "checkpoints.erase_text": _("erase what people wrote from the audit"),
+    may.VIEW_RUN: _("read the team's runs, their states and events"),
+    may.START_RUN: _("start runs"),
+    may.REWIND_RUN: _("rewind, edit, fork and cancel runs, and undo what they left behind"),
+    may.REVEAL_SECRET: _("see secrets of the team's runs, one at a time"),
+    may.DECIDE_GATE: _("decide at the gates of policies that name the team"),
+    may.MANAGE_WEBHOOKS: _("manage the team's webhooks"),
+    may.VIEW_AUDIT: _("see the team's audit, have the seals verified, and export"),
+    may.ERASE_TEXT: _("erase what people wrote from the audit"),
 }
 # Permission -> what it allows staff to do for every team, in the administration.
 EVERYWHERE: dict[str, str | Promise] = {
-    "checkpoints.view_event": _("see the history and the audit of every team"),
+    may.VIEW_EVENT: _("see the history and the audit of every team"),
     "approvals.change_policy": _("write policies"),
     "approvals.change_tool": _("register tools"),
     "checkpoints.change_retentionpolicy": _("write retention policies (with the history of every team)"),
-    "checkpoints.prune_checkpoints": _("delete checkpoints by a retention policy (with the history of every team)"),
-    "checkpoints.set_legal_hold": _("set and free legal holds (with the history of every team)"),
-    "agents.change_token": _("revoke anybody's tokens (with the history of every team)"),
+    may.PRUNE_CHECKPOINTS: _("delete checkpoints by a retention policy (with the history of every team)"),
+    may.SET_LEGAL_HOLD: _("set and free legal holds (with the history of every team)"),
+    may.CHANGE_TOKEN: _("revoke anybody's tokens (with the history of every team)"),
     "auth.change_user": _("see accounts and switch them off"),
 }
 TOGETHER = {

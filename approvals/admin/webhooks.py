@@ -20,11 +20,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Webhook
-from approvals.models.webhook import PERMISSION
 from approvals.outbound import targets
 from approvals.webhooks import outbox
 from checkpoints import actors
-from checkpoints.access.permissions import is_superuser, teams_where
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, is_superuser, teams_where
 from checkpoints.actors import Actor
 from checkpoints.admin.base import (
     ColumnFilter,
@@ -43,7 +42,7 @@ Order = Callable[[Webhook, Actor], str]
 def teams_of(request: HttpRequest) -> models.QuerySet[Group]:
     """Return the teams whose webhooks this person manages; all teams for a superuser."""
     user = request.user
-    return Group.objects.all() if is_superuser(user) else teams_where(user, PERMISSION)
+    return Group.objects.all() if is_superuser(user) else teams_where(user, MANAGE_WEBHOOKS)
 
 
 def manages(request: HttpRequest) -> bool:

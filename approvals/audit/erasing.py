@@ -8,11 +8,9 @@ from django.utils.translation import gettext_lazy
 
 from approvals.errors import Refused
 from checkpoints import actors
-from checkpoints.access.permissions import may
+from checkpoints.access.permissions import ERASE_TEXT, may
 from checkpoints.events import event_log
 from checkpoints.models import Event, EventText, Hold, Run
-
-from .readers import ERASE
 
 LONGEST = 2_000  # characters of a reason
 
@@ -49,7 +47,7 @@ class NoReason(ErasureRefused):
 
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
-    if event.team_id is None or not may(by, event.team_id, ERASE):
+    if event.team_id is None or not may(by, event.team_id, ERASE_TEXT):
         raise MayNotErase
     if not reason.strip():
         raise NoReason

@@ -13,13 +13,9 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
-from checkpoints.access.permissions import everywhere, teams_where
+from checkpoints.access.permissions import VIEW_AUDIT, VIEW_EVENT, VIEW_RUN, everywhere, teams_where
 from checkpoints.events.event import EventQuerySet
 from checkpoints.models import Event
-
-AUDIT = "checkpoints.view_audit"
-RUNS = "checkpoints.view_run"
-ERASE = "checkpoints.erase_text"
 
 
 @dataclass(frozen=True)
@@ -58,15 +54,15 @@ def reader(user: User) -> AuditReader:
     """Return this person's access to the audit as it is now."""
     if of_all(user):
         return AuditReader(user, True, frozenset(), frozenset())
-    audits = frozenset(teams_where(user, AUDIT).values_list("pk", flat=True))
-    return AuditReader(user, False, audits | frozenset(teams_where(user, RUNS).values_list("pk", flat=True)), audits)
+    audits = frozenset(teams_where(user, VIEW_AUDIT).values_list("pk", flat=True))
+    return AuditReader(user, False, frozenset(teams_of(user).values_list("pk", flat=True)), audits)
 
 
 def of_all(user: User) -> bool:
     """Tell whether they see the events of every team, and those of no team."""
-    return everywhere(user, "checkpoints.view_event")
+    return everywhere(user, VIEW_EVENT)
 
 
 def teams_of(user: Any) -> QuerySet[Group]:
     """Return the teams whose events they see."""
-    return teams_where(user, AUDIT) | teams_where(user, RUNS)
+    return teams_where(user, VIEW_AUDIT) | teams_where(user, VIEW_RUN)

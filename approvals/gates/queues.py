@@ -17,9 +17,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from approvals.models import Gate, Policy
-from approvals.models.gate import SEE
 from approvals.policy import separation
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import VIEW_RUN, teams_where
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for
 
@@ -184,7 +183,7 @@ class ReaderReach:
 
 def seen_by(user: Any) -> QuerySet[Group]:
     """Return the teams whose gates a person sees, by name."""
-    return teams_where(user, SEE).order_by("name", "pk")
+    return teams_where(user, VIEW_RUN).order_by("name", "pk")
 
 
 def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:

@@ -16,9 +16,8 @@ from psycopg.types.numeric import Int8
 
 from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, ReviewingTeam, Webhook
-from approvals.models.gate import SEE
 from approvals.policy import second_look
-from checkpoints.access.permissions import Person, person, teams_where
+from checkpoints.access.permissions import VIEW_RUN, Person, person, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
 
@@ -149,7 +148,7 @@ def _beside(reader: Person) -> batch_query.BatchStatement:
     seen = Gate.objects.visible_to(reader)
     return batch_query.columns(
         seen=seen.filter(pk=_GATE).values("pk"),
-        sees_run=Gate.objects.filter(pk=_GATE, team__in=teams_where(reader, SEE)).values("pk"),
+        sees_run=Gate.objects.filter(pk=_GATE, team__in=teams_where(reader, VIEW_RUN)).values("pk"),
         decides=Policy.objects.decided_by(reader).filter(gates=_GATE).values("pk"),
         replaced=seen.filter(replacements=_GATE).order_by("-pk").values("pk"),
         reviewers=(_REVIEWERS, [_GATE]),

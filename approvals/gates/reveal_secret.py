@@ -22,8 +22,6 @@ from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 
-PERMISSION = "approvals.reveal_secret"
-
 
 class NotRevealed(Refused):
     """Nothing was shown."""
@@ -41,7 +39,7 @@ class NotAllowed(NotRevealed):
 
 def may(user: User, team_id: int) -> bool:
     """Tell whether this person may see secrets of the team's runs."""
-    return permissions.may(user, team_id, PERMISSION)
+    return permissions.may(user, team_id, permissions.REVEAL_SECRET)
 
 
 def at_gate(gate: Gate, proposal: Proposal) -> dict[str, Any]:

@@ -18,10 +18,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from approvals.models import Gate
-from approvals.models.gate import SEE
-from approvals.models.policy import DECIDE
 from approvals.sessions import SessionStore, is_key, stored
-from checkpoints.access.permissions import teams_of
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_of
 from checkpoints.models import Run
 
 
@@ -49,7 +47,7 @@ def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
     asked in the same batch. PostgreSQL takes no NUL in a text.
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
-    teams = teams_of({user.pk for user in people.values()}, SEE, DECIDE)
+    teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE)
     gates = Gate.objects.filter(pk__in=found).shown_in() if (found := _numbers("gate", asked)) else {}
     runs = _runs(asked)
     return [_access(each, people.get(each.session_key or ""), teams, gates, runs) for each in asked]
@@ -62,7 +60,7 @@ def access_of(session_key: str | None) -> Access | None:
 
 def access_as(user: User) -> Access:
     """Return the access of a token's owner, before the token's scope is applied."""
-    return _heard(user, teams_of({user.pk}, SEE, DECIDE))
+    return _heard(user, teams_of({user.pk}, VIEW_RUN, DECIDE_GATE))
 
 
 def _access(
@@ -74,7 +72,7 @@ def _access(
 ) -> Access | None:
     if user is None:
         return None
-    watched = {f"run.{pk}" for pk in _numbers("run", [asked]) if runs.get(pk) in teams[user.pk, SEE]}
+    watched = {f"run.{pk}" for pk in _numbers("run", [asked]) if runs.get(pk) in teams[user.pk, VIEW_RUN]}
     for pk in _numbers("gate", [asked]):
         if any(team in teams[user.pk, needs] for needs, team in gates.get(pk, ())):
             watched.add(f"gate.{pk}")
@@ -82,7 +80,7 @@ def _access(
 
 
 def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
-    sees, decides = teams[user.pk, SEE], teams[user.pk, DECIDE]
+    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE]
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides}
     return Access(user, sees, frozenset(groups))
 

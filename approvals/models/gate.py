@@ -28,10 +28,9 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Snapshot
 from checkpoints.values import canonical_json
 
-from .policy import DECIDE, Policy
+from .policy import Policy
 from .proposal import Proposal
 
-SEE = "checkpoints.view_run"
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
@@ -73,7 +72,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
         """
         reviewed = Q(policy__in=Policy.objects.decided_by(user).values("pk"))
         replaced = Exists(Gate.objects.filter(reviewed, replacements=OuterRef("pk")))
-        seen = self.filter(Q(team__in=permissions.held(user, SEE)) | reviewed | replaced)
+        seen = self.filter(Q(team__in=permissions.held(user, permissions.VIEW_RUN)) | reviewed | replaced)
         return token_scope.of(user).narrow(seen, team="team_id", agent="run__plan__agent")
 
     def shown_in(self) -> dict[int, set[tuple[str, int]]]:
@@ -81,7 +80,11 @@ class GateQuerySet(models.QuerySet["Gate"]):
 
         One statement.
         """
-        ways = (("team", SEE), ("policy__reviewing__team", DECIDE), ("replaces__policy__reviewing__team", DECIDE))
+        ways = (
+            ("team", permissions.VIEW_RUN),
+            ("policy__reviewing__team", permissions.DECIDE_GATE),
+            ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
+        )
         first, *others = (self.order_by().values_list("pk", Value(needs), way) for way, needs in ways)
         found: dict[int, set[tuple[str, int]]] = {}
         for pk, needs, team in first.union(*others, all=True):

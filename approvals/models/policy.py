@@ -18,7 +18,6 @@ from checkpoints.access import permissions, token_scope
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
-DECIDE = "approvals.decide_gate"
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "registered_only",
@@ -58,7 +57,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
     def decided_by(self, user: Any) -> PolicyQuerySet:
         """Select those under which this person may decide; by a token, those in its scope."""
-        mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, DECIDE))
+        mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, permissions.DECIDE_GATE))
         return token_scope.of(user).narrow(self.filter(pk__in=mine.values("policy")), team="team_id")
 
     def current(self) -> PolicyQuerySet:

@@ -14,13 +14,12 @@ from django.utils.translation import gettext_lazy
 
 from approvals.outbound import signing, targets
 from checkpoints import actors
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
 OVERLAP = timedelta(days=1)  # after a rotation, during which messages are signed with the former secret too
 MOST = 20  # webhooks of one team: each gate sends a message to every one, with retries
-PERMISSION = "approvals.manage_webhooks"
 
 
 class WebhookRefused(Exception):
@@ -48,7 +47,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
     def managed_by(self, user: User) -> Self:
         """Select those of the teams in which this person manages webhooks, without removed ones."""
-        return self.filter(team__in=teams_where(user, PERMISSION)).exclude(status=Webhook.Status.REMOVED)
+        return self.filter(team__in=teams_where(user, MANAGE_WEBHOOKS)).exclude(status=Webhook.Status.REMOVED)
 
     def full(self, team: Group) -> str:
         """Say why the team takes no more webhooks, as a sentence; "" where it does."""

@@ -9,8 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate
-from approvals.models.policy import DECIDE
-from checkpoints.access.permissions import holders
+from checkpoints.access.permissions import DECIDE_GATE, holders
 
 from .separation import why_apart
 
@@ -28,7 +27,7 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
     A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
     from the database, whatever the caller's objects say.
     """
-    found = holders(DECIDE, teams=gate.policy.reviewer_ids, among=people)
+    found = holders(DECIDE_GATE, teams=gate.policy.reviewer_ids, among=people)
     return {person: reason(person, found.get(person), gate) for person in people}
 
 

@@ -9,8 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Gate, Policy
-from approvals.models.policy import DECIDE
-from checkpoints.access.permissions import members_where
+from checkpoints.access.permissions import DECIDE_GATE, members_where
 from checkpoints.actors import of_user
 
 from . import separation
@@ -18,7 +17,7 @@ from . import separation
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
     """Return the ids of the people who may decide now, for each of these lists of teams. One statement."""
-    there = members_where(DECIDE, teams={team.pk for teams in asked for team in teams})
+    there = members_where(DECIDE_GATE, teams={team.pk for teams in asked for team in teams})
     return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
 
 

@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 from approvals.audit import event_words
 from approvals.audit.event_words import Happening
 from approvals.audit.listing import EventPage
-from approvals.audit.readers import ERASE, AuditReader
+from approvals.audit.readers import AuditReader
 from approvals.models import Gate
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import ERASE_TEXT, teams_where
 from checkpoints.audit.reading import row_of
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, Run
@@ -58,7 +58,7 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
     runs = _runs(events, reader)
     teams = dict(Group.objects.filter(pk__in={event.team_id for event in events}).values_list("pk", "name"))
     titles = _titles(events)
-    erasing = set(teams_where(reader.user, ERASE).values_list("pk", flat=True)) if page.texts else set()
+    erasing = set(teams_where(reader.user, ERASE_TEXT).values_list("pk", flat=True)) if page.texts else set()
     return [
         EventRow(
             event=event,

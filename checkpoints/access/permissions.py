@@ -17,6 +17,21 @@ from django.db.models import Exists, Expression, QuerySet
 
 from . import token_scope
 
+# In a team. Each is declared by its model.
+VIEW_RUN = "checkpoints.view_run"
+START_RUN = "checkpoints.start_run"
+REWIND_RUN = "checkpoints.rewind_run"
+DECIDE_GATE = "approvals.decide_gate"
+REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
+MANAGE_WEBHOOKS = "approvals.manage_webhooks"
+VIEW_AUDIT = "checkpoints.view_audit"
+ERASE_TEXT = "checkpoints.erase_text"
+# In the administration.
+VIEW_EVENT = "checkpoints.view_event"
+PRUNE_CHECKPOINTS = "checkpoints.prune_checkpoints"
+SET_LEGAL_HOLD = "checkpoints.set_legal_hold"
+CHANGE_TOKEN = "agents.change_token"  # noqa: S105 - a name
+
 # Statements are written out: building one for each page and decision takes longer than answering it.
 _HOLDERS = """
 SELECT one.id, EXISTS (

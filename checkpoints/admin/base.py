@@ -25,7 +25,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import VIEW_EVENT, everywhere
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin
@@ -43,7 +43,6 @@ else:  # at run time Django's classes take no parameter
     AnyPaginator = Paginator
     Mixed = object
 
-ALL = "checkpoints.view_event"
 MOST = 5_000  # rows that a list counts and pages through; a filter or a search goes further back
 
 
@@ -62,11 +61,11 @@ class OfAllTeams(Mixed):
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Allow those who may see everything."""
-        return everywhere(request.user, ALL)
+        return everywhere(request.user, VIEW_EVENT)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Allow those who may see everything."""
-        return everywhere(request.user, ALL)
+        return everywhere(request.user, VIEW_EVENT)
 
 
 class NothingByHand(Mixed):

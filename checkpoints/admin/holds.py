@@ -17,14 +17,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import SET_LEGAL_HOLD, VIEW_EVENT, everywhere
 from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
 
-from .base import ALL, ColumnFilter, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders
+from .base import ColumnFilter, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders
 
-MAY = "checkpoints.set_legal_hold"
 # The names of this list and its pages; set here and not in Meta, so that they need no migration.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
 
@@ -191,7 +190,7 @@ class HoldAdmin(TakesOrders, Holds):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Allow those who may set legal holds and see everything."""
-        return everywhere(request.user, MAY, ALL)
+        return everywhere(request.user, SET_LEGAL_HOLD, VIEW_EVENT)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Set the hold, with its event."""
@@ -222,7 +221,7 @@ class HoldAdmin(TakesOrders, Holds):
         """Add the button that frees a legal hold, for those who may."""
         held = self.get_object(request, object_id)
         legal = held is not None and held.kind == Hold.Kind.LEGAL and held.freed_at is None
-        may = {"may_release": legal and everywhere(request.user, MAY), "held": held}
+        may = {"may_release": legal and everywhere(request.user, SET_LEGAL_HOLD), "held": held}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | may)
 
 

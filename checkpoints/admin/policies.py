@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
 from checkpoints.models import Plan, RetentionPolicy
 from checkpoints.retention import policies
 
-from .base import ALL, OfAllTeams, column
+from .base import OfAllTeams, column
 from .durations import Days, spelled
 from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
@@ -134,15 +134,15 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return everywhere(request.user, ALL) and super().has_add_permission(request)
+        return everywhere(request.user, VIEW_EVENT) and super().has_add_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         """Apply Django's own rule to those who see everything."""
-        return everywhere(request.user, ALL) and super().has_change_permission(request, obj)
+        return everywhere(request.user, VIEW_EVENT) and super().has_change_permission(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Add the button that starts a dry run, for those who may."""
-        may = {"may_look": everywhere(request.user, "checkpoints.prune_checkpoints")}
+        may = {"may_look": everywhere(request.user, PRUNE_CHECKPOINTS)}
         return super().changelist_view(request, (extra_context or {}) | may)
 
     def save_model(self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool) -> None:

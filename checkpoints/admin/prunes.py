@@ -14,14 +14,13 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors, tasks
-from checkpoints.access.permissions import everywhere
+from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
 from checkpoints.models import Prune
 from checkpoints.retention import policies, prune_report, prunes
 from checkpoints.retention.errors import PruneRefused
 
-from .base import ALL, ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
+from .base import ModelAdmin, NothingByHand, OfAllTeams, TakesOrders, column
 
-MAY = "checkpoints.prune_checkpoints"
 AT_ONCE = 1.5  # seconds of work inside the request; a worker does the rest
 PAGE = 50  # runs
 
@@ -59,7 +58,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
 
     def may_order(self, request: HttpRequest) -> bool:
         """Allow those who may prune and see everything."""
-        return everywhere(request.user, MAY, ALL)
+        return everywhere(request.user, PRUNE_CHECKPOINTS, VIEW_EVENT)
 
     def look(self, request: HttpRequest) -> HttpResponse:
         """Begin a dry run."""
@@ -109,7 +108,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),
             "seen": bytes(prune.digest).hex(),
-            "may_apply": everywhere(request.user, MAY),
+            "may_apply": everywhere(request.user, PRUNE_CHECKPOINTS),
             "changed": changed(prune),
             "since": prune_report.made_since(prune).count() if prune.status == Prune.Status.SHOWN else 0,
             "faults": prune.lines.exclude(fault="").order_by("run_id")[:PAGE],

@@ -59,7 +59,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def visible_to(self, user: Any) -> RunQuerySet:
         """Return runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
-        mine = self.filter(team__in=permissions.held(user, "checkpoints.view_run"))
+        mine = self.filter(team__in=permissions.held(user, permissions.VIEW_RUN))
         return token_scope.of(user).narrow(mine, team="team_id", agent="plan__agent")
 
     def live(self) -> RunQuerySet:

@@ -18,6 +18,7 @@ SHOP = ROOT / "agents" / "examples" / "jobshop" / "instances" / "ta01.txt"
 SHELVES = ROOT / "agents" / "examples" / "restock" / "shelves"
 SETTLE_WITHIN = 60.0  # seconds for the workers to bring every run to its gate
 
+# Written out: checkpoints.access.permissions, which names them, cannot be imported before Django is set up.
 VIEW = "checkpoints.view_run"
 START = "checkpoints.start_run"
 REWIND = "checkpoints.rewind_run"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from checkpoints.access import permissions
 from tests.harness.session import ROOT
 
 APPS = ("agents", "approvals", "checkpoints", "config")
@@ -42,6 +43,8 @@ EXCEPTIONS = {
     ("agents/api/programs/withdrawals.py", "started_by_id"): "whose own program asks, which the API's door has let in",
     ("agents/runs/query.py", "started_by_id"): "a filter of a list, over the teams that the reader sees",
 }
+
+NAMED_BEFORE_DJANGO = {"config/local/seed.py"}
 
 
 def named_in(source: str) -> set[str]:
@@ -77,6 +80,14 @@ def copies() -> set[tuple[str, str]]:
 
 def test_nothing_else_asks_for_itself() -> None:
     assert copies() - EXCEPTIONS.keys() == set()
+
+
+def test_a_permission_is_named_in_one_place() -> None:
+    names = {value for name, value in vars(permissions).items() if name.isupper() and not name.startswith("_")}
+    written = re.compile(f"[\"']({'|'.join(map(re.escape, names))})[\"']")
+    found = {path for app in APPS for path in (ROOT / app).rglob("*.py") if written.search(path.read_text())}
+    found = {str(path.relative_to(ROOT)) for path in found if "migrations" not in path.parts}
+    assert found - NAMED_BEFORE_DJANGO == {"checkpoints/access/permissions.py"}
 
 
 def test_every_exception_is_still_one() -> None:

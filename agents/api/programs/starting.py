@@ -27,13 +27,12 @@ from agents.remote.post_gate import PostedGate
 from agents.runs import start
 from agents.text import one_line
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.models import Run
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
 POLICY = "^[A-Za-z0-9_-]{0,60}$"
-MAY = "checkpoints.start_run"
 AGENT = Field(
     "",
     description="The agent's name; empty with a token for one agent.",
@@ -164,7 +163,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
 def team_of(request: HttpRequest, name: str) -> Group:
     """Return the named team, or the only one in which the sender may start runs. Raises WorkInvalid, WorkNotAllowed."""
-    mine = list(teams_where(reader_of(request), MAY).order_by("name"))
+    mine = list(teams_where(reader_of(request), START_RUN).order_by("name"))
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]

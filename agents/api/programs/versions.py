@@ -17,10 +17,10 @@ from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
-from checkpoints.access.permissions import teams_where
+from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from .starting import MAY, POLICY, VERSION, agent_of
+from .starting import POLICY, VERSION, agent_of
 
 router = Router(tags=["agents"], auth=needs(TokenScope.START))
 
@@ -145,7 +145,7 @@ def register_version(request: HttpRequest, agent: AgentName, order: Version, key
     The same version again with the same plan changes nothing.
     """
     name = agent_of(request, agent)
-    teams = list(teams_where(reader_of(request), MAY).values_list("pk", flat=True))
+    teams = list(teams_where(reader_of(request), START_RUN).values_list("pk", flat=True))
     if not teams:
         raise WorkNotAllowed
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))

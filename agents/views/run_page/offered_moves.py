@@ -21,13 +21,11 @@ from agents.queries.access import reader_of, run_or_404
 from approvals.impact import Impact
 from approvals.models import Decision, Gate
 from approvals.presentation.drawing import impact_words
-from checkpoints.access.permissions import may
+from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 
 from .typed_order import TypedOrder
-
-MAY = "checkpoints.rewind_run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class RewindOption:
 
 def allowed(run: Run, reader: User) -> bool:
     """Tell whether this person may rewind, edit, fork and settle the run."""
-    return may(reader, run.team_id, MAY)
+    return may(reader, run.team_id, REWIND_RUN)
 
 
 def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
