@@ -111,7 +111,7 @@ def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
 
 
 def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
-    """Return the context of runs/comparison.html. 404 if the two belong to different lineages."""
+    """Return the context of runs/comparison/page.html. 404 if the two belong to different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
     on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]

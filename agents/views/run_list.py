@@ -61,7 +61,7 @@ class Address:
 def page(request: HttpRequest) -> HttpResponse:
     """Show the reader's teams' runs, newest first; `?before=` names the run to continue below, the rest filters."""
     context = listing(request)
-    return render(request, "runs/_list.html" if is_fragment(request) else "runs/list.html", context)
+    return render(request, "runs/list/list.html" if is_fragment(request) else "runs/list/page.html", context)
 
 
 def address_of(request: HttpRequest) -> Address:
@@ -97,7 +97,7 @@ def day(text: str) -> date | None:
 
 
 def listing(request: HttpRequest) -> dict[str, Any]:
-    """Return the context of runs/_list.html and runs/list.html."""
+    """Return the context of runs/list/list.html and runs/list/page.html."""
     asked, frame = address_of(request), page_frame.of(request)
     teams = frame.reach.teams if frame else {}
     found = query.ids(asked.wanted, teams=list(teams), most=PAGE + 1, waiting=frame.queue if frame else ())

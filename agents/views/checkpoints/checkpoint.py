@@ -35,7 +35,7 @@ def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     allowed = offered_moves.allowed(run, reader)
     context = inspector_context(run, type(picked)(seq, picked.view, picked.to), reader=reader, allowed=allowed)
     neighbours = {"newer": seq + 1 if seq < run.seq else 0, "older": seq - 1 if seq > 1 else 0, "alone": True}
-    template = "runs/_inspector.html" if is_fragment(request) else "runs/checkpoint.html"
+    template = "runs/checkpoint/inspector.html" if is_fragment(request) else "runs/checkpoint/page.html"
     return render(request, template, context | neighbours)
 
 
@@ -57,7 +57,7 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
     except NotVerified as refused:
         if part:
             return render(request, "partials/branch.html", {"refused": refused})
-        return render(request, "runs/value.html", context | {"refused": refused})
+        return render(request, "runs/checkpoint/value.html", context | {"refused": refused})
     except ValueRefused as missing:
         raise Http404("No such value") from missing
     if part and isinstance(found, (dict, list)):
@@ -75,7 +75,7 @@ def value(request: HttpRequest, run_id: int, seq: int, pointer: str) -> HttpResp
         address = reverse("checkpoint-value", args=[run.pk, seq, *filter(None, [pointer])])
         more = first + PAGE if len(found) > first + PAGE else 0
         context |= {"members": shown, "total": len(found), "more": more, "whole": address, "last": first + len(shown)}
-    return render(request, "runs/value.html", context | {"value": found})
+    return render(request, "runs/checkpoint/value.html", context | {"value": found})
 
 
 def members(value: dict[str, Any] | list[Any], first: int, count: int) -> dict[str, Any]:

@@ -20,9 +20,9 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     asked = {letter: request.GET.get(letter, "").strip() for letter in "ab"}
     context: dict[str, Any] = {"run": run, "asked": asked}
     if not all(asked.values()):
-        return render(request, "runs/comparison.html", context)
+        return render(request, "runs/comparison/page.html", context)
     try:
         context |= compared(*(named(request, run, text) for text in asked.values()))
     except Http404:
-        return render(request, "runs/comparison.html", context | {"missing": True}, status=404)
-    return render(request, "runs/comparison.html", context)
+        return render(request, "runs/comparison/page.html", context | {"missing": True}, status=404)
+    return render(request, "runs/comparison/page.html", context)

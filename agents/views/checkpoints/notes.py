@@ -61,7 +61,7 @@ def _answer(
     if is_fragment(request):
         checkpoint = checkpoint_or_404(run, seq)
         context = {"run": run, "checkpoint": checkpoint} | notes_context(checkpoint, reader)
-        return render(request, "runs/_notes_list.html", context | (said or {}), status=status)
+        return render(request, "runs/checkpoint/notes_list.html", context | (said or {}), status=status)
     if said:
         return again(request, run, reader, said, status=status, at=seq)
     return HttpResponseRedirect(f"{reverse('run', args=[run.pk])}?at={seq}#notes", status=303)

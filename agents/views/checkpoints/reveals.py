@@ -27,7 +27,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
         return refused(request, refusal)
     except NotVerified as unverified:
         context = {"run": run, "checkpoint": checkpoint, "pointer": at, "first": 0, "refused": unverified}
-        return render(request, "runs/value.html", context, status=409)
+        return render(request, "runs/checkpoint/value.html", context, status=409)
     back = f"{reverse('checkpoint', args=[run.pk, seq])}?view=state#secrets"
     of = _("R-%(run)s, checkpoint %(number)s") % {"run": run.pk, "number": seq}
     return shown(request, at, value, back=back, of=of)

@@ -34,7 +34,7 @@ Offer = tuple[dict[str, Any], list[FieldError]]  # the context on the order, and
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the form of a checkpoint's state."""
     run, _ = offered_moves.run_to_order(request, run_id)
-    return render(request, "runs/edit.html", edit_context(run, TypedOrder("edit", seq)))
+    return render(request, "runs/order/edit.html", edit_context(run, TypedOrder("edit", seq)))
 
 
 @require_POST
@@ -58,7 +58,7 @@ def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefuse
     """Show the page of an edit or a fork again with the input, and why nothing was done."""
     refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
     said = context | offered_moves.notice(refusal)
-    return render(request, f"runs/{context['kind']}.html", said, status=refusal.status)
+    return render(request, f"runs/order/{context['kind']}.html", said, status=refusal.status)
 
 
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
@@ -68,7 +68,7 @@ def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
 
 
 def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
-    """Return the context of runs/edit.html and runs/_order_panel.html."""
+    """Return the context of runs/order/edit.html and runs/order/preview.html."""
 
     def offer(checkpoint: Checkpoint, typed: editors.TypedState) -> Offer:
         shown, refused = None, None

@@ -30,7 +30,7 @@ from .edits import Offer, order_context, refused, typed_of
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the state that a fork from the checkpoint begins with, and its impact."""
     run, _ = offered_moves.run_to_order(request, run_id)
-    return render(request, "runs/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
+    return render(request, "runs/order/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
 
 
 @require_POST
@@ -53,7 +53,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
-    """Return the context of runs/fork.html and runs/_order_panel.html."""
+    """Return the context of runs/order/fork.html and runs/order/preview.html."""
 
     def offer(checkpoint: Checkpoint, typed: editors.TypedState) -> Offer:
         config, wrong = config_of(run, order)

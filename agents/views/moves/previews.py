@@ -31,13 +31,13 @@ def impact(request: HttpRequest, run_id: int) -> HttpResponse:
         return _no_such_kind("rewind", *CONTEXTS)
     order = order_of(request, kind)
     if kind in CONTEXTS:
-        template = "runs/_order_live.html" if is_fragment(request) else f"runs/{kind}.html"
+        template = "runs/order/preview_update.html" if is_fragment(request) else f"runs/order/{kind}.html"
         return render(request, template, CONTEXTS[kind](run, order))
     checkpoint = checkpoint_or_404(run, order.at)
     if not is_fragment(request):
         return again(request, run, reader, {}, status=200, at=order.at, order=order)
     context = {"run": run, "checkpoint": checkpoint} | offered_moves.panel(run, checkpoint, order)
-    part = "runs/_rewind.html" if "panel" in request.POST else "runs/_options_live.html"
+    part = "runs/rewind/panel.html" if "panel" in request.POST else "runs/rewind/preview_update.html"
     return render(request, part, context)
 
 
@@ -54,7 +54,7 @@ def form(request: HttpRequest, run_id: int) -> HttpResponse:
         return _no_such_kind(*CONTEXTS)
     order = order_of(request, kind)
     order = replace(order, texts=forms.applied(order.texts, request.POST.get("change", "")))
-    template = "runs/_state_form.html" if request.headers.get("X-Fragment") else f"runs/{kind}.html"
+    template = "runs/order/state_form.html" if request.headers.get("X-Fragment") else f"runs/order/{kind}.html"
     return render(request, template, CONTEXTS[kind](run, order))
 
 

@@ -23,7 +23,7 @@ def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the newest events of a run that match `?family=&words=`, or those before `?before=`."""
     run, asked = run_or_404(request, run_id), asked_of(request)
     context = context_of(run, asked, activity.page(run, asked))
-    return render(request, "runs/_events_list.html" if is_fragment(request) else "runs/events.html", context)
+    return render(request, "runs/events/list.html" if is_fragment(request) else "runs/events/page.html", context)
 
 
 def asked_of(request: HttpRequest) -> ActivityFilters:
@@ -35,7 +35,7 @@ def asked_of(request: HttpRequest) -> ActivityFilters:
 
 
 def context_of(run: Run, asked: ActivityFilters, found: ActivityPage) -> dict[str, Any]:
-    """Return the context of runs/_events.html and runs/_events_list.html."""
+    """Return the context of runs/events/section.html and runs/events/list.html."""
     return {
         "run": run,
         "events": found.told,

@@ -56,8 +56,9 @@ def inspector_context(
     known: Sequence[Checkpoint] = (),
     events: Sequence[Event] | None = None,
 ) -> dict[str, Any]:
-    """Return the context of runs/_inspector.html: the checkpoint `picked.at`, or the newest; `order` is the input.
+    """Return the context of runs/checkpoint/inspector.html: the checkpoint `picked.at`, or the newest.
 
+    `order` is the input.
     `known` are checkpoints that were read already, and `events` those that hold the notes on this one.
 
     A rewind's impact is computed only for an `order` of somebody who is `allowed` to give one: it takes the whole
@@ -102,7 +103,7 @@ def inspector_context(
 
 
 def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] | None = None) -> dict[str, Any]:
-    """Return the context of runs/_notes.html: the checkpoint's notes, from `events` if those were read already."""
+    """Return the context of runs/checkpoint/notes.html: the notes, from `events` if those were read already."""
     if events is not None:
         about = notes.subject_of(checkpoint.id)
         events = [each for each in events if each.subject == about]

@@ -82,7 +82,7 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
 
 
 def panel(run: Run, checkpoint: Checkpoint, order: TypedOrder) -> dict[str, Any]:
-    """Return the context of runs/_rewind.html."""
+    """Return the context of runs/rewind/panel.html."""
     return {
         "may_order": True,
         "asked": True,
@@ -132,7 +132,7 @@ def attempt(
 
 
 def notice(refusal: RewindRefused) -> dict[str, Any]:
-    """Return the context of runs/_refused.html."""
+    """Return the context of runs/order/refusal.html."""
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
     said = _("Fix the marked fields. Your input is kept.") if refusal.errors else str(refusal)
     title = _("Nothing was done yet.") if changed or refusal.errors else _("Nothing was done.")

@@ -61,7 +61,7 @@ def again(
 ) -> HttpResponse:
     """Answer with the run's page as it is now, at a checkpoint, with `said` on top: the result of a form."""
     context = context_of(run_row.read(run, reader), reader, PickedCheckpoint(at=at), **how)
-    return render(request, "runs/run.html", context | said, status=status)
+    return render(request, "runs/run/page.html", context | said, status=status)
 
 
 @require_safe
@@ -69,7 +69,7 @@ def again(
 def page(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the run's page; `?at=` names a checkpoint, `&view=state` its whole state, `&to=` another to compare with."""
     read = run_read_or_404(request, run_id)
-    return render(request, "runs/run.html", context_of(read, reader_of(request), picked_of(request)))
+    return render(request, "runs/run/page.html", context_of(read, reader_of(request), picked_of(request)))
 
 
 @require_safe
@@ -79,7 +79,7 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
     inspect = not request.GET.get("still")
     read = run_read_or_404(request, run_id)
     context = context_of(read, reader_of(request), picked_of(request), inspect=inspect)
-    return render(request, "runs/_live.html", context | {"oob": True, "inspect": inspect})
+    return render(request, "runs/run/live_update.html", context | {"oob": True, "inspect": inspect})
 
 
 @require_safe
@@ -88,7 +88,9 @@ def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
     told = agent_words.of(run)
-    return render(request, "runs/_spoken.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result})
+    return render(
+        request, "runs/run/live_output.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result}
+    )
 
 
 @require_safe
@@ -98,6 +100,6 @@ def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_or_404(request, run_id)
     said = {"run": run, "verified": True, "problems": verify_run(run)}
     if is_fragment(request):
-        return render(request, "runs/_verification.html", said)
+        return render(request, "runs/timeline/verification.html", said)
     read = run_read_or_404(request, run_id)
-    return render(request, "runs/run.html", said | context_of(read, reader_of(request), picked_of(request)))
+    return render(request, "runs/run/page.html", said | context_of(read, reader_of(request), picked_of(request)))

@@ -40,7 +40,7 @@ class PickedCheckpoint:
 
 
 def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) -> dict[str, Any]:
-    """Return the context of runs/_head.html. `figures` are the agent's own."""
+    """Return the context of runs/run/header.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
@@ -75,7 +75,7 @@ def unserved(read: RunRow) -> Service | None:
 
 
 def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any]:
-    """Return the context of runs/_timeline.html."""
+    """Return the context of runs/timeline/timeline.html."""
     drawn = timeline.build(scene.story)
     selected = picked.at or (scene.run.seq if scene.story.newest else 0)
     return {
@@ -93,7 +93,7 @@ def timeline_context(scene: RunScene, picked: PickedCheckpoint) -> dict[str, Any
 
 
 def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, Any]:
-    """Return the context of runs/_effects.html: the newest effects, or everything."""
+    """Return the context of runs/run/effects.html: the newest effects, or everything."""
     steps = scene.story.ahead() if scene.run.status in Run.LIVE else ()
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
     told = fates(scene.story.effects, scene.story.reused())

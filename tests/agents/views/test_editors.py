@@ -117,7 +117,7 @@ def test_a_file_is_shown_with_its_name_and_no_other_can_be_put_in_its_place() ->
     form = editors.drawn(plan, {"scan": scan}, {})
     context = {"run": {"pk": 7}, "checkpoint": {"seq": 1}, "form": form}
     page = render_to_string(
-        "runs/_state_form.html", context | {"editors": editors.editors(plan, form, {"scan": scan}, "first")}
+        "runs/order/state_form.html", context | {"editors": editors.editors(plan, form, {"scan": scan}, "first")}
     )
     assert form.fields[0].kind == "file"
     assert "scan.txt" in page
