@@ -74,10 +74,14 @@ def verified(view: View[P]) -> View[P]:
             return view(request, *args, **kwargs)
         except NotVerified as fault:
             gate = _seen_or_404(request, _gate_named(request)).gate
-            return render(request, "approvals/unverified.html", {"gate": gate, "fault": str(fault)}, status=409)
+            return render(
+                request, "approvals/refusals/unverified.html", {"gate": gate, "fault": str(fault)}, status=409
+            )
         except NoSuchCheckpoint:
             gate = gate_or_404(request, _gate_named(request))
-            return render(request, "approvals/removed.html", {"gate": gate, "why": _why_gone(gate)}, status=410)
+            return render(
+                request, "approvals/refusals/data_deleted.html", {"gate": gate, "why": _why_gone(gate)}, status=410
+            )
 
     return guarded
 

@@ -34,7 +34,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         }
         return show(request, page, status=422, refusal=told)
     if request.headers.get("HX-Request") == "true":
-        return render(request, "approvals/remarks.html", {"page": page})
+        return render(request, "approvals/discussion/remarks.html", {"page": page})
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
 
 
@@ -45,4 +45,4 @@ def looking(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show who else has the gate's page in sight."""
     gate, user = gate_or_404(request, gate_id), reader_of(request)
     people = Looking.objects.people([gate.pk], but=user).get(gate.pk, [])
-    return render(request, "approvals/looking.html", {"people": people, "gate_id": gate.pk})
+    return render(request, "approvals/discussion/viewers.html", {"people": people, "gate_id": gate.pk})

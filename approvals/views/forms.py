@@ -52,10 +52,10 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if request.headers.get("X-Fragment"):
         for sheet in page.sheets:
             if sheet.form and sheet.prefix == prefix:
-                return render(request, "approvals/action_form.html", {"page": page, "sheet": sheet})
+                return render(request, "approvals/action/form.html", {"page": page, "sheet": sheet})
         for choice in page.answers:
             if choice.form and choice.prefix == prefix:
-                return render(request, "approvals/answer_form.html", {"page": page, "choice": choice})
+                return render(request, "approvals/card/answer_form.html", {"page": page, "choice": choice})
     return show(request, page)
 
 

@@ -50,7 +50,7 @@ def show(
         "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
         "followed": next_gate.decided(request),
     }  # fmt: skip
-    return render(request, "approvals/gate.html", context, status=status)
+    return render(request, "approvals/gate/page.html", context, status=status)
 
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
@@ -81,7 +81,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
     seen = before.number if before else page.gate.proposal
     changed = changes_since(page.gate, bytes(before.digest)) if before else []
     context = {"page": page, "seen": seen, "changed": changed, "place": place(request, page.gate.pk)}
-    return render(request, "approvals/status.html", context)
+    return render(request, "approvals/gate/live_update.html", context)
 
 
 @require_safe
@@ -90,7 +90,7 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)
-    return render(request, "approvals/preview.html", {"page": page})
+    return render(request, "approvals/inbox/preview.html", {"page": page})
 
 
 @require_safe
@@ -123,7 +123,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
         "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
         "after": last if last < len(text) else None,
     }  # fmt: skip
-    return render(request, "approvals/value.html", context)
+    return render(request, "approvals/values/value.html", context)
 
 
 def _branch(request: HttpRequest, page: GatePage, at: str) -> HttpResponse:

@@ -44,7 +44,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         page.typed_at = form.get("typed", "") if live else ""
         fill_in(page, typed_edits.without_edits(form) if form.get(posted.INSTEAD) == posted.RESTORE else form)
     if live:
-        return render(request, "approvals/typed.html", {"page": page, "live": True})
+        return render(request, "approvals/impact/live_update.html", {"page": page, "live": True})
     return show(request, page)
 
 

@@ -70,14 +70,14 @@ class InboxFilters:
 @private
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox; `?queue=` names another queue than one's own, `?q=`, `?risk=` and `?agent=` filter it."""
-    return render(request, "approvals/inbox.html", context_of(request))
+    return render(request, "approvals/inbox/page.html", context_of(request))
 
 
 @require_safe
 @private
 def listing(request: HttpRequest) -> HttpResponse:
     """Show the list alone."""
-    return render(request, "approvals/listing.html", context_of(request))
+    return render(request, "approvals/inbox/list_update.html", context_of(request))
 
 
 def context_of(request: HttpRequest) -> dict[str, Any]:

@@ -37,11 +37,11 @@ def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> H
     drawn = untrusted.render(text, clamp=False)
     if request.headers.get("HX-Request") == "true":
         return HttpResponse(drawn)
-    return render(request, "approvals/revealed.html", {"at": at, "shown": drawn, "back": back, "of": of})
+    return render(request, "approvals/values/revealed.html", {"at": at, "shown": drawn, "back": back, "of": of})
 
 
 def refused(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> HttpResponse:
     """Answer 403 to people who may not, 404 where nothing is secret."""
     if isinstance(refusal, reveal_secret.NotAllowed):
-        return render(request, "approvals/not_revealed.html", {"why": str(refusal)}, status=403)
+        return render(request, "approvals/values/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))

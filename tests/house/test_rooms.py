@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.harness.session import ROOT
 
 APPS = ("agents", "approvals", "checkpoints", "config")
-IN_AN_APP, IN_A_ROOM = 12, 15  # modules, beside __init__
+IN_AN_APP, IN_A_ROOM = 12, 15  # modules, beside __init__; a folder of templates is a room
 
 
 def modules() -> Iterator[Path]:
@@ -21,8 +21,13 @@ def modules() -> Iterator[Path]:
                 yield path.relative_to(ROOT)
 
 
+def templates() -> Iterator[Path]:
+    """Yield the pages' templates, relative to the project."""
+    yield from (path.relative_to(ROOT) for path in (ROOT / "templates").rglob("*.html"))
+
+
 def crowded(paths: Iterator[Path]) -> list[str]:
-    """Return the folders that hold more modules than they may, with their number."""
+    """Return the folders that hold more modules or templates than they may, with their number."""
     held = Counter(path.parent for path in paths)
     return [
         f"{folder}: {count}"
@@ -43,6 +48,10 @@ def hidden_imports(source: str) -> list[str]:
 
 def test_no_room_is_crowded() -> None:
     assert crowded(modules()) == []
+
+
+def test_no_folder_of_templates_is_crowded() -> None:
+    assert crowded(templates()) == []
 
 
 def test_a_crowded_room_is_named() -> None:

@@ -58,8 +58,7 @@ def inspector_context(
 ) -> dict[str, Any]:
     """Return the context of runs/checkpoint/inspector.html: the checkpoint `picked.at`, or the newest.
 
-    `order` is the input.
-    `known` are checkpoints that were read already, and `events` those that hold the notes on this one.
+    `order` is the input. `known` are checkpoints that were read already, `events` those that hold the notes on it.
 
     A rewind's impact is computed only for an `order` of somebody who is `allowed` to give one: it takes the whole
     history. While a run is under way and the page follows its head, the impact would be outdated at once.

@@ -39,7 +39,7 @@ class ShownImpact:
 
     @property
     def drawn(self) -> impact_words.WordedImpact:
-        """Return the impact for approvals/impact.html."""
+        """Return the impact for approvals/impact/impact.html."""
         return impact_words.drawn(self.impact, self.heading, people=self.people, at_gate=False)
 
     @property
