@@ -13,8 +13,16 @@ from agents.presentation.timeline import timeline
 from agents.presentation.timeline.facts import Story
 from agents.presentation.timeline.remarks import Remark
 from agents.presentation.timeline.rows import TimelineRow
-from tests.agents.views.stories import NOON, OPENING, make_effect, make_gate, make_saved, make_story
-from tests.agents.views.test_timeline import told
+
+from .test_timeline import told
+from .timeline_facts import (
+    NOON,
+    OPENING,
+    make_effect,
+    make_gate,
+    make_saved,
+    make_story,
+)
 
 PAID = [*OPENING, make_saved(4, "review", kind="gate"), make_saved(5, "pay", execution="pay/a/0")]
 REWOUND = [*PAID, make_saved(6, "propose", kind="rewind", parent=2, by="Ann Okafor", why="The wrong order.")]

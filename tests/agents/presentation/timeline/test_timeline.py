@@ -10,7 +10,8 @@ from agents.presentation.timeline import timeline
 from agents.presentation.timeline.facts import Story, TimelineDecision
 from agents.presentation.timeline.remarks import Remark
 from agents.presentation.timeline.rows import TimelineRow
-from tests.agents.views.stories import (
+
+from .timeline_facts import (
     NOON,
     OPENING,
     REJECTED,

@@ -9,7 +9,8 @@ import pytest
 from agents.presentation import effects, page_head
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.remarks import Remark
-from tests.agents.views.stories import NOON, make_effect
+
+from .timeline_facts import NOON, make_effect
 
 
 def fate_of(status: str, **facts: Any) -> Fate:
