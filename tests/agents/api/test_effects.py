@@ -6,7 +6,7 @@ from agents.models import Effect
 from approvals.models import Gate, Grant
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.remote.outside_program import Program, decide
-from tests.agents.views.orders.forms import booked, member
+from tests.agents.views.moves.sent_orders import booked, member
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.tokens import bearing, make_token
 

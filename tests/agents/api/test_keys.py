@@ -19,7 +19,7 @@ from checkpoints.models import Checkpoint, Run
 from config.housekeeping import clear_answers
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import edit
-from tests.agents.views.orders.forms import booked, member
+from tests.agents.views.moves.sent_orders import booked, member
 from tests.factories import MEMBER, ann, make_gate, make_run, make_team
 from tests.factories.driven_runs import advance_to_rest
 from tests.factories.tokens import bearing, make_token

@@ -24,8 +24,8 @@ from approvals.templatetags import holdpoint
 from checkpoints import store
 from checkpoints.models import Plan, Run
 from checkpoints.values import artifacts
-from tests.agents.views.orders.forms import said
-from tests.agents.views.walks import held
+from tests.agents.views.moves.sent_orders import said
+from tests.agents.views.stored_histories import held
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
 from tests.factories.runs import STEPS
 from tests.harness.browser_checks import check, in_each_look, watched

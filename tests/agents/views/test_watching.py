@@ -13,7 +13,7 @@ from approvals.live.consumer import LiveConsumer
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order
 from checkpoints.models import Event, Run
-from tests.agents.views.walks import ORDER, begin
+from tests.agents.views.stored_histories import ORDER, begin
 from tests.approvals.views.test_live import socket
 from tests.conftest import session_of
 from tests.factories import bob, eve, make_team

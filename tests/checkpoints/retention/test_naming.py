@@ -8,7 +8,7 @@ from django.test import Client
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, EventText, Hold, Run
 from checkpoints.runs import holds
-from tests.agents.views.test_run_page import page_of, text_of
+from tests.agents.views.run_page.test_run_page import page_of, text_of
 from tests.factories import READER, ann, eve, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 

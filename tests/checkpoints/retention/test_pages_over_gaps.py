@@ -13,8 +13,8 @@ from agents.moves import rewind
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Checkpoint, Hold, Run
-from tests.agents.views.test_run_page import page_of, text_of
-from tests.agents.views.walks import sent_back
+from tests.agents.views.run_page.test_run_page import page_of, text_of
+from tests.agents.views.stored_histories import sent_back
 from tests.factories import ann, bob, make_team
 from tests.harness.signed_in_clients import signed_in
 

@@ -13,7 +13,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Prune, PruneLine, RetentionPolicy
 from checkpoints.retention import prune_report, prunes
 from checkpoints.runs import holds
-from tests.agents.views.test_run_page import text_of
+from tests.agents.views.run_page.test_run_page import text_of
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from checkpoints import actors
 from checkpoints.models import Hold
 from checkpoints.runs import holds
-from tests.agents.views.test_run_page import text_of
+from tests.agents.views.run_page.test_run_page import text_of
 from tests.factories import make_gate, make_user
 from tests.harness.signed_in_clients import signed_in
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from checkpoints.models import RetentionPolicy, Run
-from tests.agents.views.test_run_page import text_of
+from tests.agents.views.run_page.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep
 from tests.factories import make_user
 from tests.harness.racing_threads import race

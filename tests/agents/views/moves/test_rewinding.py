@@ -10,11 +10,12 @@ from agents.definition import registry
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event, EventText, Run
 from tests.agents.moves.moved_runs import after, before, edit
-from tests.agents.views.orders.forms import ask, booked, hidden, member, order, page_of, panel_of, said
 from tests.factories import READER, make_policy, make_user, mira
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate, state
 from tests.factories.people import permissions
 from tests.harness.signed_in_clients import signed_in
+
+from .sent_orders import ask, booked, hidden, member, order, page_of, panel_of, said
 
 
 def fresh(run: Run) -> Run:
@@ -72,7 +73,7 @@ def test_typing_a_reason_shows_what_it_changes_before_it_is_sent(ledger: str) ->
 
 @pytest.fixture
 def reports(settings: Any) -> None:
-    settings.HOLDPOINT_AGENTS = ["tests.agents.views.orders.reason_agents"]
+    settings.HOLDPOINT_AGENTS = ["tests.agents.views.moves.reason_agents"]
     registry.forget()
 
 

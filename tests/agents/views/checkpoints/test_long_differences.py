@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from checkpoints.values.ops import Append
-from tests.agents.views.test_live import NewPage, open_run
-from tests.agents.views.test_run_page import page_of
-from tests.agents.views.walks import Walk, begin
+from tests.agents.views.run_page.test_live import NewPage, open_run
+from tests.agents.views.run_page.test_run_page import page_of
+from tests.agents.views.stored_histories import Walk, begin
 from tests.factories import bob, make_card, make_team
 from tests.harness.browser_checks import check
 

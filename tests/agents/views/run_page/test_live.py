@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Run
-from tests.agents.views.walks import ORDER, PROPOSAL, begin, held, sent_back
+from tests.agents.views.stored_histories import ORDER, PROPOSAL, begin, held, sent_back
 from tests.factories import bob, make_card, make_gate, make_plan, make_run, make_spec, make_team
 from tests.harness.browser_checks import check, in_each_look, watched
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from agents.models import Effect
 from checkpoints.models import Run
 from tests.agents.moves.moved_runs import after, edit, fates
-from tests.agents.views.orders.forms import ask, booked, hidden, member, order, page_of, said, texts
 from tests.factories.driven_runs import advance_to_rest, state
+
+from .sent_orders import ask, booked, hidden, member, order, page_of, said, texts
 
 
 def forms(run: Run, seq: int) -> str:

@@ -7,8 +7,8 @@ import pytest
 from agents.queries import run_story, saved_checkpoints
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from tests.agents.views.orders.forms import said
-from tests.agents.views.walks import PROPOSAL, Walk, begin
+from tests.agents.views.moves.sent_orders import said
+from tests.agents.views.stored_histories import PROPOSAL, Walk, begin
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in

@@ -6,10 +6,11 @@ import pytest
 from django.test import Client
 
 from checkpoints.values.ops import Append
-from tests.agents.views.test_run_page import page_of, text_of
-from tests.agents.views.walks import ORDER, Walk, begin, held, sent_back
+from tests.agents.views.stored_histories import ORDER, Walk, begin, held, sent_back
 from tests.factories import bob, make_team
 from tests.harness.signed_in_clients import signed_in
+
+from .test_run_page import page_of, text_of
 
 
 def walk_and_client() -> tuple[Walk, Client]:

@@ -12,11 +12,12 @@ from playwright.sync_api import Page, expect
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs import notes
 from tests.agents.moves.moved_runs import after
-from tests.agents.views.orders.forms import booked
-from tests.agents.views.walks import held
+from tests.agents.views.stored_histories import held
 from tests.factories import make_team, make_user
 from tests.factories.driven_runs import state
 from tests.harness.browser_checks import check, is_live, watched
+
+from .sent_orders import booked
 
 NewPage = Callable[..., Page]
 WORDS = "Ask Mira before\nthis is paid."

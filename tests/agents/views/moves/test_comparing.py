@@ -5,10 +5,11 @@ from __future__ import annotations
 from agents.moves import fork as forks
 from checkpoints.models import Run
 from tests.agents.moves.moved_runs import after, edit
-from tests.agents.views.orders.forms import booked, member, page_of, said
 from tests.factories import ann, make_team, make_user
 from tests.factories.driven_runs import advance_to_rest, make_run
 from tests.harness.signed_in_clients import signed_in
+
+from .sent_orders import booked, member, page_of, said
 
 
 def comparison(run: Run, a: object, b: object) -> str:

@@ -14,13 +14,14 @@ from checkpoints import actors
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
 from checkpoints.runs import notes
-from tests.agents.views.test_live import open_run
-from tests.agents.views.test_run_page import text_of
-from tests.agents.views.walks import Walk, begin, held
+from tests.agents.views.stored_histories import Walk, begin, held
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.browser_checks import check, in_each_look, watched
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
+
+from .test_live import open_run
+from .test_run_page import text_of
 
 NewPage = Callable[..., Page]
 

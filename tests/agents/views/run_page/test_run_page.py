@@ -11,7 +11,7 @@ from django.test import Client
 
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
-from tests.agents.views.walks import ORDER, begin, held, sent_back
+from tests.agents.views.stored_histories import ORDER, begin, held, sent_back
 from tests.factories import READER, REVIEWER, bob, decide, eve, make_team, make_user, mira
 from tests.harness.signed_in_clients import signed_in
 

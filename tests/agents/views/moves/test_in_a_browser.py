@@ -8,10 +8,11 @@ from playwright.sync_api import Page, expect
 
 from checkpoints.models import Checkpoint, Run
 from tests.agents.moves.moved_runs import after, before, edit
-from tests.agents.views.orders.forms import booked
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, state
 from tests.harness.browser_checks import check, in_each_look, watched
+
+from .sent_orders import booked
 
 NewPage = Callable[..., Page]
 COMMIT = ".commit:visible"

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
-from tests.agents.views.test_live import NewPage, open_run
-from tests.agents.views.test_run_page import page_of, text_of
-from tests.agents.views.walks import PROPOSAL, begin
+from tests.agents.views.run_page.test_live import NewPage, open_run
+from tests.agents.views.run_page.test_run_page import page_of, text_of
+from tests.agents.views.stored_histories import PROPOSAL, begin
 from tests.factories import bob, eve, make_team
 from tests.harness.signed_in_clients import signed_in
 

@@ -12,10 +12,11 @@ from agents.moves import rewind
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs import notes
 from tests.agents.moves.moved_runs import after, before
-from tests.agents.views.orders.forms import ask, booked, hidden, member, order, page_of, panel_of, texts
 from tests.factories import ann, bob
 from tests.harness.browser_checks import is_live
 from tests.harness.racing_threads import race
+
+from .sent_orders import ask, booked, hidden, member, order, page_of, panel_of, texts
 
 NewPage = Callable[..., Page]
 

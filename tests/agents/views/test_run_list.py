@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from agents.views import run_list
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint
-from tests.agents.views.test_run_page import text_of
-from tests.agents.views.walks import begin, held
+from tests.agents.views.run_page.test_run_page import text_of
 from tests.factories import ann, bob, make_plan, make_run, make_spec, make_team, unique
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
+
+from .stored_histories import begin, held
 
 
 def test_the_runs_of_my_teams_come_newest_first_with_what_they_wait_for() -> None:
