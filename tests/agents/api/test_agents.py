@@ -12,7 +12,7 @@ from checkpoints.values.canonical_json import canonical
 from tests.factories import MEMBER, READER, ann, bob, make_plan, make_run, make_spec, make_team, make_user, unique
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import ask
+from .sent_requests import ask
 from .test_doors import refusal
 
 

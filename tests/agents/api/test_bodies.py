@@ -15,7 +15,7 @@ from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import address, document, gate, operations
+from .sent_requests import address, document, gate, operations
 from .test_doors import ORDERS, refusal
 
 WITH_A_BODY = [path for path in ORDERS if "requestBody" in document()["paths"][path]["post"]]

@@ -12,7 +12,7 @@ from checkpoints.values.canonical_json import canonical
 from tests.factories import ann, make_run, make_team
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import EXACT, ask, make_exact_run, save, walk
+from .sent_requests import EXACT, ask, make_exact_run, save, walk
 from .test_doors import refusal
 
 

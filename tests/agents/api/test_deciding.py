@@ -16,7 +16,7 @@ from tests.factories import ann, bob, make_action, make_card, make_gate, make_po
 from tests.factories.driven_runs import advance_to_rest, open_gate
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import ask, document
+from .sent_requests import ask, document
 from .test_doors import refusal
 
 __all__ = ["known_agents", "ledger"]

@@ -16,7 +16,7 @@ from ninja import Schema
 from agents.api.interface import api
 from tests.factories import ann, decide, make_gate, make_team
 
-from .asking import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
+from .sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 
 
 def schema(reference: dict[str, Any]) -> dict[str, Any]:

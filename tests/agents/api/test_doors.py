@@ -17,7 +17,7 @@ from tests.factories.people import EVERYTHING
 from tests.harness.altered_rows import nobody_may
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import address, ask, document, example, gate, operations, paths, takes_a_body
+from .sent_requests import address, ask, document, example, gate, operations, paths, takes_a_body
 
 WEBHOOKS = [path for path in paths() if "/webhooks" in path]  # see tests/approvals/webhooks
 ADDRESSES = [path for path, method, _ in operations() if method == "get" and path not in WEBHOOKS]

@@ -10,7 +10,7 @@ from tests.agents.views.moves.sent_orders import booked, member
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.tokens import bearing, make_token
 
-from .asking import ask, walk
+from .sent_requests import ask, walk
 from .test_orders import post
 
 __all__ = ["_only_these_agents", "ledger"]

@@ -24,7 +24,7 @@ from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, 
 from tests.harness import horizon
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import ask, save
+from .sent_requests import ask, save
 
 
 def follow(user: User, after: str, **query: Any) -> list[dict[str, Any]]:

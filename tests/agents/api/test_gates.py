@@ -29,7 +29,7 @@ from tests.factories import (
 from tests.harness.altered_rows import altered
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import EXACT, ask, walk
+from .sent_requests import EXACT, ask, walk
 from .test_doors import refusal
 
 

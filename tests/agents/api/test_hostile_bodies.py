@@ -19,7 +19,7 @@ from tests.approvals.webhooks.made_webhooks import make_webhook
 from tests.factories import MEMBER, make_gate, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import example, operations, takes_a_body
+from .sent_requests import example, operations, takes_a_body
 
 MAY = ("approvals.manage_webhooks", "approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 DEEP = "[" * 90 + "]" * 90

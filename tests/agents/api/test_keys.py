@@ -26,7 +26,7 @@ from tests.factories.tokens import bearing, make_token
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import document
+from .sent_requests import document
 from .test_doors import refusal
 from .test_orders import SIZE, post
 

@@ -16,7 +16,7 @@ from tests.agents.moves.moved_runs import after, before, edit
 from tests.agents.views.moves.sent_orders import booked, member
 from tests.factories.driven_runs import advance_to_rest, state
 
-from .asking import document
+from .sent_requests import document
 from .test_doors import refusal
 
 __all__ = ["_only_these_agents", "ledger"]

@@ -26,7 +26,7 @@ from tests.harness.services import Service
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE
 
-from .asking import address, document, gate
+from .sent_requests import address, document, gate
 from .test_doors import refusal
 from .test_waiting import Answered
 

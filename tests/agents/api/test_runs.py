@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkpoints import actors
 from tests.factories import READER, ann, make_gate, make_run, make_team, make_user
 
-from .asking import ask, walk
+from .sent_requests import ask, walk
 
 
 def test_pages_of_runs_follow_each_other_without_a_gap_or_a_repeat_while_runs_are_added() -> None:

@@ -25,7 +25,7 @@ from tests.factories.tokens import make_token
 from tests.harness.examples import many
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import delivery, document
+from .sent_requests import delivery, document
 
 EXAMPLES = many(12)  # of each operation, from each of those who ask in turn
 STREAM = "/api/events/stream"  # answers for as long as somebody listens: there is no body to hold to a schema

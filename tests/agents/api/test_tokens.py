@@ -25,7 +25,7 @@ from tests.factories import MEMBER, READER, ann, bob, make_gate, make_policy, ma
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
 
-from .asking import address, example, gate, operations
+from .sent_requests import address, example, gate, operations
 from .test_doors import STARTS, refusal
 
 EACH = [(path, method, told["operationId"]) for path, method, told in operations()]

@@ -83,15 +83,15 @@ def test_the_words_of_a_rewind_are_a_change_too(ledger: str, settings: Any, word
     rewind(run, at, feedback=words)
     run = advance_to_rest(run)
     if not words:
-        assert ("will", "review", "permit") not in foretold(told)
+        assert ("will", "review", "permit") not in previewed(told)
         assert (run.status, lines(ledger)) == ("completed", ["send tea"])
         return
-    assert foretold(told)[-2:] == [("may", "send", "permit"), ("will", "review", "permit")]
+    assert previewed(told)[-2:] == [("may", "send", "permit"), ("will", "review", "permit")]
     assert (run.status, lines(ledger)) == ("waiting", [])
     assert [row["pointer"] for row in changes(open_gate(run))] == ["/feedback/0"]
 
 
-def foretold(told: Impact) -> list[tuple[str, str, str]]:
+def previewed(told: Impact) -> list[tuple[str, str, str]]:
     """(verdict, step, why) of what is to come."""
     return [(str(row.verdict), row.step, row.why) for row in told.ahead]
 
@@ -99,20 +99,20 @@ def foretold(told: Impact) -> list[tuple[str, str, str]]:
 def test_an_edit_is_foretold_to_need_another_permission(booked: Run) -> None:
     at = after(booked, "book")
     told = impact.of_edit(booked, at, [{"op": "replace", "path": "/room", "value": "the royal suite"}])
-    assert foretold(told) == [("may", "pay", "permit"), ("will", "review", "permit")]
+    assert previewed(told) == [("may", "pay", "permit"), ("will", "review", "permit")]
     assert told.asks == "review"
     kept = impact.of_edit(booked, at, [{"op": "replace", "path": "/told", "value": "nobody yet"}])
-    assert foretold(kept)[0] == ("will", "pay", "new")
+    assert previewed(kept)[0] == ("will", "pay", "new")
 
 
 def test_a_move_after_the_edit_is_foretold_with_it(booked: Run) -> None:
     at = after(booked, "book")
     edit(booked, at, room="the royal suite")
-    assert foretold(impact.of_rewind(booked, booked.seq))[:2] == [
+    assert previewed(impact.of_rewind(booked, booked.seq))[:2] == [
         ("may", "pay", "permit"),
         ("will", "review", "permit"),
     ]
-    assert foretold(impact.of_rewind(booked, at))[0] == ("will", "pay", "new")
+    assert previewed(impact.of_rewind(booked, at))[0] == ("will", "pay", "new")
 
 
 def test_a_yes_at_the_gate_that_was_opened_again_is_foretold_to_pay(booked: Run) -> None:
@@ -120,7 +120,7 @@ def test_a_yes_at_the_gate_that_was_opened_again_is_foretold_to_pay(booked: Run)
     gate = open_gate(advance_to_rest(booked))
     standing = gate.standing()
     told = GateImpacts(gate, standing.card, standing.state_patch).approve()
-    assert foretold(told)[0] == ("will", "pay", "new")
+    assert previewed(told)[0] == ("will", "pay", "new")
 
 
 def changes(gate: Gate) -> list[dict[str, Any]]:

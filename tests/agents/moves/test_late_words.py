@@ -15,7 +15,7 @@ from tests.factories import change_effects
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
 from .moved_runs import edit, fates, lease_over, lines
-from .working import working
+from .stopped_worker import working
 
 
 def contradictions(run: Run) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from checkpoints.values.canonical_json import decode
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
 from .moved_runs import edit, fates, lease_over, lines
-from .working import working
+from .stopped_worker import working
 
 
 def test_stopped_past_its_lease_and_continued_it_leaves_one_effect_and_one_checkpoint(

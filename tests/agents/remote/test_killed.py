@@ -22,7 +22,7 @@ from agents.moves import rewind
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
-from tests.agents.api.asking import operations
+from tests.agents.api.sent_requests import operations
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT

@@ -23,10 +23,10 @@ def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.fixture(scope="module")
-def hand() -> Iterator[Any]:
+def workers() -> Iterator[Any]:
     """A process that forks a worker for each run it is told."""
-    from .killing import Hand
+    from .killable_workers import KillableWorkers
 
-    made = Hand(AGENTS)
+    made = KillableWorkers(AGENTS)
     yield made
     made.close()

@@ -11,7 +11,7 @@ from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories.driven_runs import answer, failures, make_run, open_gate, state, trail
 
-from .killing import Hand, go_on
+from .killable_workers import KillableWorkers, go_on
 
 
 @pytest.fixture
@@ -28,9 +28,11 @@ POINTS = [
 
 
 @pytest.mark.parametrize(("place", "hit"), POINTS)
-def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(place: str, hit: int, ledger: Path, hand: Hand) -> None:
+def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(
+    place: str, hit: int, ledger: Path, workers: KillableWorkers
+) -> None:
     run = make_run("builder", ledger=str(ledger), fault="first", floor=3)
-    hand.kill(run, place, hit)
+    workers.kill(run, place, hit)
     go_on(run)
     assert (run.status, state(run)["product"]) == ("completed", 3)
     assert [(each.validator, each.ring) for each in failures(run)] == [("fits", 0), ("fits", 1), ("fits", 2)]
@@ -43,9 +45,11 @@ def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(place: str, hit: 
 @pytest.mark.parametrize(
     ("place", "hit"), [("before_repair@write", 2), ("before_gate@write", 1), ("after_gate@write", 1)]
 )
-def test_a_worker_killed_when_it_asks_a_person_asks_once(place: str, hit: int, ledger: Path, hand: Hand) -> None:
+def test_a_worker_killed_when_it_asks_a_person_asks_once(
+    place: str, hit: int, ledger: Path, workers: KillableWorkers
+) -> None:
     run = make_run("drafter", ledger=str(ledger), floor=2)
-    hand.kill(run, place, hit)
+    workers.kill(run, place, hit)
     go_on(run)
     assert (run.status, run.gates.count(), len(failures(run))) == ("waiting", 1, 2)
     answer(run, "accept")
@@ -53,10 +57,10 @@ def test_a_worker_killed_when_it_asks_a_person_asks_once(place: str, hit: int, l
     assert state(run)["draft"] == 1
 
 
-def test_a_worker_that_dies_in_every_repair_ends_at_a_person(ledger: Path, hand: Hand) -> None:
+def test_a_worker_that_dies_in_every_repair_ends_at_a_person(ledger: Path, workers: KillableWorkers) -> None:
     run = make_run("drafter", ledger=str(ledger))
     for _ in range(2):
-        hand.kill(run, "before_repair@write")
+        workers.kill(run, "before_repair@write")
         Run.objects.filter(pk=run.pk).update(lease_until="2000-01-01T00:00:00Z")
     go_on(run)
     assert (run.status, open_gate(run).step) == ("waiting", "write")

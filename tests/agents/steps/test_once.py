@@ -13,7 +13,7 @@ from agents.definition.registry import named
 from agents.models import Memo
 from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, failures, make_run, state, trail
 
-from .killing import Hand, go_on
+from .killable_workers import KillableWorkers, go_on
 
 
 @pytest.fixture
@@ -44,9 +44,11 @@ def test_a_step_that_is_tried_again_finds_what_it_called_before(ledger: Path) ->
 
 
 @pytest.mark.parametrize("place", ["after_step@think", "before_save@think"])
-def test_a_step_whose_worker_was_killed_finds_what_it_called_before(place: str, ledger: Path, hand: Hand) -> None:
+def test_a_step_whose_worker_was_killed_finds_what_it_called_before(
+    place: str, ledger: Path, workers: KillableWorkers
+) -> None:
     run = make_run("caller", ledger=str(ledger))
-    hand.kill(run, place)
+    workers.kill(run, place)
     go_on(run)
     assert (asked(ledger, "why?"), state(run)["answer"]) == (1, [1, ["why?"]])
 

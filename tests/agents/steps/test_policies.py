@@ -15,7 +15,7 @@ from checkpoints.models import Checkpoint, Run
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, answer, failures, make_run, open_gate, state, trail
 
-from .killing import Hand, go_on
+from .killable_workers import KillableWorkers, go_on
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_nothing_is_caught_where_nothing_failed() -> None:
     assert trail(run)[1:] == [("step", "clever"), ("step", "polish"), ("step", "simple")]
 
 
-def test_a_step_that_kills_its_workers_is_caught_too(hand: Hand) -> None:
+def test_a_step_that_kills_its_workers_is_caught_too(workers: KillableWorkers) -> None:
     run = make_run("catcher", mode="fine")
     for _ in range(2):
-        hand.kill(run, "after_step@clever")
+        workers.kill(run, "after_step@clever")
         Run.objects.filter(pk=run.pk).update(lease_until="2000-01-01T00:00:00Z")
     go_on(run)
     assert (run.status, trail(run)[1]) == ("completed", ("recovery", "clever"))
@@ -75,9 +75,9 @@ def test_a_step_that_kills_its_workers_is_caught_too(hand: Hand) -> None:
 
 
 @pytest.mark.parametrize("place", ["before_save@clever", "after_save@clever", "after_commit@clever"])
-def test_a_worker_killed_in_a_catch_leaves_one_failure_and_one_catch(place: str, hand: Hand) -> None:
+def test_a_worker_killed_in_a_catch_leaves_one_failure_and_one_catch(place: str, workers: KillableWorkers) -> None:
     run = make_run("catcher", mode="hopeless")
-    hand.kill(run, place)
+    workers.kill(run, place)
     go_on(run)
     assert (run.status, len(failures(run))) == ("completed", 1)
     assert trail(run)[1:] == [("recovery", "clever"), ("step", "simple")]
@@ -125,9 +125,9 @@ def test_an_effect_is_guarded_before_it_is_done_once_more(ledger: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["before_gate@hop", "after_gate@hop"])
-def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path, hand: Hand) -> None:
+def test_a_worker_killed_when_its_guard_asks_asks_once(place: str, ledger: Path, workers: KillableWorkers) -> None:
     run = make_run("circler", ledger=str(ledger))
-    hand.kill(run, place)
+    workers.kill(run, place)
     go_on(run)
     assert (run.status, run.gates.count(), state(run)["times"]) == ("waiting", 1, 3)
 

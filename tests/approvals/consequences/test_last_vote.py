@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from approvals.consequences.errors import ConsequencesChanged
 from approvals.models import Decision, Gate, Outcome
 from checkpoints.models import Event
-from tests.agents.api.asking import ask
+from tests.agents.api.sent_requests import ask
 from tests.agents.api.test_deciding import post as post_json
 from tests.agents.api.test_doors import refusal
 from tests.agents.views.run_page.test_run_page import text_of

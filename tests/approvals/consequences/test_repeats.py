@@ -18,7 +18,7 @@ from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
 from approvals.models import Decision, Gate, Policy
 from checkpoints.models import Event, Run
-from tests.agents.api.asking import ask
+from tests.agents.api.sent_requests import ask
 from tests.agents.api.test_deciding import post as post_json
 from tests.agents.api.test_doors import refusal
 from tests.agents.moves.moved_runs import after, before, fates, lines, rewind

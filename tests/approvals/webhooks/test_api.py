@@ -13,7 +13,7 @@ from approvals.models import Delivery, Webhook
 from approvals.models.webhook import MOST, TooManyWebhooks
 from approvals.webhooks import outbox
 from checkpoints.models import Event
-from tests.agents.api.asking import address, delivery, document, gate, operations, reader_of
+from tests.agents.api.sent_requests import address, delivery, document, gate, operations, reader_of
 from tests.agents.api.test_doors import WEBHOOKS, refusal
 from tests.checkpoints.store.test_claims import at_once
 from tests.factories import ann, make_gate, make_team, make_user

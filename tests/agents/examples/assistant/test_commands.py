@@ -14,8 +14,8 @@ from agents.examples.assistant.words import assess
 from tests.factories.driven_runs import advance_to_rest, decide
 from tests.harness.waiting import until
 
+from .assistant_runs import DONE, begun, calling
 from .endpoint import Endpoint
-from .working import DONE, begun, calling
 
 
 def run(folder: Path, *argv: str, seconds: float = 20) -> str:

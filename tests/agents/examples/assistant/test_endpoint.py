@@ -13,8 +13,8 @@ from agents.runner import engine
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance, advance_to_rest, answer, failures, open_gate, state, trail
 
+from .assistant_runs import DONE, WRITE, begun, calling, start
 from .endpoint import KEY, Endpoint, Reply
-from .working import DONE, WRITE, begun, calling, start
 
 
 def test_an_answer_without_a_call_ends_the_run_and_says_the_tokens(endpoint: Endpoint) -> None:

@@ -16,8 +16,8 @@ from tests.approvals.verdicts.verdict_forms import edit, say
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate, state
 
+from .assistant_runs import DONE, WRITE, begun, calling
 from .endpoint import Endpoint
-from .working import DONE, WRITE, begun, calling
 
 OUTSIDE = ["../secret", "/etc/passwd", "~/x", "a/../../secret", "link", "linked/secret", "..", "a\0b"]
 

@@ -20,9 +20,9 @@ from tests.approvals.verdicts.verdict_forms import APPROVE, edit, reject, respon
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
 from tests.harness.session import ROOT
 
+from .assistant_runs import DONE, begun, calling
 from .endpoint import KEY, Endpoint, Reply
 from .test_verdicts import FOUR, closing
-from .working import DONE, begun, calling
 
 PLACES = ["after_claim", "before_outcome", "after_outcome", "before_step:2", "after_intent", "after_effect"]
 PLACES += ["before_save:3", "after_save:3", "before_step:3", "after_intent:2", "after_effect:2", "before_save:5"]

@@ -14,8 +14,8 @@ from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
+from .assistant_runs import DONE, WRITE, begun, calling
 from .endpoint import Endpoint, Reply
-from .working import DONE, WRITE, begun, calling
 
 
 def test_without_a_key_the_agents_page_says_how_to_set_one(settings: Any) -> None:

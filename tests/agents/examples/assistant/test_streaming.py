@@ -20,8 +20,8 @@ from tests.harness.browser_checks import check, is_live, watched
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
+from .assistant_runs import start
 from .endpoint import KEY, Endpoint, Reply
-from .working import start
 
 WORDS = "<b>First</b> I look at the desk. Then I write all of it down. And this comes last."
 Worker = Callable[..., services.Service]

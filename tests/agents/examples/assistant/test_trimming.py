@@ -12,8 +12,8 @@ from agents.examples.assistant.trimming import cut, tokens
 from checkpoints.values import ops
 from tests.factories.driven_runs import state, trail
 
+from .assistant_runs import begun, calling
 from .endpoint import Endpoint, Messages, Reply
-from .working import begun, calling
 
 HEAD = [Message(role="system", content="how"), Message(role="user", content="task")]
 

@@ -8,8 +8,8 @@ from tests.approvals.verdicts.verdict_forms import APPROVE, edit, reject, respon
 from tests.factories import ann, decide
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate, state
 
+from .assistant_runs import DONE, WRITE, begun, calling
 from .endpoint import Endpoint, Messages, Reply
-from .working import DONE, WRITE, begun, calling
 
 FOUR = [
     WRITE,

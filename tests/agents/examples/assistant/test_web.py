@@ -17,8 +17,8 @@ from agents.examples.assistant import web
 from approvals.outbound import addresses
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate
 
+from .assistant_runs import DONE, begun, calling
 from .endpoint import Endpoint
-from .working import DONE, begun, calling
 
 BOMB = brotli.compress(bytes(64 * 1024 * 1024), quality=5)
 LOOPBACK = ["127.0.0.0/8", "::1/128"]

@@ -16,14 +16,14 @@ from tests.factories import ann, bob, make_gate, make_policy, make_question, mak
 from tests.factories.driven_runs import open_gate
 from tests.harness.signed_in_clients import signed_in
 
-from .asking import ask, document
+from .sent_requests import ask, document
 from .test_deciding import post
 from .test_doors import refusal
 
 __all__ = ["known_agents", "ledger"]
 
 
-def foretold(user: User, gate: Gate, **word: Any) -> Any:
+def previewed(user: User, gate: Gate, **word: Any) -> Any:
     """What a word on what stands would do."""
     seen = bytes(Gate.objects.get(pk=gate.pk).standing().digest).hex()
     address = f"/api/gates/{gate.pk}/impacts"
@@ -39,7 +39,7 @@ def test_a_mix_is_foretold_as_it_then_comes_and_nothing_is_said_by_asking(ledger
     gate, by = open_gate(run), ann(run.team)
     each = {"a": APPROVE, "b": edit(run, "b", amount=20), "c": reject("Not this one.")}
     events = Event.objects.filter(run_id=run.pk).count()
-    answer = foretold(by, gate, actions=each)
+    answer = previewed(by, gate, actions=each)
     assert answer.status_code == 200
     told = answer.json()
     jsonschema.validate(told, {"$ref": "#/components/schemas/WordImpact", "components": document()["components"]})
@@ -63,10 +63,10 @@ def test_a_word_on_what_others_have_answered_for_speaks_of_what_stands(ledger: P
     make_policy(team, name="three", quorum=2)
     run = make_three(ledger, team=team)
     gate, each = open_gate(run), {"a": APPROVE, "b": APPROVE, "c": respond("I rang them.")}
-    first = foretold(ann(team), gate, actions=each).json()
+    first = previewed(ann(team), gate, actions=each).json()
     assert (first["stands"], first["verdict"]) == (False, "mixed")
     post(ann(team), gate, actions=each)
-    second = foretold(bob(team), gate, verdict="approve").json()
+    second = previewed(bob(team), gate, verdict="approve").json()
     assert (second["stands"], second["changed"], second["verdict"]) == (True, [], "approve")
     assert second["impact"]["digest"] == first["impact"]["digest"]
 
@@ -74,9 +74,9 @@ def test_a_word_on_what_others_have_answered_for_speaks_of_what_stands(ledger: P
 def test_a_rejection_of_all_is_foretold_as_what_it_is(ledger: Path) -> None:
     run = make_three(ledger)
     gate, each = open_gate(run), {name: reject("No.") for name in "abc"}
-    stopped = foretold(ann(run.team), gate, actions=each, then="stop").json()
+    stopped = previewed(ann(run.team), gate, actions=each, then="stop").json()
     assert (stopped["verdict"], stopped["stands"], stopped["impact"]["ends"]) == ("reject", True, True)
-    back = foretold(ann(run.team), gate, actions=each, then="back").json()
+    back = previewed(ann(run.team), gate, actions=each, then="back").json()
     choices = ask(ann(run.team), f"/api/gates/{gate.pk}/impacts")["items"]
     listed = {(one["choice"], one["of"]): one["impact"] for one in choices}
     assert back["impact"] == listed["back", "look"]
@@ -86,7 +86,7 @@ def test_a_rejection_of_all_is_foretold_as_what_it_is(ledger: Path) -> None:
 def test_an_answer_is_foretold_as_the_list_of_choices_has_it() -> None:
     gate = make_gate(card=make_question(), kind="recovery")
     by = ann(gate.team)
-    told = foretold(by, gate, verdict="answer", answer={"choice": "stop"}).json()
+    told = previewed(by, gate, verdict="answer", answer={"choice": "stop"}).json()
     assert told["verdict"] == "answer"
     listed = {each["of"]: each["impact"] for each in ask(by, f"/api/gates/{gate.pk}/impacts")["items"]}
     assert told["impact"] == listed["stop"]
@@ -95,15 +95,15 @@ def test_an_answer_is_foretold_as_the_list_of_choices_has_it() -> None:
 def test_it_is_refused_as_the_decision_would_be(ledger: Path) -> None:
     run = make_three(ledger)
     gate, by = open_gate(run), ann(run.team)
-    told = refusal(foretold(by, gate, actions={"a": APPROVE, "c": reject("")}), 422)
+    told = refusal(previewed(by, gate, actions={"a": APPROVE, "c": reject("")}), 422)
     assert [fault["parameter"] for fault in told["errors"]] == ["/actions/b/verdict"]
-    told = refusal(foretold(by, gate, verdict="edit", state={"x": 1}), 422)
+    told = refusal(previewed(by, gate, verdict="edit", state={"x": 1}), 422)
     assert "whole" in str(told["errors"])
-    refusal(foretold(by, gate, seen="0" * 64, verdict="approve"), 409)
+    refusal(previewed(by, gate, seen="0" * 64, verdict="approve"), 409)
     reader = make_user("Rita Reader", make_team())
-    refusal(foretold(reader, gate, verdict="approve"), 404)
+    refusal(previewed(reader, gate, verdict="approve"), 404)
     post(by, gate, verdict="approve")
-    assert "already decided this" in refusal(foretold(bob(run.team), gate, verdict="approve"), 409)["detail"]
+    assert "already decided this" in refusal(previewed(bob(run.team), gate, verdict="approve"), 409)["detail"]
 
 
 def test_a_gate_says_whether_the_whole_state_may_be_sent() -> None:

@@ -33,7 +33,7 @@ def rows(html: str, choice: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", "", f"{title}: {said}").split()) for title, said in titles]
 
 
-def foretold(client: Client, gate: Gate, form: dict[str, str], choice: str = "edit") -> list[str]:
+def previewed(client: Client, gate: Gate, form: dict[str, str], choice: str = "edit") -> list[str]:
     """What the edit in the form would do."""
     return rows(client.post(f"/gates/{gate.pk}/impacts/", form).content.decode(), choice)
 
@@ -51,10 +51,10 @@ def test_what_is_typed_is_foretold_before_it_is_sent(ledger: str) -> None:
     run, gate, client = asked_again(ledger)
     form = form_of(gate) | {"verdict": "edit"}
     name = re.findall(r'name="(args\.[^"]+)"', client.get(f"/gates/{gate.pk}/").content.decode())[0]
-    told = foretold(client, gate, form | {name: "10"})
+    told = previewed(client, gate, form | {name: "10"})
     assert not any(row.startswith("Undone") for row in told), "as it was at first: all that was done stands"
     assert any(row.startswith("Kept") and "Pay" in row for row in told)
-    assert "Undone: Pay, Book" in foretold(client, gate, form | {name: "junk"})
+    assert "Undone: Pay, Book" in previewed(client, gate, form | {name: "junk"})
     gate.refresh_from_db()
     assert (gate.status, gate.proposal, Run.objects.get(pk=run.pk).status) == ("open", 1, "waiting")
 
@@ -63,10 +63,10 @@ def test_a_value_put_in_the_place_of_another_is_foretold_as_it_is_typed(ledger: 
     """It was told as of when the page was loaded, whatever was typed."""
     _, gate, client = asked_again(ledger)
     form = form_of(gate, "reject", then="override")
-    told = foretold(client, gate, form | {"override.offer": "10"}, "reject then-override")
+    told = previewed(client, gate, form | {"override.offer": "10"}, "reject then-override")
     assert not any(row.startswith("Undone") for row in told), "as it was at first: all that was done stands"
     for typed in ("20", "[10", '"ten"'):  # what stands, no JSON, no offer
-        told = foretold(client, gate, form | {"override.offer": typed}, "reject then-override")
+        told = previewed(client, gate, form | {"override.offer": typed}, "reject then-override")
         assert "Undone: Pay, Book" in told
     assert gate.proposals.count() == 1
 
@@ -74,4 +74,4 @@ def test_a_value_put_in_the_place_of_another_is_foretold_as_it_is_typed(ledger: 
 def test_a_value_in_its_place_is_no_edit_of_the_fields(ledger: str) -> None:
     _, gate, client = asked_again(ledger)
     form = form_of(gate, "reject", then="override") | {"override.offer": "10"}
-    assert "Undone: Pay, Book" in foretold(client, gate, form, "edit")
+    assert "Undone: Pay, Book" in previewed(client, gate, form, "edit")

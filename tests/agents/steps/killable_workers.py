@@ -15,7 +15,7 @@ from tests.factories.driven_runs import advance_to_rest
 from tests.harness.session import ROOT
 
 
-class Hand:
+class KillableWorkers:
     """A process that forks a worker for each run it is told."""
 
     def __init__(self, agents: str) -> None:

@@ -1,4 +1,4 @@
-"""What is foretold at a gate that was opened again is what the runner then does."""
+"""A preview at a gate that was opened again says what the runner then does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_
 from tests.harness.signed_in_clients import form_of, signed_in
 
 from .moved_runs import after, before, fates, rewind
-from .test_foretold_at_the_gate import foretold, rows
+from .test_previews_at_the_gate import previewed, rows
 
 
 def reopened(ledger: str) -> tuple[Run, Gate, Client]:
@@ -42,7 +42,7 @@ def test_a_yes_goes_on_with_the_effect_that_was_not_granted(ledger: str) -> None
 def test_an_edit_of_what_was_booked_with_asks_again(ledger: str) -> None:
     run, gate, client = reopened(ledger)
     name = "args.offer"
-    told = foretold(client, gate, form_of(gate) | {"verdict": "edit", name: "20"})
+    told = previewed(client, gate, form_of(gate) | {"verdict": "edit", name: "20"})
     assert any(row == "Runs nothing: “Review” asks first" for row in told)
     assert any(row.startswith("May be undone: Book") for row in told)
     assert "Undone: Pay" in told

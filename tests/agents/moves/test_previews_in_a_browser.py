@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann
 
-from .test_foretold_at_the_gate import asked_again
+from .test_previews_at_the_gate import asked_again
 
 
 def test_the_impact_of_a_value_in_its_place_is_drawn_while_it_is_typed(

@@ -1,4 +1,4 @@
-"""What is foretold of effects that people left open, ordered again, or that a fork stands on, is what then happens."""
+"""A preview says of effects that people left open, ordered again, or that a fork stands on, what then happens."""
 
 from __future__ import annotations
 
