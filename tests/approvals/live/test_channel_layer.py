@@ -11,9 +11,10 @@ from django.conf import settings
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
 from checkpoints.events import commit_order
-from tests.approvals.views.test_live import Impatient, socket
 from tests.factories import ann, make_gate, make_team
 from tests.harness import horizon
+
+from .test_socket import Impatient, socket
 
 
 async def test_a_group_gets_what_is_sent_and_who_left_it_does_not() -> None:

@@ -16,7 +16,7 @@ from checkpoints.events import commit_order
 from checkpoints.models import Event, EventText, Run
 from checkpoints.store import claims
 from tests.approvals.audit.evidence import erase
-from tests.approvals.views.test_live import socket, tell
+from tests.approvals.live.test_socket import socket, tell
 from tests.factories import ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE

@@ -14,11 +14,12 @@ from approvals.sessions import SessionStore
 from checkpoints.events import commit_order
 from checkpoints.models import Event, Run
 from tests.agents.views.stored_histories import ORDER, begin
-from tests.approvals.views.test_live import socket
 from tests.conftest import session_of
 from tests.factories import bob, eve, make_team
 from tests.harness.open_sockets import Socket
 from tests.harness.waiting import until
+
+from .test_socket import socket
 
 
 def newest_of(run: Run) -> Event:

@@ -11,8 +11,7 @@ from approvals.models.webhook import WebhookRefused
 from approvals.outbound import targets
 from approvals.outbound.addresses import permitted
 from approvals.webhooks import schedule
-
-from .made_webhooks import make_webhook
+from tests.approvals.webhooks.made_webhooks import make_webhook
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1"]
 INSIDE = [

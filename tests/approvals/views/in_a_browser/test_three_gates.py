@@ -17,7 +17,7 @@ from tests.factories import ann, make_team
 from tests.harness.browser_checks import is_live, watched
 from tests.harness.waiting import until
 
-AGENTS = "tests.approvals.views.courier_agent"
+AGENTS = "tests.approvals.views.in_a_browser.courier_agent"
 BY_NOW = 30_000  # milliseconds: what a worker does at once, on a machine that is busy
 
 

@@ -12,10 +12,9 @@ import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from approvals.outbound import sending, signing
+from tests.approvals.webhooks.made_webhooks import make_delivery, sent
+from tests.approvals.webhooks.receiver import AUTHORITY, Answer, Receiver, cut, dripping, endless, junk, status
 from tests.harness.services import free_port
-
-from .made_webhooks import make_delivery, sent
-from .receiver import AUTHORITY, Answer, Receiver, cut, dripping, endless, junk, status
 
 NewReceiver = Callable[..., Receiver]
 NOW = dt.datetime(2026, 11, 22, 7, 28, tzinfo=dt.UTC)

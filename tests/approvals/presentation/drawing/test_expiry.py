@@ -12,7 +12,7 @@ from approvals.presentation.drawing import impact_words
 from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
 from tests.harness.signed_in_clients import signed_in
 
-from .test_consequences import ALL
+from .test_impact_words import ALL
 
 SOON = dt.timedelta(hours=2)
 
