@@ -52,7 +52,7 @@ class FactPage(Schema):
     more: bool = Field(description="Whether there is more to read at once.", examples=[False])
 
 
-class Since(Schema):
+class EventStart(Schema):
     """The place to continue from."""
 
     after: str = Field(
@@ -76,7 +76,7 @@ class Since(Schema):
         return after
 
 
-class Patient(Since):
+class EventQuery(EventStart):
     """The place to continue from, and how long to wait."""
 
     wait: float = Field(
@@ -89,7 +89,7 @@ class Patient(Since):
 
 
 @router.get("", response=FactPage, summary="List events")
-def list_events(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
+def list_events(request: HttpRequest, asked: Query[EventQuery]) -> HttpResponse:
     """Return the events that you may see, oldest first. A page may be empty while `more` is true."""
     return _told(request, asked)
 
@@ -100,7 +100,7 @@ def list_events(request: HttpRequest, asked: Query[Patient]) -> HttpResponse:
     summary="Stream events",
     openapi_extra={"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}},
 )
-def stream_events(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
+def stream_events(request: HttpRequest, asked: Query[EventStart]) -> HttpResponse:
     """Stream the same as Server-Sent Events (text/event-stream), for as long as you listen.
 
     `id` is the cursor: a reader who was cut off sends it as Last-Event-ID. `event` is the kind, `data` one of `items`.
@@ -108,7 +108,7 @@ def stream_events(request: HttpRequest, asked: Query[Since]) -> HttpResponse:
     return _told(request, asked)
 
 
-def _told(request: HttpRequest, asked: Since) -> HttpResponse:
+def _told(request: HttpRequest, asked: EventStart) -> HttpResponse:
     access = access_by(request)
     if access is None:
         raise AuthenticationError  # the session ended during the request

@@ -28,7 +28,7 @@ def _identifier(name: str) -> str:
 Identifier = Annotated[str, AfterValidator(_identifier)]
 
 
-class Words(Order):
+class CardText(Order):
     """The texts that people read at a gate. The agent wrote them: data, never markup."""
 
     title: str = Field(
@@ -108,7 +108,7 @@ class StateAction(AskedAction):
     edits: bool = Field(True, description="Whether people may edit it, if the plan allows that.", examples=[True])
 
 
-class AskedCard(Words):
+class AskedCard(CardText):
     """The whole proposal of a gate."""
 
     actions: list[StateAction] = Field(description="The actions to decide.", max_length=50)

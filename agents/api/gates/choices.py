@@ -53,7 +53,7 @@ class ChoiceImpacts(Schema):
     items: list[ChoiceImpact] = Field(description="The choices; none if the gate is closed.")
 
 
-class WordImpact(Schema):
+class DecisionPreview(Schema):
     """The impact of one decision, if it were sent now and enough people approved it."""
 
     verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
@@ -112,20 +112,22 @@ def _others(gate: Gate, reader: User) -> int:
     return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
 
 
-@router.post("/{int:gate_id}/impacts", response=WordImpact, summary="Preview a decision", auth=needs(TokenScope.DECIDE))
-def foretell_decision(request: HttpRequest, gate_id: GateId, word: Decide) -> HttpResponse:
+@router.post(
+    "/{int:gate_id}/impacts", response=DecisionPreview, summary="Preview a decision", auth=needs(TokenScope.DECIDE)
+)
+def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) -> HttpResponse:
     """Return the impact of a decision, which is sent as it would be to decide.
 
     Nothing is recorded, and it is refused for the same reasons.
     """
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     store.load_checkpoint(gate.checkpoint)
-    sent = Submission(**said_in(word))
+    sent = Submission(**said_in(decision))
     sent.digest()  # refuse what cannot be encoded, before anything uses it
     prepared = prepare(read(gate.pk), sent, by=reader)
     instead = prepared.next
     made = impact_of(prepared).beside(0 if instead else _others(prepared.gate, reader))
-    told = WordImpact(
+    told = DecisionPreview(
         verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
         impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
     )  # fmt: skip

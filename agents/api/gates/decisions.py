@@ -171,7 +171,7 @@ class Decided(Schema):
 
 
 @router.post("/{int:gate_id}/decisions", response={201: Decided}, summary="Decide a gate")
-def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -> HttpResponse:
+def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Key) -> HttpResponse:
     """Decide a gate. Each person has one vote on the current proposal.
 
     An edit, or a rejection of some actions, makes a new proposal, which the others have to approve again.
@@ -181,7 +181,7 @@ def decide_gate(request: HttpRequest, gate_id: GateId, word: Decide, key: Key) -
 
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
-        sent = Submission(key=named, **said_in(word))
+        sent = Submission(key=named, **said_in(decision))
         made = deciding.decide(gate, sent, by=reader, confirmed=_confirmed(request), saved=saved)
         now = gate_or_404(request, gate_id)
         told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
@@ -196,11 +196,11 @@ def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
     return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 
 
-def said_in(word: Decide) -> dict[str, Any]:
+def said_in(decision: Decide) -> dict[str, Any]:
     """Return a decision's body as the arguments of a `Submission`."""
-    each = None if word.actions is None else {name: _plain(one) for name, one in word.actions.items()}
-    said = word.model_dump(exclude={"seen", "actions"})
-    return {**said, "verdicts": each, "arguments": word.arguments or {}, "seen": bytes.fromhex(word.seen)}
+    each = None if decision.actions is None else {name: _plain(one) for name, one in decision.actions.items()}
+    said = decision.model_dump(exclude={"seen", "actions"})
+    return {**said, "verdicts": each, "arguments": decision.arguments or {}, "seen": bytes.fromhex(decision.seen)}
 
 
 def _plain(said: OnAction) -> dict[str, Any]:

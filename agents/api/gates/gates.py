@@ -71,7 +71,7 @@ class GatePage(Page):
     items: list[GateSummary] = Field(description="The gates.")
 
 
-class Voice(Schema):
+class Vote(Schema):
     """One person's vote."""
 
     name: str = Field(description="Who decided.", examples=["Ann Okafor"])
@@ -88,8 +88,8 @@ class Voice(Schema):
     you: bool = Field(description="Whether it is your own.", examples=[False])
 
     @staticmethod
-    def resolve_counts(voice: agreements.VoteLine) -> bool:
-        return not voice.lapsed
+    def resolve_counts(vote: agreements.VoteLine) -> bool:
+        return not vote.lapsed
 
 
 class Agreement(Schema):
@@ -98,10 +98,10 @@ class Agreement(Schema):
     quorum: int = Field(description="How many must approve.", examples=[2])
     agreed: int = Field(description="How many have approved the current proposal.", examples=[1])
     who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
-    voices: list[Voice] = Field(description="The decisions, oldest first.")
+    voices: list[Vote] = Field(description="The decisions, oldest first.")
 
 
-class OfAction(Schema):
+class ActionOutcomeAnswer(Schema):
     """The outcome of one action."""
 
     verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
@@ -131,7 +131,7 @@ class EndingHead(Schema):
         description="The card's preconditions that must still hold when an effect is performed, by id.",
         examples=[["nothing-else-refunded"]],
     )
-    actions: dict[str, OfAction] = Field(
+    actions: dict[str, ActionOutcomeAnswer] = Field(
         description="The result of each action, by its id; none if nobody decided, or a recovery question was "
         "answered.",
         examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}}],

@@ -44,13 +44,13 @@ class Claim(Order):
     )
 
 
-class Held(Order):
+class ClaimedRequest(Order):
     """A request under a claim."""
 
     token: int = TOKEN
 
 
-class Heartbeat(Held):
+class Heartbeat(ClaimedRequest):
     """Report that you are still working."""
 
 
@@ -124,7 +124,7 @@ class Save(Wrote):
     token: int = TOKEN
 
 
-class SaveAll(Held):
+class SaveAll(ClaimedRequest):
     """The writes of several steps, one after the other: a checkpoint each."""
 
     checkpoints: list[Wrote] = Field(
@@ -146,7 +146,7 @@ class Ask(AskedCard):
     )
 
 
-class Begin(Held):
+class Begin(ClaimedRequest):
     """Begin an effect or an undo: its intent is written, and the grant used."""
 
     step: str = Field("", description="The effect's step of the plan.", max_length=100, examples=["wire"])
@@ -155,7 +155,7 @@ class Begin(Held):
     )
 
 
-class Report(Held):
+class Report(ClaimedRequest):
     """The result of an effect that you began."""
 
     status: Literal["done", "failed", "unknown"] = Field(
@@ -172,7 +172,7 @@ class Report(Held):
     notes: list[str] = NOTES
 
 
-class Failure(Held):
+class Failure(ClaimedRequest):
     """A step failed."""
 
     step: str = STEP
@@ -180,7 +180,7 @@ class Failure(Held):
     retry: bool = RETRY
 
 
-class RunEnding(Held):
+class RunEnding(ClaimedRequest):
     """End the run: it is done, or it failed for good."""
 
     status: Literal["completed", "failed"] = Field(description="How it ends.", examples=["completed"])

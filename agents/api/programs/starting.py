@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from agents.api.gates.cards import WIRE, AskedAction, Quoted, Words
+from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
 from agents.api.gates.gates import router as gates
 from agents.api.protocol import Key, actor_of, needs, once, token_of
 from agents.api.protocol import answer as plain
@@ -77,7 +77,7 @@ class PostedAction(AskedAction):
     idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
 
 
-class PostGate(Words):
+class PostGate(CardText):
     """Ask people about actions, and show them any state beside those."""
 
     agent: str = AGENT

@@ -196,7 +196,7 @@ def report_failure(request: HttpRequest, run_id: RunId, order: bodies.Failure, k
 
 
 @router.post("/{int:run_id}/releases", response={201: TurnAnswer}, summary="Release a run")
-def release_run(request: HttpRequest, run_id: RunId, order: bodies.Held, key: Key) -> HttpResponse:
+def release_run(request: HttpRequest, run_id: RunId, order: bodies.ClaimedRequest, key: Key) -> HttpResponse:
     """Release the run as it is, so that the next program need not wait for the lease to end."""
     return worked(request, run_id, order.token, key, results.released)
 

@@ -1,4 +1,4 @@
-"""Comparison of any two checkpoints of a lineage: their common ancestor, the way to each, and how the states differ."""
+"""Comparison of any two checkpoints of a lineage: common ancestor, the path to each, and how their states differ."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Pair(Schema):
     b: str = Field(description="The other one.", pattern=PLACE, examples=["1"])
 
 
-class Way(Schema):
-    """One checkpoint on the way from the common ancestor."""
+class PathCheckpoint(Schema):
+    """One checkpoint on the path from the common ancestor."""
 
     run: int = Field(validation_alias="run_id", description="The run that saved it.", examples=[7])
     seq: int = Field(description="Its number there.", examples=[4])
@@ -54,13 +54,13 @@ class Side(Schema):
 
     run: int = Field(validation_alias="run.pk", description="Its run.", examples=[7])
     seq: int = Field(validation_alias="checkpoint.seq", description="Its number there.", examples=[9])
-    way: list[Way] = Field(
+    way: list[PathCheckpoint] = Field(
         validation_alias="steps", description="The checkpoints from the common one up to it, oldest first."
     )
     effects: list[EffectFate] = Field(description="The effects among them.")
 
 
-class Parting(Schema):
+class Divergence(Schema):
     """Two checkpoints side by side, without their states."""
 
     ancestor_run: int = Field(description="The run of the last checkpoint that both have.", examples=[7])
@@ -69,7 +69,7 @@ class Parting(Schema):
     b: Side = Field(description="The second checkpoint.")
 
 
-class ComparisonAnswer(Parting):
+class ComparisonAnswer(Divergence):
     """Two checkpoints side by side."""
 
     patch: list[dict[str, Any]] = Field(
@@ -80,11 +80,11 @@ class ComparisonAnswer(Parting):
 
 @router.get("/{int:run_id}/comparisons", response=ComparisonAnswer, summary="Compare any two checkpoints of a lineage")
 def compare_checkpoints(request: HttpRequest, run_id: RunId, asked: Query[Pair]) -> HttpResponse:
-    """Return the common ancestor, the way to each, its effects, and how the two states differ; also across forks."""
+    """Return the common ancestor, the path to each, its effects, and how the two states differ; also across forks."""
     run = run_or_404(request, run_id)
     a, b = (comparison.named(request, run, place) for place in (asked.a, asked.b))
     parting = comparison.parting(a, b)
-    found = Parting.model_validate(
+    found = Divergence.model_validate(
         {
             "ancestor_run": parting.ancestor.run_id,
             "ancestor_seq": parting.ancestor.seq,

@@ -103,7 +103,7 @@ class Fork(Order):
     seen: str = SEEN
 
 
-class Wish(Order):
+class OrderPreview(Order):
     """An order to preview: the members of that order, without `seen` and `confirm`."""
 
     kind: Annotated[str, one_of(("rewind", "edit", "fork"))] = Field(
@@ -130,15 +130,15 @@ class Cancellation(Order):
 
 
 @router.post("/{int:run_id}/impacts", response=ImpactAnswer, summary="Preview an order")
-def ask_impact(request: HttpRequest, run_id: RunId, wish: Wish) -> HttpResponse:
+def preview_order(request: HttpRequest, run_id: RunId, order: OrderPreview) -> HttpResponse:
     """Return what a rewind, an edit or a fork would do. Nothing is written."""
-    run = run_to_order(request, run_id, wish.at)
+    run = run_to_order(request, run_id, order.at)
     look: dict[str, partial[Impact]] = {
-        "rewind": partial(impacts.of_rewind, run, wish.at, wish.feedback),
-        "edit": partial(impacts.of_edit, run, wish.at, wish.patch, wish.feedback),
-        "fork": partial(impacts.of_fork, run, wish.at, wish.patch, wish.config, wish.version),
+        "rewind": partial(impacts.of_rewind, run, order.at, order.feedback),
+        "edit": partial(impacts.of_edit, run, order.at, order.patch, order.feedback),
+        "fork": partial(impacts.of_fork, run, order.at, order.patch, order.config, order.version),
     }
-    return answer(ImpactAnswer.of(look[wish.kind]()))
+    return answer(ImpactAnswer.of(look[order.kind]()))
 
 
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")

@@ -42,7 +42,7 @@ def test_a_mix_is_foretold_as_it_then_comes_and_nothing_is_said_by_asking(ledger
     answer = previewed(by, gate, actions=each)
     assert answer.status_code == 200
     told = answer.json()
-    jsonschema.validate(told, {"$ref": "#/components/schemas/WordImpact", "components": document()["components"]})
+    jsonschema.validate(told, {"$ref": "#/components/schemas/DecisionPreview", "components": document()["components"]})
     assert (told["verdict"], told["stands"], told["changed"]) == ("mixed", False, ["b", "c"])
     titles = {row["step"]: row["title"] for row in told["impact"]["rows"]}
     assert {name: titles[name] for name in ("do_one", "log")} == {"do_one": "Do one", "log": "Log"}

@@ -317,6 +317,6 @@ def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_
 
 def test_no_call_that_writes_is_left_out() -> None:
     described = {told["operationId"] for _, method, told in operations() if method == "post"}
-    keyless = {"ask_impact", "foretell_decision", "beat_run"}
+    keyless = {"preview_order", "preview_decision", "beat_run"}
     swept = {name.partition(",")[0] for name in CALLS}
     assert described - keyless - ELSEWHERE - swept == set()

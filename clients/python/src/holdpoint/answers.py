@@ -100,7 +100,7 @@ class Version(Answer):
     digest: str
 
 
-class OfAction(Answer):
+class ActionOutcome(Answer):
     """The verdict on one action: approve, edit, reject or respond."""
 
     verdict: str
@@ -116,7 +116,7 @@ class Ending(Answer):
     by: str
     at: datetime
     feedback: str = ""
-    actions: dict[str, OfAction] = {}
+    actions: dict[str, ActionOutcome] = {}
     arguments: dict[str, Any] = {}
     answer: Any = None
 
@@ -148,7 +148,7 @@ class Outcome(Answer):
         return self.status == "open"
 
 
-class Voice(Answer):
+class Vote(Answer):
     """One person's vote."""
 
     name: str
@@ -164,7 +164,7 @@ class Agreement(Answer):
     quorum: int
     agreed: int
     who: str
-    voices: list[Voice]
+    voices: list[Vote]
 
 
 class Gate(Answer):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from .answers import OfAction
+from .answers import ActionOutcome
 from .awaiting import Way
 from .calls import Allowed, AsyncCall, Call
 from .drivers import Awaiting, Blocking, Tasks, Threads, calling, told_as
@@ -39,7 +39,7 @@ class Several:
     def __init__(self, way: Way) -> None:
         self.way = way
         self.at: Allowed | None = None  # the action in progress
-        self.words: dict[str, OfAction] = {}
+        self.words: dict[str, ActionOutcome] = {}
         self.results: dict[str, Any] = {}
         self.over = False
 
@@ -92,7 +92,7 @@ class _Calls:
         self._io, self._several = io, several
 
     @property
-    def refused(self) -> dict[str, OfAction]:
+    def refused(self) -> dict[str, ActionOutcome]:
         """Return the rejected actions by id: `by` whom, and the `reason`."""
         return {name: each for name, each in self._several.words.items() if each.verdict == "reject"}
 
