@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from config.local import attach, single_instance
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
     else:
         try:
             attach.join(Path(__file__).resolve().parent)
-        except Refused as refused:
+        except StackRefused as refused:
             raise SystemExit(str(refused)) from None
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     from django.core.management import execute_from_command_line

@@ -60,8 +60,8 @@ class Interface(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        own = problems.Problem.model_json_schema(ref_template=REF_TEMPLATE)
-        document["components"]["schemas"] |= own.pop("$defs", {}) | {"Problem": own}
+        own = problems.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
+        document["components"]["schemas"] |= own.pop("$defs", {}) | {"ProblemDetails": own}
         scopes = dict(self._scopes())
         document["components"]["securitySchemes"] = SCHEMES
         for operations in document["paths"].values():
@@ -114,10 +114,11 @@ class Interface(NinjaAPI):
 
 
 def _refusal(status: int, told: str) -> dict[str, Any]:
-    schema = {"$ref": REF_TEMPLATE.format(model="Problem")}
+    schema = {"$ref": REF_TEMPLATE.format(model="ProblemDetails")}
     title = HTTPStatus(status).phrase
-    example = problems.Problem(title=title, status=status, detail=told, instance="/api/runs/7").model_dump(mode="json")
-    return {"description": told, "content": {problems.MEDIA_TYPE: {"schema": schema, "example": example}}}
+    example = problems.ProblemDetails(title=title, status=status, detail=told, instance="/api/runs/7")
+    content = {"schema": schema, "example": example.model_dump(mode="json")}
+    return {"description": told, "content": {problems.MEDIA_TYPE: content}}
 
 
 def _named(operation: dict[str, Any]) -> None:

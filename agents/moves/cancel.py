@@ -19,8 +19,8 @@ from checkpoints.models import Run
 from checkpoints.store import claims
 
 
-class _GateOpened(Exception):
-    """The run opened a gate between the query for its gates and its end: begin again."""
+class GateOpened(Exception):
+    """The run opened a gate between the query for its gates and its change: begin again."""
 
 
 def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
@@ -35,7 +35,7 @@ def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
         try:
             with transaction.atomic():  # a savepoint within the caller's transaction: a rollback releases the rows
                 return _cancelled(run, by=actor, reason=reason)
-        except _GateOpened:
+        except GateOpened:
             continue
 
 
@@ -55,7 +55,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     elif not run.cancel(by=by, reason=reason):
         return False
     if asking.exclude(pk__in=gates).exists():
-        raise _GateOpened
+        raise GateOpened
     for gate in gates.values():
         closing.withdraw(gate, by=by, reason="The run was cancelled.")  # not translated: an event keeps it
     return True

@@ -43,14 +43,11 @@ from checkpoints.values.ops import Append, Write
 from checkpoints.values.patch import Op
 
 from . import impact
+from .cancel import GateOpened
 from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
 HALT_SECONDS = 3.0  # how long to wait for a worker before it is fenced
 ORDERED = ("run.rewound", "run.edited", "run.settling")
-
-
-class _GateOpened(Exception):
-    """The run opened a gate between the query for its gates and its move: begin again."""
 
 
 class _DoneBefore(Exception):
@@ -169,8 +166,8 @@ def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, actors.of_user(by)))
                 if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
-                    raise _GateOpened
-        except _GateOpened:
+                    raise GateOpened
+        except GateOpened:
             continue
         run.refresh_from_db()
         doorbell.ring(run.pk, registry.queue_for(run.plan))

@@ -17,7 +17,7 @@ from checkpoints.runs.plans import StepSpec, in_words
 
 
 @dataclass(frozen=True, slots=True)
-class EffectRow:
+class EffectLine:
     """One effect: its title, the number of the checkpoint that records it (0: none yet), its fate, its key (hex)."""
 
     step: str
@@ -33,18 +33,18 @@ def table(
     landed: Mapping[tuple[str, str], int],
     ahead: Sequence[StepSpec],
     called: Called = in_words,
-) -> list[EffectRow]:
+) -> list[EffectLine]:
     """List the rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
         waits = _("waits for the gate") if step.guarded else _("not yet")
-        rows.append(EffectRow(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
+        rows.append(EffectLine(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
 
 
-def _row(fate: Fate, seq: int, called: Called) -> EffectRow:
+def _row(fate: Fate, seq: int, called: Called) -> EffectLine:
     done = fate.effect
-    return EffectRow(called(done.step), fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
+    return EffectLine(called(done.step), fate.mark, seq, done.key, done.status, tuple(fate.remarks()))
 
 
 def stays(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:

@@ -29,7 +29,7 @@ class NotRevealed(Refused):
     said = gettext_lazy("There is no secret at this place.")
 
 
-class NotAllowed(NotRevealed):
+class RevealNotAllowed(NotRevealed):
     """A person who may not reveal secrets of this team."""
 
     said = gettext_lazy(
@@ -58,9 +58,9 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
 
 
 def of_state(run: Run, *, by: User) -> None:
-    """Record that somebody is given the state at the run's head with all of its secrets. Raises NotAllowed."""
+    """Record that somebody is given the state at the run's head with all of its secrets. Raises RevealNotAllowed."""
     if not may(by, run.team_id):
-        raise NotAllowed
+        raise RevealNotAllowed
     data = {"pointer": "", "seq": run.seq}
     with transaction.atomic():
         event_log.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
@@ -77,7 +77,7 @@ def _revealed(
     state: dict[str, Any], plan: Plan, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
 ) -> Any:
     if not may(by, run.team_id):
-        raise NotAllowed
+        raise RevealNotAllowed
     if not _is_secret(state, plan, pointer):
         raise NotRevealed
     with transaction.atomic():

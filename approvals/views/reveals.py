@@ -42,6 +42,6 @@ def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> H
 
 def refused(request: HttpRequest, refusal: reveal_secret.NotRevealed) -> HttpResponse:
     """Answer 403 to people who may not, 404 where nothing is secret."""
-    if isinstance(refusal, reveal_secret.NotAllowed):
+    if isinstance(refusal, reveal_secret.RevealNotAllowed):
         return render(request, "approvals/values/not_revealed.html", {"why": str(refusal)}, status=403)
     raise Http404(str(refusal))

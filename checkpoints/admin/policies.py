@@ -22,7 +22,7 @@ from .durations import Days, spelled
 from .versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 
-class PolicyForm(VersionedForm[RetentionPolicy]):
+class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
     """The form of a retention policy. The agent has to exist, and an age or a count has to be set."""
 
     OF = ("agent",)
@@ -89,7 +89,7 @@ class PolicyForm(VersionedForm[RetentionPolicy]):
 class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
     """Policies: a checkpoint stays if any rule keeps it. Removal waits for an applied dry run, or for the night."""
 
-    form = PolicyForm
+    form = RetentionPolicyForm
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
     list_filter = (NewestVersionsFilter,)
     ordering = ("agent", "-version")

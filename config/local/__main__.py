@@ -10,7 +10,7 @@ import sys
 from config.local import attach
 from config.local.authoring import Author, modules_named, variables
 from config.local.console import Console
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port, port_is_free
 from config.local.static_files import collect
@@ -43,12 +43,12 @@ def run(modules: list[str]) -> int:
 
 
 def chosen_port() -> int:
-    """Return PORT, or 8000. Raises Refused where it is junk or taken."""
+    """Return PORT, or 8000. Raises StackRefused where it is junk or taken."""
     text = os.environ.get("PORT") or "8000"
     if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise Refused(f"PORT is {text!r}; write a number from 1 to 65535.")
+        raise StackRefused(f"PORT is {text!r}; write a number from 1 to 65535.")
     if not port_is_free(int(text)):
-        raise Refused(f"Port {text} is taken: stop what listens there, or set PORT to another one.")
+        raise StackRefused(f"Port {text} is taken: stop what listens there, or set PORT to another one.")
     return int(text)
 
 
@@ -106,11 +106,11 @@ def environment(stack: Stack) -> dict[str, str]:
 
 
 def refuse_junk(variables: dict[str, str]) -> None:
-    """Read the settings once before anything starts. Raises Refused with all faults."""
+    """Read the settings once before anything starts. Raises StackRefused with all faults."""
     read = [sys.executable, "-c", "import config.settings"]
     done = subprocess.run(read, cwd=ROOT, env=variables, capture_output=True, text=True)
     if done.returncode:
-        raise Refused(done.stderr.strip())
+        raise StackRefused(done.stderr.strip())
 
 
 def reset() -> int:
@@ -119,7 +119,7 @@ def reset() -> int:
     if not home.path.exists():
         return 0
     if any(home.path.iterdir()) and not (home.path / "lock").exists():
-        raise Refused(f"{home.path} is not a folder of Holdpoint's; nothing was deleted.")
+        raise StackRefused(f"{home.path} is not a folder of Holdpoint's; nothing was deleted.")
     with home.locked():
         sockets = home.sockets()
         shutil.rmtree(sockets, ignore_errors=True)
@@ -136,7 +136,7 @@ def main() -> int:
         return 2
     try:
         return run(modules_named(words)) if command == "run" else reset()
-    except Refused as refused:
+    except StackRefused as refused:
         print(refused, file=sys.stderr)
         return 1
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.home import Home
 
 FILE = "environment.json"
@@ -36,23 +36,23 @@ def withdraw(home: Home) -> None:
 def join(root: Path) -> None:
     """Take over the environment of the stack that runs on this HOLDPOINT_HOME, unless DATABASE_URL is set.
 
-    Raises Refused, which names the folder, where no stack runs.
+    Raises StackRefused, which names the folder, where no stack runs.
     """
     home = Home.chosen(root)
     if os.environ.get("DATABASE_URL"):
         return
     if not runs(home):
         how = "HOLDPOINT_HOME" if os.environ.get("HOLDPOINT_HOME") else "the default: HOLDPOINT_HOME is not set"
-        raise Refused(
+        raise StackRefused(
             f"No stack runs on {home.path} ({how}), and DATABASE_URL names no database. Start one with `make run`, "
             "or set HOLDPOINT_HOME to the folder of the one that runs."
         )
     try:
         told: dict[str, str] = json.loads((home.path / FILE).read_text())
     except FileNotFoundError:
-        raise Refused(f"The stack on {home.path} is just starting; try again when it says where it is.") from None
+        raise StackRefused(f"The stack on {home.path} is just starting; try again when it says where it is.") from None
     except OSError as error:
-        raise Refused(f"The stack on {home.path} is another account's: {error.strerror}.") from None
+        raise StackRefused(f"The stack on {home.path} is another account's: {error.strerror}.") from None
     for name, value in told.items():
         if not os.environ.get(name):
             os.environ[name] = value

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from config import examples
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.stack import ROOT, Stack
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -28,11 +28,11 @@ Files = dict[Path, tuple[int, int]]
 
 
 def modules_named(words: Sequence[str]) -> list[str]:
-    """List the modules' names, typed with commas or blanks between them. Raises Refused for an invalid name."""
+    """List the modules' names, typed with commas or blanks between them. Raises StackRefused for an invalid name."""
     names = [name for word in words for name in re.split(r"[,\s]+", word) if name]
     for name in names:
         if not MODULE.fullmatch(name) or name.endswith(".py"):
-            raise Refused(
+            raise StackRefused(
                 f"AGENTS holds {name!r}; write the module's name: AGENTS=my_agent for my_agent.py beside manage.py, "
                 "or in a folder on PYTHONPATH."
             )

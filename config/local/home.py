@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 
 LONGEST_SOCKET = 107  # bytes, without the closing NUL: sun_path of unix(7)
 LONGEST_NAME = len("/postgres/.s.PGSQL.5432")
@@ -40,11 +40,11 @@ class Home:
             self.path.mkdir(parents=True, exist_ok=True)
             self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
         except OSError as error:
-            raise Refused(f"HOLDPOINT_HOME cannot be made: {self.path}: {error.strerror}.") from None
+            raise StackRefused(f"HOLDPOINT_HOME cannot be made: {self.path}: {error.strerror}.") from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock in the block. Raises Refused, with the process, where another stack holds it."""
+        """Hold the folder's lock in the block. Raises StackRefused, with the process, where another stack holds it."""
         self.make()
         with (self.path / "lock").open("a+") as file:
             try:
@@ -52,7 +52,7 @@ class Home:
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().strip()
-                raise Refused(f"Holdpoint is already running on {self.path} (process {holder}).") from None
+                raise StackRefused(f"Holdpoint is already running on {self.path} (process {holder}).") from None
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -67,7 +67,7 @@ class Home:
         folder.mkdir(exist_ok=True, mode=0o700)
         status = folder.lstat()
         if status.st_uid != os.geteuid() or not folder.is_dir() or folder.is_symlink():
-            raise Refused(f"{folder} belongs to somebody else; remove it, or choose a shorter HOLDPOINT_HOME.")
+            raise StackRefused(f"{folder} belongs to somebody else; remove it, or choose a shorter HOLDPOINT_HOME.")
         folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
         return folder
 

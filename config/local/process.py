@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 
 
-class Child(Protocol):
+class ProcessHandle(Protocol):
     """The part of `subprocess.Popen` that is needed to end a process."""
 
     @property
@@ -42,7 +42,7 @@ def unprivileged() -> pwd.struct_passwd | None:
     except KeyError:
         useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin")
         if useradd is None or subprocess.run([useradd, "--system", name], capture_output=True).returncode:
-            raise Refused(
+            raise StackRefused(
                 f"PostgreSQL does not run as root and the account {name!r} could not be made: "
                 "run this as an ordinary user."
             ) from None
@@ -73,13 +73,13 @@ def tied(
 ) -> list[str]:
     """Return `command` so that it dies with its parent, as `account`, which must reach the folders `needs`.
 
-    Raises Refused where the account cannot be taken or the folders cannot be reached.
+    Raises StackRefused where the account cannot be taken or the folders cannot be reached.
     """
     tool = setpriv()
     if account is None:
         return [tool, "--pdeathsig", dies_by.name.removeprefix("SIG"), *command] if tool else list(command)
     if not tool:
-        raise Refused(
+        raise StackRefused(
             "PostgreSQL does not run as root and `setpriv` (util-linux) is missing: run this as an ordinary user."
         )
     options = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
@@ -104,7 +104,7 @@ def spawn(
     )
 
 
-def stop(process: Child, *, by: signal.Signals, within: float) -> bool:
+def stop(process: ProcessHandle, *, by: signal.Signals, within: float) -> bool:
     """Ask `process` to stop; kill its whole group after `within` seconds. Return whether it stopped by itself."""
     if process.poll() is None:
         process.send_signal(by)
@@ -118,7 +118,7 @@ def stop(process: Child, *, by: signal.Signals, within: float) -> bool:
     return gentle
 
 
-def kill_group(process: Child) -> None:
+def kill_group(process: ProcessHandle) -> None:
     """Kill whatever is left of the session that `spawn` gave to `process`."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from config.local.console import Console
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.process import kill_group, spawn, tied
 from config.local.restarts import Revival
@@ -97,7 +97,7 @@ class Stack:
             self.environment |= {"REDIS_URL": redis.url}
 
     def serve(self, name: str, server: Postgres | Redis) -> None:
-        """Start an embedded server. Raises Refused where it does not come up."""
+        """Start an embedded server. Raises StackRefused where it does not come up."""
         self.revivals[name].started(time.monotonic())
         self.console.pump(name, server.start(subprocess.PIPE).stdout)
 
@@ -118,16 +118,16 @@ class Stack:
         self.start(name, *child.command, within=child.within)
 
     def complete(self, name: str, title: str, *command: str) -> None:
-        """Run a command to its end. Raises Refused where it fails; its output is shown already."""
+        """Run a command to its end. Raises StackRefused where it fails; its output is shown already."""
         child = self.start(name, *command)
         with self.console.wait(title):
             code = child.process.wait()
         self.children.remove(child)
         if code:
-            raise Refused(f"{title} failed with exit code {code}.")
+            raise StackRefused(f"{title} failed with exit code {code}.")
 
     def wait_for_pages(self, look: Callable[[], None]) -> None:
-        """Wait until the web server answers, and call `look` meanwhile. Raises Refused when it does not answer."""
+        """Wait until the web server answers, and call `look` meanwhile. Raises StackRefused when it does not answer."""
         until = time.monotonic() + ANSWERS_WITHIN
         with self.console.wait("Waiting for the pages"):
             while time.monotonic() < until:
@@ -137,15 +137,15 @@ class Stack:
                         return
                 except (urllib.error.URLError, OSError):
                     time.sleep(0.05)
-        raise Refused(f"The web server did not answer within {ANSWERS_WITHIN:.0f} s.")
+        raise StackRefused(f"The web server did not answer within {ANSWERS_WITHIN:.0f} s.")
 
     def check_children(self) -> None:
-        """Raise Refused where a process has ended."""
+        """Raise StackRefused where a process has ended."""
         running = [(child.name, child.process) for child in self.children]
         running += [(name, server.process) for name, server in self.servers if server.process is not None]
         for name, process in running:
             if (code := process.poll()) is not None:
-                raise Refused(self.told_of(name, code))
+                raise StackRefused(self.told_of(name, code))
 
     def told_of(self, name: str, code: int) -> str:
         """Return the message that a process ended, with its last lines if it ended by itself: they say why."""
@@ -182,7 +182,7 @@ class Stack:
         elif now >= revival.due:
             try:
                 start()
-            except Refused as refused:
+            except StackRefused as refused:
                 self.console.say(str(refused))
 
     def stop(self) -> None:

@@ -65,7 +65,7 @@ class GateSummary(Schema):
         return gate_page(gate.pk)
 
 
-class GatePage(Page):
+class OpenGatePage(Page):
     """Some open gates, the longest open first."""
 
     items: list[GateSummary] = Field(description="The gates.")
@@ -92,7 +92,7 @@ class Vote(Schema):
         return not vote.lapsed
 
 
-class Agreement(Schema):
+class AgreementAnswer(Schema):
     """The votes that a gate needs, and has."""
 
     quorum: int = Field(description="How many must approve.", examples=[2])
@@ -185,7 +185,7 @@ class GateHead(GateSummary):
         "gate's page, never by a token.",
         examples=[False],
     )
-    agreement: Agreement = Field(description="Who must approve, and who has.")
+    agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
 
     # The context of these is the gate's `standing` proposal, and its `reader`.
 
@@ -227,11 +227,11 @@ class GateDetail(GateHead):
     )
 
 
-@router.get("", response=GatePage, summary="List open gates")
+@router.get("", response=OpenGatePage, summary="List open gates")
 def list_gates(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
     """Return the open gates that you may see, the longest open first: those of your teams and those that you review."""
     found = Gate.objects.open().visible_to(reader_of(request)).filter(pk__gt=asked.place).order_by("pk")
-    return GatePage.of(found.select_related("run__plan", "team"), asked)
+    return OpenGatePage.of(found.select_related("run__plan", "team"), asked)
 
 
 @router.get("/{int:gate_id}", response=GateDetail, summary="Read a gate")

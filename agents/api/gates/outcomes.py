@@ -54,7 +54,7 @@ class OutcomeAnswer(OutcomeHead):
     )
 
 
-class Waiting(Schema):
+class OutcomeQuery(Schema):
     """The time to wait for the outcome."""
 
     wait: float = Field(
@@ -67,7 +67,7 @@ class Waiting(Schema):
 
 
 @router.get("/{int:gate_id}/outcome", response=OutcomeAnswer, summary="Read an outcome, or wait for it")
-def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[Waiting]) -> HttpResponse:
+def get_outcome(request: HttpRequest, gate_id: GateId, asked: Query[OutcomeQuery]) -> HttpResponse:
     """Return the outcome of the gate, with the final arguments.
 
     While the gate is open, it answers after `wait` seconds at the latest.

@@ -20,7 +20,7 @@ gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 Colour = Annotated[str, one_of(ORDER)]
 
 
-class Finding(Schema):
+class FindingAnswer(Schema):
     """The result of one check."""
 
     check: str = Field(description="What was checked.", examples=["version"])
@@ -40,7 +40,7 @@ class PreflightAnswer(Schema):
         description="The worst level of the findings. While it is red, decisions are refused.", examples=["green"]
     )
     title: str = Field(description="The level in words.", examples=["Ready: 6 checks passed"])
-    findings: list[Finding] = Field(description="Every check, in order.")
+    findings: list[FindingAnswer] = Field(description="Every check, in order.")
 
 
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, summary="Check a run")

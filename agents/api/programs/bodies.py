@@ -29,7 +29,7 @@ RETRY = Field(
 )
 
 
-class Claim(Order):
+class ClaimBody(Order):
     """Claim a run that nobody works on."""
 
     worker: str = Field(
@@ -172,7 +172,7 @@ class Report(ClaimedRequest):
     notes: list[str] = NOTES
 
 
-class Failure(ClaimedRequest):
+class FailureBody(ClaimedRequest):
     """A step failed."""
 
     step: str = STEP

@@ -33,7 +33,7 @@ EffectId = PathEx[int, P(title="Effect", description="The effect's number.", exa
 
 
 @router.post("/{int:run_id}/claims", response={201: TurnWithState}, summary="Claim a run")
-def claim_run(request: HttpRequest, run_id: RunId, order: bodies.Claim, key: Key) -> HttpResponse:
+def claim_run(request: HttpRequest, run_id: RunId, order: bodies.ClaimBody, key: Key) -> HttpResponse:
     """Claim a run that nobody works on, and read what to do next. The decision at its gate is applied."""
     reached = reach.to_work(run_id, by=reader_of(request))
     by, token = actor_of(request), token_of(request)
@@ -186,7 +186,7 @@ def _within(place: str) -> Iterator[None]:
 
 
 @router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")
-def report_failure(request: HttpRequest, run_id: RunId, order: bodies.Failure, key: Key) -> HttpResponse:
+def report_failure(request: HttpRequest, run_id: RunId, order: bodies.FailureBody, key: Key) -> HttpResponse:
     """Report that a step failed: it runs again later if its plan says so, else people are asked how to go on."""
 
     def do(slice: RunSession) -> RemoteTurn:

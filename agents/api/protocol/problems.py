@@ -28,8 +28,7 @@ from agents.errors import (
 )
 from agents.queries.access import Gone
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
-from approvals.errors import STATUSES, DecisionRefused, Rejected, SecondLookNeeded, StaleGate
-from approvals.errors import Problem as Refused
+from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
 from checkpoints import request_ids
 from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
 from checkpoints.values import json_pointer
@@ -78,7 +77,7 @@ class Fault(Schema):
     detail: str = Field(description="What is wrong with it.", examples=["'idle' is none of queued, running"])
 
 
-class Problem(Schema):
+class ProblemDetails(Schema):
     """Problem details (RFC 9457): what went wrong, and what to do about it."""
 
     type: str = Field(
@@ -129,8 +128,8 @@ class NotJson(Exception):
 
 
 def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> bytes:
-    """Return a problem document about the request to this path; `more` are further members of Problem."""
-    written = Problem(
+    """Return a problem document about the request to this path; `more` are further members of ProblemDetails."""
+    written = ProblemDetails(
         title=HTTPStatus(status).phrase, status=status, detail=detail, instance=path,
         request_id=request_ids.current(), errors=list(errors), **more,
     )  # fmt: skip
@@ -138,7 +137,7 @@ def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), 
 
 
 def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> HttpResponse:
-    """Return a problem document as the answer to a request; `more` are further members of Problem."""
+    """Return a problem document as the answer to a request; `more` are further members of ProblemDetails."""
     told = document(request.path, status, detail, errors, **more)
     return HttpResponse(told, status=status, content_type=MEDIA_TYPE)
 
@@ -250,7 +249,7 @@ def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
     return [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in errors]
 
 
-def _place(fault: Refused) -> str:
+def _place(fault: Problem) -> str:
     """Return the JSON Pointer to the fault in the body."""
     if not fault["action"]:
         return (f"/{fault['part']}" if fault["part"] else "") + fault["pointer"] or fault["at"] or "/"

@@ -42,7 +42,7 @@ STREAM = "/api/events/stream"
 
 
 @dataclass
-class Answer:
+class ViewAnswer:
     """The answer of the ordinary view."""
 
     status: int = 500
@@ -78,7 +78,7 @@ class Waiting:
         full = bool(streams or wait) and self.full(_sender(scope))
         if full and streams:
             headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
-            await Answer(503, headers, problems.document(STREAM, 503, FULL)).sent(send)
+            await ViewAnswer(503, headers, problems.document(STREAM, 503, FULL)).sent(send)
         elif streams:
             with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()
@@ -140,9 +140,9 @@ class Waiting:
         finally:
             gone.cancel()
 
-    async def ask(self, scope: Scope, **query: str) -> Answer:
+    async def ask(self, scope: Scope, **query: str) -> ViewAnswer:
         """Return the ordinary view's answer now; `query` replaces the request's own parameters of those names."""
-        answer = Answer()
+        answer = ViewAnswer()
         asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         inner = {**scope, "query_string": urlencode({**asked, **query}).encode()} if query else scope
         began = False
@@ -198,7 +198,7 @@ class Stream:
         finally:
             gone.cancel()
 
-    async def read(self) -> Answer:
+    async def read(self) -> ViewAnswer:
         """Return the events after the cursor."""
         now = asyncio.get_running_loop().time()
         if self.checked:
@@ -224,7 +224,7 @@ class Stream:
             more = await ear.join(answer.awaits) or more
         return True
 
-    async def tell(self, answer: Answer) -> bool:
+    async def tell(self, answer: ViewAnswer) -> bool:
         """Send the events of an answer, or a comment where there are none; return whether more wait behind them."""
         page = json.loads(answer.body)
         lines = [f"id: {fact['cursor']}\nevent: {fact['kind']}\ndata: {json.dumps(fact)}\n\n" for fact in page["items"]]

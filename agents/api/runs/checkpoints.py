@@ -38,7 +38,7 @@ PATCH = {
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 
-class CheckpointHeader(Schema):
+class CheckpointSummary(Schema):
     """A checkpoint's position and how it came to be."""
 
     id: Text = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
@@ -60,7 +60,7 @@ class CheckpointHeader(Schema):
     code_hash: Hex | None = Field(description="SHA-256 over the step's source; null if no step ran.", examples=[DIGEST])
 
 
-class CheckpointWithState(CheckpointHeader):
+class CheckpointWithState(CheckpointSummary):
     """A checkpoint and its whole state."""
 
     state: dict[str, Any] = Field(
@@ -74,7 +74,7 @@ class CheckpointWithState(CheckpointHeader):
 class CheckpointPage(Page):
     """Some checkpoints, newest first."""
 
-    items: list[CheckpointHeader] = Field(description="The checkpoints, without their states.")
+    items: list[CheckpointSummary] = Field(description="The checkpoints, without their states.")
 
 
 class Comparison(Schema):
@@ -90,7 +90,7 @@ class AlteredRow(Schema):
     reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
 
 
-class Verification(Schema):
+class VerificationAnswer(Schema):
     """The result of verifying a run's checkpoints."""
 
     ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
@@ -114,7 +114,7 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
     shown = exact_json.of_state(veil.masked(state, named=True))
-    return answer(CheckpointHeader.from_orm(row), masked=masked, state=shown)
+    return answer(CheckpointSummary.from_orm(row), masked=masked, state=shown)
 
 
 @router.get(
@@ -130,8 +130,8 @@ def diff_checkpoints(request: HttpRequest, run_id: RunId, seq: Seq, asked: Query
     return HttpResponse(exact_json.of_patch(found), content_type=PATCH_MEDIA_TYPE)
 
 
-@router.get("/{int:run_id}/verification", response=Verification, summary="Verify a run's checkpoints")
+@router.get("/{int:run_id}/verification", response=VerificationAnswer, summary="Verify a run's checkpoints")
 def verify_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     """Read every checkpoint of the run and tell whether the chain holds. It reads the whole run: ask when in doubt."""
     found = verify_runs.verify_run(run_or_404(request, run_id))
-    return answer(Verification.model_validate({"ok": not found, "findings": found}))
+    return answer(VerificationAnswer.model_validate({"ok": not found, "findings": found}))

@@ -20,7 +20,7 @@ from .ledger import Entry, LedgerFile
 Body = dict[str, Any]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request was refused and nothing was done. `status` is the HTTP status to say so with."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class SandboxAnswer:
     status: int
     body: Body
     replayed: bool = False
@@ -50,10 +50,10 @@ class Books(ABC):
         """Change the state as an entry says."""
 
     def _done(self, key: str, request: Any) -> str:
-        """Return the id of what this request made before; empty for a new key. Raises Refused for another request."""
+        """Return the id that this request made before; "" for a new key. Raises RequestRefused for another request."""
         digest, made = self._keys.get(key, ("", ""))
         if digest and digest != _digest(request):
-            raise Refused(409, "this idempotency key was used for another request")
+            raise RequestRefused(409, "this idempotency key was used for another request")
         return made
 
     def _enter(self, kind: str, key: str, request: Any, facts: Body) -> None:
@@ -70,36 +70,36 @@ class Bank(Books):
         super().__init__(ledger)
 
     def know(self, charge: str) -> None:
-        """Enter a charge of the shop's, unless it is there. Raises Refused."""
+        """Enter a charge of the shop's, unless it is there. Raises RequestRefused."""
         with self._lock:
             self._charge_of(charge)
 
-    def charge(self, key: str, body: Body) -> Answer:
-        """Take money from a card. Raises Refused."""
+    def charge(self, key: str, body: Body) -> SandboxAnswer:
+        """Take money from a card. Raises RequestRefused."""
         with self._lock:
             request = {"charge": body}
             if done := self._done(key, request):
-                return Answer(201, self._charges[done], replayed=True)
+                return SandboxAnswer(201, self._charges[done], replayed=True)
             amount, currency = _money(body)
             charge = str(body.get("id") or f"ch_{_short(key)}")
             if not re.fullmatch(r"ch_[A-Za-z0-9_-]{1,40}", charge) or charge in self._charges:
-                raise Refused(422, f"the id {charge!r} is taken, or is no id")
+                raise RequestRefused(422, f"the id {charge!r} is taken, or is no id")
             facts = {"id": charge, "amount": amount, "currency": currency, "card": _text(body, "card", 4)}
             self._enter("charge", key, request, facts)
-            return Answer(201, self._charges[charge])
+            return SandboxAnswer(201, self._charges[charge])
 
-    def refund(self, key: str, body: Body) -> Answer:
-        """Give back some of a charge. Raises Refused."""
+    def refund(self, key: str, body: Body) -> SandboxAnswer:
+        """Give back some of a charge. Raises RequestRefused."""
         with self._lock:
             request = {"refund": body}
             if done := self._done(key, request):
-                return Answer(201, self._refunds[done], replayed=True)
+                return SandboxAnswer(201, self._refunds[done], replayed=True)
             amount, currency = _money(body)
             charge = self._charge_of(_text(body, "charge", 60))
             taken = exchanged(Decimal(amount), currency, charge["currency"])
             left = Decimal(charge["amount"]) - self._given_back(charge["id"])
             if taken > left:
-                raise Refused(
+                raise RequestRefused(
                     422, f"{amount} {currency} is more than the {left} {charge['currency']} left of {charge['id']}"
                 )
             facts = {
@@ -113,40 +113,40 @@ class Bank(Books):
                 "reference": _text(body, "reference", 100, optional=True),
             }
             self._enter("refund", key, request, facts)
-            return Answer(201, self._refunds[facts["id"]])
+            return SandboxAnswer(201, self._refunds[facts["id"]])
 
-    def cancel(self, refund: str) -> Answer:
-        """Take a refund back; again and again is as good as once. Raises Refused."""
+    def cancel(self, refund: str) -> SandboxAnswer:
+        """Take a refund back; again and again is as good as once. Raises RequestRefused."""
         with self._lock:
             found = self._known(refund)
             if found["status"] != "cancelled":
                 self._apply(self._ledger.append("cancel", id=refund, charge=found["charge"], amount=found["amount"]))
-            return Answer(200, found)
+            return SandboxAnswer(200, found)
 
-    def read(self, refund: str) -> Answer:
+    def read(self, refund: str) -> SandboxAnswer:
         with self._lock:
-            return Answer(200, self._known(refund))
+            return SandboxAnswer(200, self._known(refund))
 
-    def read_by_key(self, key: str) -> Answer:
+    def read_by_key(self, key: str) -> SandboxAnswer:
         """Return the refund that was made under an idempotency key: how a client that lost the answer finds out."""
         with self._lock:
             _, refund = self._keys.get(key, ("", ""))
-            return Answer(200, self._known(refund))
+            return SandboxAnswer(200, self._known(refund))
 
-    def read_charge(self, charge: str) -> Answer:
+    def read_charge(self, charge: str) -> SandboxAnswer:
         """Return a charge with what has been given back of it, and each refund by its maker's reference.
 
-        Raises Refused.
+        Raises RequestRefused.
         """
         with self._lock:
             try:
                 facts = self._charge_of(charge)
-            except Refused as refused:
-                raise Refused(404, str(refused)) from refused
+            except RequestRefused as refused:
+                raise RequestRefused(404, str(refused)) from refused
             names = ("id", "amount", "currency", "taken", "status", "reference")
             made = [{name: each.get(name, "") for name in names} for each in self._refunds_of(charge)]
             shown = {name: facts[name] for name in ("id", "amount", "currency", "card")}
-            return Answer(200, {**shown, "refunded": f"{self._given_back(charge):.2f}", "refunds": made})
+            return SandboxAnswer(200, {**shown, "refunded": f"{self._given_back(charge):.2f}", "refunds": made})
 
     def entries(self) -> list[Entry]:
         with self._lock:
@@ -169,7 +169,7 @@ class Bank(Books):
 
     def _known(self, refund: str) -> Body:
         if refund not in self._refunds:
-            raise Refused(404, "there is no such refund")
+            raise RequestRefused(404, "there is no such refund")
         return self._refunds[refund]
 
     def _charge_of(self, charge: str) -> Body:
@@ -177,9 +177,9 @@ class Bank(Books):
             try:
                 facts = self._find_charge(charge)
             except OrdersRefused as error:
-                raise Refused(422, f"there is no charge {charge!r}; {error}") from error
+                raise RequestRefused(422, f"there is no charge {charge!r}; {error}") from error
             if facts is None:
-                raise Refused(422, f"there is no charge {charge!r}")
+                raise RequestRefused(422, f"there is no charge {charge!r}")
             self._enter("charge", f"shop-{charge}", {"charge": facts}, facts)
         return self._charges[charge]
 
@@ -194,16 +194,16 @@ class Bank(Books):
 def _money(body: Body) -> tuple[str, str]:
     amount, currency = body.get("amount"), body.get("currency")
     if not isinstance(amount, str) or not re.fullmatch(r"[0-9]{1,10}\.[0-9]{2}", amount) or not Decimal(amount):
-        raise Refused(422, 'an amount is text with two decimals and more than nothing, like "12.50"')
+        raise RequestRefused(422, 'an amount is text with two decimals and more than nothing, like "12.50"')
     if currency not in CURRENCIES:
-        raise Refused(422, f"currency must be one of {', '.join(CURRENCIES)}")
+        raise RequestRefused(422, f"currency must be one of {', '.join(CURRENCIES)}")
     return f"{Decimal(amount):.2f}", str(currency)
 
 
 def _text(body: Body, name: str, limit: int, *, optional: bool = False) -> str:
     value = body.get(name, "" if optional else None)
     if not isinstance(value, str) or len(value) > limit or not (value or optional):
-        raise Refused(422, f"{name} is text of at most {limit} characters")
+        raise RequestRefused(422, f"{name} is text of at most {limit} characters")
     return value
 
 

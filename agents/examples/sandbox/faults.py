@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from .bank import Refused
+from .bank import RequestRefused
 
 
 class Fault(BaseModel):
@@ -26,12 +26,12 @@ class Faults:
         self._waiting: list[Fault] = []
 
     def add(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        """Add a fault; return those that wait. Raises Refused for one that there is not."""
+        """Add a fault; return those that wait. Raises RequestRefused for one that there is not."""
         try:
             fault = Fault.model_validate(asked)
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-            raise Refused(422, "; ".join(wrong)) from error
+            raise RequestRefused(422, "; ".join(wrong)) from error
         with self._lock:
             self._waiting.append(fault)
         return self.waiting()

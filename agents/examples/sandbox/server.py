@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from agents.examples import orders as refunds_orders
 
 from . import page
-from .bank import Answer, Bank, Body, Refused
+from .bank import Bank, Body, RequestRefused, SandboxAnswer
 from .faults import Fault, Faults
 from .ledger import LedgerFile
 from .trade import Trade
@@ -64,14 +64,14 @@ def charge_of_order(charge: str) -> Body | None:
     return {"id": charge, "amount": f"{order.left:.2f}", "currency": order.currency, "card": order.card}
 
 
-def ledger_of(sandbox: Sandbox, name: str, body: Body) -> Answer:
+def ledger_of(sandbox: Sandbox, name: str, body: Body) -> SandboxAnswer:
     """Return all that ever happened, and the refunds as they stand."""
-    return Answer(200, {"entries": sandbox.bank.entries(), "refunds": sandbox.bank.refunds()})
+    return SandboxAnswer(200, {"entries": sandbox.bank.entries(), "refunds": sandbox.bank.refunds()})
 
 
 # Method, path ("*" is one part), where a fault is asked for that meets it ("": none does), and what is done with that
 # part, or with the idempotency key of a POST without one, and with the body.
-ROUTES: tuple[tuple[str, str, str, Callable[[Sandbox, str, Body], Answer]], ...] = (
+ROUTES: tuple[tuple[str, str, str, Callable[[Sandbox, str, Body], SandboxAnswer]], ...] = (
     ("GET", "/", "", ledger_of),
     ("GET", "/ledger", "", ledger_of),
     ("POST", "/charges", "charges", lambda sandbox, key, body: sandbox.bank.charge(key, body)),
@@ -86,9 +86,9 @@ ROUTES: tuple[tuple[str, str, str, Callable[[Sandbox, str, Body], Answer]], ...]
     ("GET", "/prices", "reads", lambda sandbox, *_: sandbox.trade.made("prices")),
     ("POST", "/prices", "prices", lambda sandbox, key, body: sandbox.trade.make("prices", key, body)),
     ("POST", "/prices/*/withdraw", "withdraw", lambda sandbox, price, _: sandbox.trade.withdraw("prices", price)),
-    ("GET", "/faults", "", lambda sandbox, *_: Answer(200, {"faults": sandbox.faults.waiting()})),
-    ("POST", "/faults", "", lambda sandbox, _, body: Answer(200, {"faults": sandbox.faults.add(body)})),
-    ("DELETE", "/faults", "", lambda sandbox, *_: Answer(200, {"faults": sandbox.faults.clear()})),
+    ("GET", "/faults", "", lambda sandbox, *_: SandboxAnswer(200, {"faults": sandbox.faults.waiting()})),
+    ("POST", "/faults", "", lambda sandbox, _, body: SandboxAnswer(200, {"faults": sandbox.faults.add(body)})),
+    ("DELETE", "/faults", "", lambda sandbox, *_: SandboxAnswer(200, {"faults": sandbox.faults.clear()})),
 )
 
 
@@ -120,14 +120,14 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_DELETE = route
 
-    def perform(self, on: str, work: Callable[[], Answer], *values: str) -> None:
+    def perform(self, on: str, work: Callable[[], SandboxAnswer], *values: str) -> None:
         """Do the work and answer, unless a fault wants it otherwise."""
         fault = self.server.faults.take(on, *values)
         if fault and not self.survives(fault):
             return
         try:
             answer = work()
-        except Refused as refused:
+        except RequestRefused as refused:
             self.refuse(refused.status, str(refused))
             return
         if fault and fault.kind == "cut_after":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from .bank import Answer, Body, Books, Refused
+from .bank import Body, Books, RequestRefused, SandboxAnswer
 from .ledger import LedgerFile
 
 
@@ -15,32 +15,32 @@ class Trade(Books):
         self._made: dict[str, Body] = {}
         super().__init__(ledger)
 
-    def make(self, kind: str, key: str, wanted: Body) -> Answer:
-        """Place an order, or put in a price. Raises Refused."""
+    def make(self, kind: str, key: str, wanted: Body) -> SandboxAnswer:
+        """Place an order, or put in a price. Raises RequestRefused."""
         with self._lock:
             request = [kind, wanted]
             if done := self._done(key, request):
-                return Answer(201, self._made[done], replayed=True)
+                return SandboxAnswer(201, self._made[done], replayed=True)
             if not wanted:
-                raise Refused(422, "there is nothing in it")
+                raise RequestRefused(422, "there is nothing in it")
             id = f"{kind[0]}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
             self._enter("make", key, request, {"of": kind, "id": id, "wanted": wanted})
-            return Answer(201, self._made[id])
+            return SandboxAnswer(201, self._made[id])
 
-    def withdraw(self, kind: str, id: str) -> Answer:
-        """Take one back; again and again is as good as once. Raises Refused."""
+    def withdraw(self, kind: str, id: str) -> SandboxAnswer:
+        """Take one back; again and again is as good as once. Raises RequestRefused."""
         with self._lock:
             found = self._made.get(id)
             if found is None or found["of"] != kind:
-                raise Refused(404, "there is no such thing")
+                raise RequestRefused(404, "there is no such thing")
             if found["status"] != "withdrawn":
                 self._apply(self._ledger.append("withdraw", of=kind, id=id))
-            return Answer(200, self._made[id])
+            return SandboxAnswer(200, self._made[id])
 
-    def made(self, kind: str) -> Answer:
+    def made(self, kind: str) -> SandboxAnswer:
         """Return all of a kind, oldest first."""
         with self._lock:
-            return Answer(200, {"items": [dict(each) for each in self._made.values() if each["of"] == kind]})
+            return SandboxAnswer(200, {"items": [dict(each) for each in self._made.values() if each["of"] == kind]})
 
     def _apply(self, entry: Body) -> None:
         if entry["kind"] == "withdraw":

@@ -15,7 +15,7 @@ IN_WORDS = 10  # highest attempt whose number is written as a word
 
 
 @dataclass(frozen=True)
-class Attempt:
+class GateAttempt:
     """The number of an attempt, and how the last one ended."""
 
     title: str
@@ -33,7 +33,7 @@ class Attempt:
         return self.gate.outcome.words if self.gate and self.heard else ""
 
 
-def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
+def of_gate(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
     """Return the attempt that this gate is; None at the first attempt."""
     rejected = gate.attempt - 1
     if not rejected:
@@ -44,4 +44,4 @@ def of_gate(gate: Gate, *, reader: User, heard: bool) -> Attempt | None:
     title = _("%(number)s attempt") % {"number": number.capitalize()}
     often = ngettext("%(count)s time", "%(count)s times", rejected) % {"count": rejected}
     times = {1: _("once"), 2: _("twice")}.get(rejected, often)
-    return Attempt(title, times, last, heard)
+    return GateAttempt(title, times, last, heard)

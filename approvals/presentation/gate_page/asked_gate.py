@@ -153,7 +153,7 @@ class AskedGate:
         return second_look.streak(self.read.approvals, now=timezone.now())
 
     @cached_property
-    def attempt(self) -> attempts.Attempt | None:
+    def attempt(self) -> attempts.GateAttempt | None:
         """Return the number of the attempt where the same was rejected before; else None."""
         return attempts.of_gate(self.gate, reader=self.user, heard=self.read.sees_run)
 

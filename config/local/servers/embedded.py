@@ -9,7 +9,7 @@ import psycopg
 import redis
 from psycopg import sql
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.home import Home
 from config.local.servers import roles
 from config.local.servers.postgres import Postgres
@@ -39,7 +39,7 @@ def make_database(postgres: Postgres) -> None:
 def external_urls(home: Home) -> dict[str, str]:
     """Return the URLs of the server that DATABASE_URL names, with a role of the application's own.
 
-    Where DATABASE_OWNER_URL is set too, both are taken as they are. Raises Refused where the server does not
+    Where DATABASE_OWNER_URL is set too, both are taken as they are. Raises StackRefused where the server does not
     answer, or where the URL's role may not make another.
     """
     url = os.environ["DATABASE_URL"]
@@ -58,7 +58,7 @@ def external_urls(home: Home) -> dict[str, str]:
             grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
             connection.execute(grant.format(sql.Identifier(connection.info.dbname), sql.Identifier(role)))
         except psycopg.errors.InsufficientPrivilege:
-            raise Refused(
+            raise StackRefused(
                 f"The role of DATABASE_URL may not make the application's role {role}: set DATABASE_OWNER_URL to the "
                 "role that owns the tables, and DATABASE_URL to one that owns nothing."
             ) from None
@@ -68,21 +68,21 @@ def external_urls(home: Home) -> dict[str, str]:
 
 
 def connected(name: str, url: str) -> psycopg.Connection:
-    """Return a connection in autocommit. Raises Refused, with the server's own words, where there is none."""
+    """Return a connection in autocommit. Raises StackRefused, with the server's own words, where there is none."""
     try:
         return psycopg.connect(url, connect_timeout=5, autocommit=True)
     except psycopg.Error as error:
         said = " ".join(str(error).split()) or type(error).__name__
-        raise Refused(f"The PostgreSQL that {name} names does not let this in: {said}") from None
+        raise StackRefused(f"The PostgreSQL that {name} names does not let this in: {said}") from None
 
 
 def check_redis(url: str) -> None:
-    """Raise Refused where the Redis that REDIS_URL names does not answer."""
+    """Raise StackRefused where the Redis that REDIS_URL names does not answer."""
     try:
         with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
             client.ping()
     except (redis.RedisError, ValueError) as error:
-        raise Refused(f"The Redis that REDIS_URL names does not answer: {error}") from None
+        raise StackRefused(f"The Redis that REDIS_URL names does not answer: {error}") from None
 
 
 def embedded(home: Home) -> tuple[Postgres | None, Redis | None]:

