@@ -160,10 +160,10 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     if subject:
         candidates = commit_order.beyond(commit_order.settled(), since).filter(_about(subject))
     within = token_scope.of(access.user)
-    if within.team is not None:
-        candidates = candidates.filter(team_id=within.team)
+    candidates = within.narrow(candidates, team="team_id")
     if within.agent:
-        candidates = candidates.filter(run_id__in=Run.objects.filter(plan__agent=within.agent).values("pk"))
+        runs = within.narrow(Run.objects.all(), agent="plan__agent")
+        candidates = candidates.filter(run_id__in=runs.values("pk"))
     heard: list[Event] = []
     at = since
     found = list(candidates[: SCANNED + 1])

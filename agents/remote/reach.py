@@ -13,18 +13,17 @@ from django.http import Http404
 
 from agents.errors import NotExternal, WorkNotAllowed
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import VIEW_RUN, sees_all
+from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
 from . import lost_programs
 
-_MAY = """EXISTS (SELECT FROM checkpoints_right may
-  WHERE may.user_id = $2 AND may.team_id = r.team_id AND may.app = 'checkpoints' AND may.codename = '{}')"""
 _LOOK = f"""
 SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external,
   c.missed_at IS NOT NULL OR c.heard_at < statement_timestamp() - interval '5 seconds',
-  {_MAY.format("view_run")}, {_MAY.format("start_run")}
+  EXISTS (SELECT FROM {right_in("r.team_id", VIEW_RUN)} may WHERE may.user_id = $2),
+  EXISTS (SELECT FROM {right_in("r.team_id", START_RUN)} may WHERE may.user_id = $2)
 FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id LEFT JOIN agents_client c ON c.run_id = r.id
 WHERE r.id = $1
 """  # noqa: S608 - constants

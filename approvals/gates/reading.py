@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8
 from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.policy import second_look
-from checkpoints.access.permissions import VIEW_RUN, Person, person, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
 
@@ -62,11 +62,6 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
 
 
 _GATE, _READER = batch_query.ParameterPlace(1), batch_query.ParameterPlace(2)
-_REVIEWERS = """
-SELECT json_build_object('id', one.id, 'name', one.name) FROM approvals_gate gate
-JOIN approvals_reviewingteam may ON may.policy_id = gate.policy_id JOIN auth_group one ON one.id = may.team_id
-WHERE gate.id = %s ORDER BY one.name
-"""
 _DRAFT = """
 SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
 FROM approvals_draft WHERE gate_id = %s AND user_id = %s
@@ -84,14 +79,11 @@ FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = gran
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
 # Two more than the quorum: one of them may have started the run, and one may be the one who asks.
-_MEMBERS = """
-SELECT DISTINCT may.user_id
-FROM approvals_gate gate JOIN approvals_reviewingteam asked ON asked.policy_id = gate.policy_id
-JOIN checkpoints_right may ON may.team_id = asked.team_id AND may.app = 'approvals' AND may.codename = 'decide_gate'
-WHERE gate.id = %s AND gate.status = 'open'
+_MEMBERS = f"""
+SELECT DISTINCT may.user_id FROM ({{}}) asked CROSS JOIN LATERAL {right_in("asked.team_id", DECIDE_GATE)} may
 LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
   WHERE gate.id = %s)
-"""
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +121,8 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
         decisions = outcome.decisions.select_related("user")
         outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
-    gate.policy.reviewers = [Group(**each) for each in beside["reviewers"]]
-    gate.policy.reviewer_ids = [group.pk for group in gate.policy.reviewers]
+    gate.policy.reviewer_ids = beside["reviewers"]
+    gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     decides = bool(beside["decides"]) if to.is_active else None
@@ -145,19 +137,23 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
 @lru_cache(1024)
 def _beside(reader: Person) -> batch_query.BatchStatement:
     """Build the statement that reads what a gate's page needs beside the gate, the same for all of the same reach."""
-    seen = Gate.objects.visible_to(reader)
+    seen, gate = Gate.objects.visible_to(reader), Gate.objects.filter(pk=_GATE)
+    reviewers = ReviewingTeam.objects.filter(policy__in=gate.values("policy")).order_by("team__name")
+    asked = ReviewingTeam.objects.filter(policy__in=gate.open().values("policy"))
+    teams, values = asked.values("team_id").query.sql_with_params()
     return batch_query.columns(
         seen=seen.filter(pk=_GATE).values("pk"),
-        sees_run=Gate.objects.filter(pk=_GATE, team__in=teams_where(reader, VIEW_RUN)).values("pk"),
+        sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
         decides=Policy.objects.decided_by(reader).filter(gates=_GATE).values("pk"),
         replaced=seen.filter(replacements=_GATE).order_by("-pk").values("pk"),
-        reviewers=(_REVIEWERS, [_GATE]),
+        reviewers=reviewers.values("team"),
+        reviewer_names=reviewers.values("team__name"),
         draft=(_DRAFT, [_GATE, reader.pk]),
         looking=(_LOOKING, [_GATE, reader.pk]),
         approved_at=second_look.recent(reader.pk).values("created_at"),
         looked_twice=second_look.recent(reader.pk).values("second_look"),
         granted=(_GRANTED, [_GATE]),
-        deciders=(_MEMBERS, [_GATE, _GATE]),
+        deciders=(_MEMBERS.format(teams), [*values, _GATE]),
     )
 
 

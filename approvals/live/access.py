@@ -17,10 +17,12 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from approvals.models import Gate
+from approvals.models import Gate, gate
 from approvals.sessions import SessionStore, is_key, stored
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_of
-from checkpoints.models import Run
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Ways, shown_in, teams_of
+from checkpoints.models import Run, run
+
+_WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,8 @@ def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
     teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE)
-    gates = Gate.objects.filter(pk__in=found).shown_in() if (found := _numbers("gate", asked)) else {}
-    runs = _runs(asked)
-    return [_access(each, people.get(each.session_key or ""), teams, gates, runs) for each in asked]
+    shown = {name: through for kind in _WATCHED for name, through in _shown(kind, asked).items()}
+    return [_access(each, people.get(each.session_key or ""), teams, shown) for each in asked]
 
 
 def access_of(session_key: str | None) -> Access | None:
@@ -67,15 +68,12 @@ def _access(
     asked: WatchedPage,
     user: User | None,
     teams: Mapping[tuple[int, str], frozenset[int]],
-    gates: Mapping[int, Set[tuple[str, int]]],
-    runs: Mapping[int, int],
+    shown: Mapping[str, Set[tuple[str, int]]],
 ) -> Access | None:
     if user is None:
         return None
-    watched = {f"run.{pk}" for pk in _numbers("run", [asked]) if runs.get(pk) in teams[user.pk, VIEW_RUN]}
-    for pk in _numbers("gate", [asked]):
-        if any(team in teams[user.pk, needs] for needs, team in gates.get(pk, ())):
-            watched.add(f"gate.{pk}")
+    names = {f"{kind}.{pk}" for kind in _WATCHED for pk in _numbers(kind, [asked])}
+    watched = {name for name in names if any(team in teams[user.pk, needs] for needs, team in shown.get(name, ()))}
     return replace(_heard(user, teams), watched=frozenset(watched))
 
 
@@ -106,9 +104,11 @@ def _verified(session: Mapping[str, Any], user: User) -> bool:
     return any(constant_time_compare(said, each) for each in hashes)
 
 
-def _runs(asked: Iterable[WatchedPage]) -> dict[int, int]:
-    numbers = _numbers("run", asked)
-    return dict(Run.objects.filter(pk__in=numbers).values_list("pk", "team_id")) if numbers else {}
+def _shown(kind: str, asked: Iterable[WatchedPage]) -> dict[str, set[tuple[str, int]]]:
+    rows, ways = _WATCHED[kind]
+    numbers = _numbers(kind, asked)
+    found = shown_in(rows.objects.filter(pk__in=numbers), ways) if numbers else {}
+    return {f"{kind}.{pk}": through for pk, through in found.items()}
 
 
 def _numbers(kind: str, asked: Iterable[WatchedPage]) -> set[int]:

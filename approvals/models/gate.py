@@ -15,22 +15,26 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import Count, Exists, F, OuterRef, Q, Value
+from django.db.models import Count, F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import Card
 from checkpoints import store
-from checkpoints.access import permissions, token_scope
+from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Snapshot
 from checkpoints.values import canonical_json
 
-from .policy import Policy
 from .proposal import Proposal
 
+WAYS = (  # see checkpoints.access.permissions
+    ("team", permissions.VIEW_RUN),
+    ("policy__reviewing__team", permissions.DECIDE_GATE),
+    ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
+)
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
@@ -70,26 +74,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
 
         A reviewer of a withdrawn gate may see the gate that replaces it, and decide it only by its own policy.
         """
-        reviewed = Q(policy__in=Policy.objects.decided_by(user).values("pk"))
-        replaced = Exists(Gate.objects.filter(reviewed, replacements=OuterRef("pk")))
-        seen = self.filter(Q(team__in=permissions.held(user, permissions.VIEW_RUN)) | reviewed | replaced)
-        return token_scope.of(user).narrow(seen, team="team_id", agent="run__plan__agent")
-
-    def shown_in(self) -> dict[int, set[tuple[str, int]]]:
-        """Return, by gate, each (permission, team) that shows it: the rule of `visible_to`, for many people at once.
-
-        One statement.
-        """
-        ways = (
-            ("team", permissions.VIEW_RUN),
-            ("policy__reviewing__team", permissions.DECIDE_GATE),
-            ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
-        )
-        first, *others = (self.order_by().values_list("pk", Value(needs), way) for way, needs in ways)
-        found: dict[int, set[tuple[str, int]]] = {}
-        for pk, needs, team in first.union(*others, all=True):
-            found.setdefault(pk, set()).add((needs, team))
-        return found
+        return permissions.visible(self, user, WAYS, team="team_id", agent="run__plan__agent")
 
 
 class Gate(models.Model):

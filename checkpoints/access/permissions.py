@@ -8,12 +8,12 @@ Django's own rule decides, for staff. A permission is named "app.codename"; nobo
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, models
-from django.db.models import Exists, Expression, QuerySet
+from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 
 from . import token_scope
 
@@ -31,6 +31,8 @@ VIEW_EVENT = "checkpoints.view_event"
 PRUNE_CHECKPOINTS = "checkpoints.prune_checkpoints"
 SET_LEGAL_HOLD = "checkpoints.set_legal_hold"
 CHANGE_TOKEN = "agents.change_token"  # noqa: S105 - a name
+
+Ways = Sequence[tuple[str, str]]  # how rows are seen: paths to a team, each with the permission that it takes there
 
 # Statements are written out: building one for each page and decision takes longer than answering it.
 _HOLDERS = """
@@ -103,6 +105,38 @@ def sees_all(user: Any, permission: str) -> bool:
     return is_superuser(user) and _views(permission)
 
 
+def visible(rows: token_scope.Rows, user: Any, ways: Ways, **bounds: str) -> token_scope.Rows:
+    """Keep the rows that a person sees in one of these ways; by a token, those within its `bounds`, see `narrow`."""
+    seen = Q()
+    for way, permission in ways:
+        seen |= _through(rows.model, way, held(user, permission))
+    return token_scope.of(user).narrow(rows.filter(seen), **bounds)
+
+
+def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any]) -> Q:
+    """Select the rows from which `way` leads to one of the teams, by no join that would find a row twice."""
+    first, _, onward = way.partition("__")
+    if not onward:
+        return Q(**{f"{first}__in": teams})
+    field: Any = model._meta.get_field(first)
+    there = field.related_model._default_manager.filter(_through(field.related_model, onward, teams))
+    if field.many_to_one:
+        return Q(**{f"{first}__in": there.values("pk")})
+    return Q(Exists(there.filter(**{field.remote_field.name: OuterRef("pk")})))
+
+
+def shown_in(rows: QuerySet[Any, Any], ways: Ways) -> dict[int, set[tuple[str, int]]]:
+    """Return, by row, each (permission, team) that shows it: the rule of `visible`, for many people at once.
+
+    One statement.
+    """
+    first, *others = (rows.order_by().values_list("pk", Value(needs), way) for way, needs in ways)
+    found: dict[int, set[tuple[str, int]]] = {}
+    for pk, needs, team in first.union(*others, all=True):
+        found.setdefault(pk, set()).add((needs, team))
+    return found
+
+
 def teams_where(user: Any, permission: str) -> QuerySet[Group]:
     """Return the teams in which this person has a permission, "checkpoints.view_run", within their token's scope."""
     return token_scope.of(user).narrow(Group.objects.filter(pk__in=held(user, permission)), team="pk")
@@ -121,6 +155,12 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
     with connection.cursor() as cursor:
         cursor.execute(_HOLDERS, {**_named(permission), "teams": list(teams), "people": list(among)})
         return dict(cursor.fetchall())
+
+
+def right_in(team: str, permission: str) -> str:
+    """Return SQL for the `user_id` of everybody who has a permission in a team; `team` is its id in SQL."""
+    where = " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
+    return f"(SELECT user_id FROM checkpoints_right WHERE team_id = {team} AND {where})"  # noqa: S608 - constants
 
 
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from checkpoints import signals
-from checkpoints.access import permissions, token_scope
+from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql, storable
@@ -30,6 +30,7 @@ from checkpoints.values.canonical_json import canonical
 from . import run_status
 from .run_status import move
 
+WAYS = (("team", permissions.VIEW_RUN),)  # see checkpoints.access.permissions
 COUNTED = 5_000  # runs of a status
 # Each arm has a limit of its own, so that many queued or external runs hide none that is due here. Waiting runs are
 # read by team, as their index has them. A due timer waits for the sweeper, which queues its run.
@@ -59,8 +60,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def visible_to(self, user: Any) -> RunQuerySet:
         """Return runs of the teams in which this person may view runs; by a token for one agent, that agent's."""
-        mine = self.filter(team__in=permissions.held(user, permissions.VIEW_RUN))
-        return token_scope.of(user).narrow(mine, team="team_id", agent="plan__agent")
+        return permissions.visible(self, user, WAYS, team="team_id", agent="plan__agent")
 
     def live(self) -> RunQuerySet:
         """Return runs that have not ended."""
