@@ -35,7 +35,7 @@ def test_what_was_refused_and_passed_by_stays_refused(ledger: Path) -> None:
     assert (a.settled and a.settled.reason, a.verdicts) == ("Too dear.", ("reject",))
     assert (b.settled, b.verdicts) == (None, ("approve", "edit", "reject"))
     assert c.settled is not None
-    with pytest.raises(Invalid, match="takes no approve"):
+    with pytest.raises(Invalid, match="does not take approve"):
         say(run, each={"a": APPROVE, "b": APPROVE, "c": {"verdict": "reject"}})
     decide(run)
     assert advance_to_rest(run).status == "completed"
@@ -49,7 +49,7 @@ def test_what_is_done_cannot_be_refused_there(ledger: Path) -> None:
     advance_to_rest(run)
     reopened(run, at="do_one")
     assert open_gate(run).asked.actions[0].verdicts == ("approve", "edit")
-    with pytest.raises(Invalid, match="takes no reject"):
+    with pytest.raises(Invalid, match="does not take reject"):
         say(run, each={"a": reject(), "b": APPROVE, "c": {"verdict": "reject"}})
     say(run, each={"a": APPROVE, "b": reject("Not at nine."), "c": {"verdict": "reject"}})
     assert advance_to_rest(run).status == "completed"
