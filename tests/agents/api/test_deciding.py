@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from approvals.models import Gate
-from tests.approvals.verdicts.conftest import known_agents, ledger
-from tests.approvals.verdicts.verdict_forms import APPROVE, edit, lines, make_three, reject, respond
+from tests.approvals.cards.verdicts.conftest import known_agents, ledger
+from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, lines, make_three, reject, respond
 from tests.factories import ann, bob, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.driven_runs import advance_to_rest, open_gate
 from tests.harness.signed_in_clients import signed_in

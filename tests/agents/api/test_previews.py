@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 
 from approvals.models import Decision, Gate
 from checkpoints.models import Event
-from tests.approvals.verdicts.conftest import known_agents, ledger
-from tests.approvals.verdicts.verdict_forms import APPROVE, edit, make_three, reject, respond
+from tests.approvals.cards.verdicts.conftest import known_agents, ledger
+from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, make_three, reject, respond
 from tests.factories import ann, bob, make_gate, make_policy, make_question, make_team, make_user
 from tests.factories.driven_runs import open_gate
 from tests.harness.signed_in_clients import signed_in

@@ -17,8 +17,8 @@ from approvals.models import Gate
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.text import amounts
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from tests.approvals.verdicts.conftest import known_agents, ledger
-from tests.approvals.verdicts.verdict_forms import make_three
+from tests.approvals.cards.verdicts.conftest import known_agents, ledger
+from tests.approvals.cards.verdicts.verdict_forms import make_three
 from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.driven_runs import open_gate
 from tests.factories.runs import Proposal

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from approvals.models import Gate
-from tests.approvals.verdicts.conftest import known_agents, ledger
-from tests.approvals.verdicts.verdict_forms import make_three
+from tests.approvals.cards.verdicts.conftest import known_agents, ledger
+from tests.approvals.cards.verdicts.verdict_forms import make_three
 from tests.factories import ann, make_gate, make_team
 from tests.factories.driven_runs import open_gate
 from tests.harness.signed_in_clients import form_of, post, signed_in

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from approvals.models import Gate
-from tests.approvals.verdicts.conftest import known_agents, ledger
-from tests.approvals.verdicts.verdict_forms import APPROVE, make_three, reject, respond, say
+from tests.approvals.cards.verdicts.conftest import known_agents, ledger
+from tests.approvals.cards.verdicts.verdict_forms import APPROVE, make_three, reject, respond, say
 from tests.factories import ann, bob, decide, make_gate, make_policy, make_team
 from tests.factories.driven_runs import open_gate
 from tests.harness.signed_in_clients import form_of, post, signed_in

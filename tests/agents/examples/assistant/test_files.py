@@ -11,8 +11,8 @@ import pytest
 from agents.examples.assistant import files
 from agents.examples.assistant.files import FileRefused
 from agents.moves import rewind
-from tests.approvals.verdicts.test_loops import seq_of
-from tests.approvals.verdicts.verdict_forms import edit, say
+from tests.approvals.cards.verdicts.test_loops import seq_of
+from tests.approvals.cards.verdicts.verdict_forms import edit, say
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, decide, effects, open_gate, state
 

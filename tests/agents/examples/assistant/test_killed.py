@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from checkpoints.models import Run
 from tests.agents.examples.refunds.test_killed import killed
-from tests.approvals.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
+from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
 from tests.harness.session import ROOT
 
@@ -91,7 +91,7 @@ def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
 def undone(run: Run, path: Path) -> None:
     """Take the run back to its beginning and stop it: what was there before the worker died is there again."""
     from agents.moves import rewind
-    from tests.approvals.verdicts.test_loops import seq_of
+    from tests.approvals.cards.verdicts.test_loops import seq_of
     from tests.factories import make_user
 
     rewind.rewind(run, to=seq_of(run, "begin"), by=make_user("Bob Lindqvist", run.team))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.approvals.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
+from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories import ann, decide
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate, state
 

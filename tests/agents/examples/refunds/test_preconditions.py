@@ -20,7 +20,7 @@ from agents.moves import rewind
 from agents.runs.start import start_run
 from checkpoints import actors
 from checkpoints.models import Run
-from tests.approvals.preconditions.watching import world_rows
+from tests.approvals.cards.preconditions.watched_world import world_rows
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate
 from tests.harness.signed_in_clients import signed_in

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-AGENTS = "tests.approvals.verdicts.several_action_agents"
+AGENTS = "tests.approvals.cards.verdicts.several_action_agents"
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from tests.factories import make_team, make_user
 from tests.factories.driven_runs import advance, decide, make_run, open_gate, state
 from tests.harness.signed_in_clients import signed_in
 
-from .watching import World, world_rows
+from .watched_world import World, world_rows
 
 TOKEN, CODE, OTHER = "token-5d0f1e77", "code-81c2aa90", "code-f37e6b12"
 MAY = ("checkpoints.view_run", "approvals.decide_gate", "checkpoints.view_audit")

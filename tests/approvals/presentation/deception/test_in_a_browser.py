@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Request
 from tests.factories import ann
 from tests.harness.browser_checks import watched
 
-from .pages import addresses, stories
+from .attacked_pages import addresses, stories
 
 NewPage = Callable[..., Page]
 SHOTS = os.environ.get("TESTS_SHOTS", "")  # a folder: pictures of every page are put there

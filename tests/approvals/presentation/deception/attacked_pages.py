@@ -6,7 +6,7 @@ from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
 
-from .tricks import ATTACK, SHORT
+from .trickster_agent import ATTACK, SHORT
 
 PARTS = ("status/", "preview/", "values/?at=/trick/text", "values/?at=/said")
 

@@ -34,7 +34,7 @@ from tests.harness.altered_rows import altered
 from tests.harness.session import ROOT
 
 from .conftest import AGENTS
-from .watching import World, world_rows
+from .watched_world import World, world_rows
 
 
 def waiting(world: World, **input: object) -> Run:

@@ -19,7 +19,7 @@ from checkpoints.values import digests
 from tests.factories import make_card, make_gate, make_question
 
 from .offering_gates import make_observing_gate, make_precondition
-from .watching import Watcher
+from .watched_world import Watcher
 
 TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 OFFERED = make_precondition(effects=["pay"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-AGENTS = "tests.approvals.redaction.vault_agent"
+AGENTS = "tests.approvals.schema.redaction.vault_agent"
 
 
 @pytest.fixture(autouse=True, scope="module")

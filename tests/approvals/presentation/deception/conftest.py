@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-AGENTS = "tests.approvals.deception.tricks"
+AGENTS = "tests.approvals.presentation.deception.trickster_agent"
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from approvals.schema.walk import sound
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
 
-from .pages import addresses, stories
-from .tricks import Trick
+from .attacked_pages import addresses, stories
+from .trickster_agent import Trick
 
 # What an input carries is what comes back from it; what it holds is shown beside it with badges.
 CARRIED = re.compile(r'(?:value|data-was)="[^"]*"|<textarea.*?</textarea>', re.DOTALL)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .watching import World
+    from .watched_world import World
 
-AGENTS = "tests.approvals.preconditions.watching"
+AGENTS = "tests.approvals.cards.preconditions.watched_world"
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def world(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     """A world of the test's own, and the agent that looks at it."""
     from agents.definition import registry  # Django is set up only after this file is read
 
-    from .watching import World
+    from .watched_world import World
 
     settings.HOLDPOINT_AGENTS = [AGENTS]
     monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
