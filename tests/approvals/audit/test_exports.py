@@ -23,10 +23,9 @@ from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.events.event_log import Entry
 from checkpoints.models import Event, EventText
+from tests.checkpoints.audit.sealed_events import forged, say, seal_all, three
 from tests.harness.services import run
 from tests.harness.session import ROOT
-
-from .evidence import forged, say, seal_all, three
 
 pytestmark = pytest.mark.whole_database
 

@@ -13,10 +13,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from approvals.audit import seal_verification
 from checkpoints.actors import Actor
 from checkpoints.models import Verification
+from tests.checkpoints.audit.sealed_events import say, seal_all
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check, in_each_look, is_live, watched
-
-from .evidence import say, seal_all
 
 NewPage = Callable[..., Page]
 AUDITOR = ("checkpoints.view_audit", "checkpoints.erase_text")

@@ -16,9 +16,8 @@ from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.models import Event, Verification
+from tests.checkpoints.audit.sealed_events import forged, three
 from tests.harness.services import run
-
-from .evidence import forged, three
 
 pytestmark = pytest.mark.whole_database
 

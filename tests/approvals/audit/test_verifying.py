@@ -14,9 +14,8 @@ from approvals.audit import seal_verification
 from checkpoints.actors import Actor
 from checkpoints.audit.walk import VerificationWalk
 from checkpoints.models import Event, Verification
+from tests.checkpoints.audit.sealed_events import forged, say, seal_all, three
 from tests.harness.waiting import PATIENCE
-
-from .evidence import forged, say, seal_all, three
 
 pytestmark = pytest.mark.whole_database
 

@@ -15,8 +15,8 @@ from checkpoints.actors import SYSTEM
 from checkpoints.events import commit_order
 from checkpoints.models import Event, EventText, Run
 from checkpoints.store import claims
-from tests.approvals.audit.evidence import erase
 from tests.approvals.live.test_socket import socket, tell
+from tests.checkpoints.audit.sealed_events import erase
 from tests.factories import ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE

@@ -22,7 +22,7 @@ from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event, EventText, Seal
 from checkpoints.postgresql.privileges import APPEND_ONLY, CHANGING, KEPT
 from checkpoints.values.canonical_json import decode
-from tests.approvals.audit.evidence import erase, forged, found
+from tests.checkpoints.audit.sealed_events import erase, forged, found
 from tests.factories.stored_runs import STEP, begin, make_run
 from tests.harness import horizon
 

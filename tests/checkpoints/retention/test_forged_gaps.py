@@ -23,7 +23,7 @@ from checkpoints.retention import delete_batch
 from checkpoints.store import gap_headers, gaps
 from checkpoints.store.gap_headers import RemovedCheckpoint
 from checkpoints.store.gaps import RemovalReason
-from tests.approvals.audit.evidence import seal_all
+from tests.checkpoints.audit.sealed_events import seal_all
 from tests.factories import unique
 
 from .pruned_runs import begin, keep, more, pruned

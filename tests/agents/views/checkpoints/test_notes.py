@@ -15,7 +15,7 @@ from checkpoints.runs import notes
 from tests.agents.views.run_page.test_live import NewPage, open_run
 from tests.agents.views.run_page.test_run_page import page_of, text_of
 from tests.agents.views.stored_histories import ORDER, begin
-from tests.approvals.audit.evidence import erase
+from tests.checkpoints.audit.sealed_events import erase
 from tests.checkpoints.retention.pruned_runs import ended, keep, pruned
 from tests.factories import READER, ann, bob, eve, make_team, make_user
 from tests.harness.racing_threads import race

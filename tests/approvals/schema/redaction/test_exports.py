@@ -19,7 +19,7 @@ from checkpoints.audit.filters import AuditFilters
 from checkpoints.events import event_log
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import canonical
-from tests.approvals.audit.evidence import seal_all
+from tests.checkpoints.audit.sealed_events import seal_all
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
 from tests.harness.signed_in_clients import signed_in
 

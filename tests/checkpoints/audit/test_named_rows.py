@@ -15,7 +15,7 @@ from checkpoints.models import Seal
 from checkpoints.seals import leaves, merkle
 from tests.factories import make_run
 
-from .evidence import earlier, erase, forged, found, remade, say, seal_all, three
+from .sealed_events import earlier, erase, forged, found, remade, say, seal_all, three
 
 pytestmark = pytest.mark.whole_database
 

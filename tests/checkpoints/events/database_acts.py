@@ -1,4 +1,4 @@
-"""`python -m tests.checkpoints.restore.database_acts ask|approve|newest` acts in the database of the environment."""
+"""`python -m tests.checkpoints.events.database_acts ask|approve|newest` acts in the database of the environment."""
 
 from __future__ import annotations
 

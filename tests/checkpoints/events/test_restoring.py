@@ -52,7 +52,7 @@ def stack() -> Iterator[ExitStack]:
 
 def does(env: dict[str, str], *said: str) -> dict[str, Any]:
     """Let something happen in a database."""
-    done = run(sys.executable, "-m", "tests.checkpoints.restore.database_acts", *said, env=env, within=PATIENCE * 2)
+    done = run(sys.executable, "-m", "tests.checkpoints.events.database_acts", *said, env=env, within=PATIENCE * 2)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
