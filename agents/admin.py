@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, everywhere
-from checkpoints.admin.base import ColumnFilter, ReadOnlyAdmin, TakesOrders, shown, since
+from checkpoints.admin.base import ALL, ReadOnlyAdmin, TakesOrders, having, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token
@@ -48,17 +48,6 @@ class FailureAdmin(ReadOnlyAdmin):
     page = shown("run", "page", "run_id")
 
 
-class Stands(ColumnFilter):
-    """The filter of tokens by state."""
-
-    title = _("state")
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """List the states of a token."""
-        return [(str(each.value), str(each.label)) for each in TokenState]
-
-
 class Whose(admin.SimpleListFilter):
     """The filter of tokens by kind: personal, or agents'."""
 
@@ -81,7 +70,7 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
     """The tokens of all users. People make theirs on their own page."""
 
     list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
-    list_filter = (Stands, Whose, since("created_at"))
+    list_filter = (having("state", _("state"), lambda: TokenState), Whose, since("created_at"))
     list_select_related = ("user", "team")
     search_fields = ("=hint", "=agent", "=user__username", "name")
     search_help_text = _("The beginning of a token, its name, an agent's name or a username")

@@ -26,13 +26,13 @@ from checkpoints import actors
 from checkpoints.access.permissions import MANAGE_WEBHOOKS, is_superuser, teams_where
 from checkpoints.actors import Actor
 from checkpoints.admin.base import (
-    ColumnFilter,
     Mixed,
     ModelAdmin,
     ModelForm,
     NothingByHand,
     TakesOrders,
     column,
+    having,
     listed,
 )
 
@@ -103,17 +103,6 @@ class WebhookForm(ModelForm[Webhook]):
         return team
 
 
-class WebhookStateFilter(ColumnFilter):
-    """A filter by status: enabled or disabled."""
-
-    title = "status"
-    parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two choices; removed webhooks are not listed."""
-        return [(str(each.value), str(each.label)) for each in (Webhook.Status.ENABLED, Webhook.Status.DISABLED)]
-
-
 @admin.register(Webhook)
 class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
     """External addresses that get messages about a team's gates.
@@ -122,13 +111,10 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
     """
 
     form = WebhookForm
-    actions = None
     list_display = ("host_of", "purpose", "team", "about", "in_short", "failing_since", "deliveries")
-    list_filter = (WebhookStateFilter,)
-    show_facets = admin.ShowFacets.NEVER
+    # Removed webhooks are not listed.
+    list_filter = (having("status", "status", lambda: (Webhook.Status.ENABLED, Webhook.Status.DISABLED)),)
     list_select_related = ("team",)
-    list_per_page = 50
-    show_full_result_count = False
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"

@@ -102,7 +102,10 @@ class Action:
         """List the missing places that are empty or as the agent `asked` them; none where the action does not run."""
         if self.settled is not None:
             return []
-        values = [(place, _at(self.arguments, place), _at(asked.arguments, place)) for place in self.missing]
+        values = [
+            (place, json_pointer.get(self.arguments, place), json_pointer.get(asked.arguments, place))
+            for place in self.missing
+        ]
         return [place for place, now, was in values if is_empty(now) or same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
@@ -129,10 +132,6 @@ class Action:
 def is_empty(value: Any) -> bool:
     """Tell whether nothing was filled in: None, blank text, or an empty list or object."""
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
-
-
-def _at(value: Any, place: str) -> Any:
-    return json_pointer.find(value, place) if json_pointer.has(value, place) else None
 
 
 def editable(step: StepSpec) -> tuple[str, ...]:
@@ -192,7 +191,7 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
 
 def pinned_faults(action: Action) -> Iterator[str]:
     """Yield a fault where the pinned values are too long: they are never folded, so a page would carry all of them."""
-    long = sum(len(canonical(_at(action.arguments, place))) for place in action.pinned)
+    long = sum(len(canonical(json_pointer.get(action.arguments, place))) for place in action.pinned)
     if long > MOST_PINNED:
         yield f"action {action.id!r} pins more than {MOST_PINNED:,} bytes, which nobody reads; pin less, or quote it"
 

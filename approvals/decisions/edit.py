@@ -147,11 +147,7 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
 def _reach(row: Mapping[str, Any], before: Any) -> str:
     """Return the place that a change alters: the whole list where an item was added, removed or moved."""
     outer = row["pointer"].rpartition("/")[0]
-    shifts = (
-        row["kind"] != "changed"
-        and json_pointer.has(before, outer)
-        and isinstance(json_pointer.find(before, outer), list)
-    )
+    shifts = row["kind"] != "changed" and isinstance(json_pointer.get(before, outer), list)
     return outer if shifts and row["pointer"] else str(row["pointer"])
 
 

@@ -89,7 +89,7 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
     """Raise Invalid where the approved proposal would lack a value that the agent needs to go on."""
     faults = []
     for action, place in card.unfilled(asked):
-        there = json_pointer.has(action.arguments, place) and not is_empty(json_pointer.find(action.arguments, place))
+        there = not is_empty(json_pointer.get(action.arguments, place))
         faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
     if faults:
         raise Invalid(faults)

@@ -159,11 +159,11 @@ def _kept(veil: Redaction, new: Any, at: str, whole: Redaction, old: Any) -> Any
 
 def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> Any:
     """Return the secret that a placeholder names; items may have moved in their list."""
-    if not veil.secret and json_pointer.has(old, at) and json_pointer.find(old, at) == text:
+    if not veil.secret and json_pointer.get(old, at) == text:
         return text  # a plain text that was there before
     named = text.removeprefix(MASK).removeprefix(" ")
     fits = (named == "" or named.startswith("/")) and _alike(named, at) and text == placeholder(named)
-    there = json_pointer.find(old, named) if fits and json_pointer.has(old, named) else None
+    there = json_pointer.get(old, named) if fits else None
     if not (veil.secret and there is not None and whole.at(named).secret):
         raise ValueRefused(at, str(NOT_HERE))
     return there

@@ -78,9 +78,7 @@ def branches(part: Schema) -> list[Schema]:
 def definition(part: Schema, root: Schema) -> Schema:
     """Return the definition to which a part refers in the same schema; {} where there is none."""
     ref = part.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#") or not json_pointer.has(root, ref[1:]):
-        return {}
-    return _map(json_pointer.find(root, ref[1:]))
+    return _map(json_pointer.get(root, ref[1:])) if isinstance(ref, str) and ref.startswith("#") else {}
 
 
 def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:

@@ -6,7 +6,7 @@ gives by itself: staff who may view their own team's runs do not see others' her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,11 @@ class OfAllTeams(Mixed):
 class NothingByHand(Mixed):
     """Rows that no form adds, changes or deletes: they are history, or change only by orders."""
 
+    actions = None
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuse."""
         return False
@@ -117,11 +122,7 @@ class TakesOrders(Mixed):
 class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     """History, read only. Binary columns are left out; the pages of the site show their content."""
 
-    actions = None
-    list_per_page = 50
     list_max_show_all = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     sortable_by = ()  # newest first, by the key: any other order would sort the whole table
     ordering = ("-pk",)
     paginator = CappedPaginator
@@ -140,6 +141,12 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
 
 class ColumnFilter(admin.SimpleListFilter):
     """Filters rows by a value of the column that `parameter_name` names."""
+
+    values: Callable[[], Iterable[Any]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """List the choices."""
+        return [(str(each), str(getattr(each, "label", each))) for each in self.values()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows with the value that was chosen."""
@@ -168,6 +175,12 @@ class SinceFilter(admin.SimpleListFilter):
         hours = {name: span for name, _, span in self.SPANS}.get(self.value() or "")
         since = timezone.now() - timedelta(hours=hours) if hours else None
         return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
+
+
+def having(column: str, title: str | Promise, values: Callable[[], Iterable[Any]]) -> type[ColumnFilter]:
+    """Make a filter by a column's value, which offers texts or members of an enumeration."""
+    body = {"parameter_name": column, "title": title, "values": staticmethod(values)}
+    return type("Having", (ColumnFilter,), body)
 
 
 def since(column: str) -> type[SinceFilter]:

@@ -19,7 +19,7 @@ from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
 from checkpoints.values import digests
 
-from .base import ColumnFilter, ReadOnlyAdmin, listed, number_of, shown, since
+from .base import ReadOnlyAdmin, having, listed, number_of, shown, since
 
 
 @admin.display(description="digest")
@@ -101,23 +101,12 @@ class PlanAdmin(ReadOnlyAdmin):
     runs = listed("checkpoints_run", _("its runs"), plan__id__exact="pk")
 
 
-class EventKindFilter(ColumnFilter):
-    """Filters by the kinds of stored events, which the index lists quickly."""
-
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """List the kinds of stored events."""
-        return [(kind, kind) for kind in reading.kinds()]
-
-
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin):
     """Events as rows; the audit's page writes them as sentences."""
 
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
-    list_filter = (EventKindFilter, since("at"))
+    list_filter = (having("kind", "kind", reading.kinds), since("at"))
     search_fields = ("subject",)
     search_help_text = _("Words of the kind, the subject, the actor's name or the data")
     readonly_fields = ("page", "said")

@@ -22,7 +22,7 @@ from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
 
-from .base import ColumnFilter, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders
+from .base import ALL, ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders, having
 
 # The names of this list and its pages; set here and not in Meta, so that they need no migration.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
@@ -64,6 +64,9 @@ class LegalHoldForm(ModelForm[Hold]):
         return said | {"run": run}
 
 
+TECHNICAL = [each for each in Hold.Kind if each != Hold.Kind.LEGAL]  # legal holds have a list of their own
+
+
 class HoldStateFilter(admin.SimpleListFilter):
     """Filters holds into those in force and those freed."""
 
@@ -83,10 +86,6 @@ class HoldStateFilter(admin.SimpleListFilter):
 class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
     """A list of holds: what each one protects from retention, and why."""
 
-    actions = None
-    list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     search_fields = ("reason", "=run__id")
     search_help_text = gettext_lazy("Words of a reason, or a run's number")
     list_select_related = ("run__plan",)
@@ -142,23 +141,12 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
         return page
 
 
-class HoldReasonFilter(ColumnFilter):
-    """Filters technical holds by kind."""
-
-    title = gettext_lazy("kind")
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """List all kinds but legal holds, which have a list of their own."""
-        return [(str(each.value), str(each.label)) for each in Hold.Kind if each != Hold.Kind.LEGAL]
-
-
 @admin.register(TechnicalHold)
 class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
     """Technical holds: of open gates, forks, names and unsettled effects. Whatever made one frees it."""
 
     list_display = ("about", "of_run", "kind", "reason", "made_by", "created_at", "freed_at")
-    list_filter = (HoldReasonFilter, HoldStateFilter)
+    list_filter = (having("kind", gettext_lazy("kind"), lambda: TECHNICAL), HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List the columns of a hold that can be shown as text."""

@@ -29,12 +29,9 @@ PAGE = 50  # runs
 class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
     """All dry runs and prunes."""
 
-    actions = None
     list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
     sortable_by = ()
     list_filter = ("status", "nightly")
-    list_per_page = 50
-    show_full_result_count = False
     shown = column("checkpoints", _("In the dry run"))
 
     @admin.display(description=_("Deleted"))

@@ -49,10 +49,14 @@ def find(value: Any, at: str) -> Any:
     return value
 
 
+def get(value: Any, at: str, default: Any = None) -> Any:
+    """Return what a pointer names in `value`, and `default` if there is nothing."""
+    try:
+        return find(value, at)
+    except ValueRefused:
+        return default
+
+
 def has(value: Any, at: str) -> bool:
     """Tell whether the pointer names something in this value."""
-    try:
-        find(value, at)
-    except ValueRefused:
-        return False
-    return True
+    return get(value, at, INDEX) is not INDEX

@@ -82,7 +82,7 @@ def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, st
 
 def at(value: Any, place: str) -> Any:
     """Return the value at a pointer, or MISSING."""
-    return json_pointer.find(value, place) if json_pointer.has(value, place) else MISSING
+    return json_pointer.get(value, place, MISSING)
 
 
 def shown(value: Any) -> Any:

@@ -92,7 +92,7 @@ def charts(card: Card, state: Mapping[str, Any]) -> CardCharts:
 
 
 def _read(chart: Chart, state: Mapping[str, Any]) -> Schedule | str:
-    return read(json_pointer.find(state, chart.pointer) if json_pointer.has(state, chart.pointer) else None)
+    return read(json_pointer.get(state, chart.pointer))
 
 
 def _step(end: Number) -> Number:

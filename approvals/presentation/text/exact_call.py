@@ -173,8 +173,7 @@ def amount(card: Card) -> str:
 
 def _with_currency(leaf: CallLeaf) -> str:
     beside = leaf.pointer.rpartition("/")[0] + "/currency"
-    arguments = leaf.action.arguments
-    unit = json_pointer.find(arguments, beside) if json_pointer.has(arguments, beside) else ""
+    unit = json_pointer.get(leaf.action.arguments, beside)
     known = isinstance(unit, str) and re.fullmatch("[A-Z]{3}", unit)
     return short(leaf.value) + (f" {unit}" if known else "")
 
