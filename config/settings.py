@@ -107,7 +107,6 @@ BOUNDS = {
 PLANNER = {"random_page_cost": "1.1", "jit": "off"}
 DATABASES = {"default": env.database("DATABASE_URL", required="`make run` starts a server and sets it")}
 DATABASES["default"] |= {
-    "CONN_MAX_AGE": 0,
     "CONN_HEALTH_CHECKS": True,
     "OPTIONS": DATABASES["default"]["OPTIONS"]
     | {
@@ -130,7 +129,6 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
 CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # Celery
 CELERY_BROKER_URL = env.broker(REDIS_URL)
@@ -145,7 +143,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_keepalive": True,
 }
 CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_TASK_SERIALIZER = "json"
 # Tasks a worker runs before Celery closes its database connections. Without it Celery closes the whole pool around
 # every task, and connecting costs more than a step does; broken connections are noticed and replaced all the same.
 CELERY_DB_REUSE_MAX = 1_000_000_000
@@ -157,7 +154,6 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
-CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = scheduled(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
@@ -175,7 +171,6 @@ LOGIN_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "config.sign_in.accounts.Adapter"
 # The adapter counts wrong passwords at sign-in; the library's other limits hold, for a password asked again among them.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
-ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
@@ -211,7 +206,6 @@ X_FRAME_OPTIONS = "DENY"
 # Words, time, files
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
-USE_TZ = True
 USE_I18N = False
 FORMAT_MODULE_PATH = ["config.formats"]
 STATIC_URL = "/static/"
