@@ -22,7 +22,6 @@ from approvals.decisions.submission import Submission
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
 from approvals.views.access import gate_or_404
-from checkpoints import store
 
 from .decisions import MARK, Decide, said_in
 
@@ -121,10 +120,12 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     Nothing is recorded, and it is refused for the same reasons.
     """
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    store.load_checkpoint(gate.checkpoint)
+    saved = gate.saved  # verified, before any other answer
     sent = Submission(**said_in(decision))
     sent.digest()  # refuse what cannot be encoded, before anything uses it
-    prepared = prepare(read(gate.pk), sent, by=reader)
+    found = read(gate.pk)
+    found.gate.saved = saved
+    prepared = prepare(found, sent, by=reader)
     instead = prepared.next
     made = impact_of(prepared).beside(0 if instead else _others(prepared.gate, reader))
     told = DecisionPreview(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema  # type: ignore[import-untyped]
+import pytest
 from django.contrib.auth.models import User
 
 from approvals.models import Decision, Gate
-from checkpoints.models import Event
+from checkpoints import store
+from checkpoints.models import Checkpoint, Event
 from tests.approvals.cards.verdicts.conftest import known_agents, ledger
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, make_three, reject, respond
 from tests.factories import ann, bob, make_gate, make_policy, make_question, make_team, make_user
 from tests.factories.driven_runs import open_gate
+from tests.harness.altered_rows import altered
 from tests.harness.signed_in_clients import signed_in
 
 from .sent_requests import ask, document
@@ -32,6 +36,18 @@ def previewed(user: User, gate: Gate, **word: Any) -> Any:
 
 def steps(told: Any) -> dict[str, str]:
     return {row["step"]: row["verdict"] for row in told["impact"]["rows"]}
+
+
+def test_the_state_is_loaded_once_and_one_that_does_not_verify_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = make_gate()
+    by = ann(gate.team)
+    load = Mock(wraps=store.load_checkpoint)
+    monkeypatch.setattr(store, "load_checkpoint", load)
+    assert foretold(by, gate, verdict="approve").status_code == 200
+    assert [call.args for call in load.mock_calls] == [(gate.checkpoint,)]
+    with altered(Checkpoint.objects.get(pk=gate.checkpoint), state_digest=b"0" * 32):
+        refused = foretold(by, gate, verdict="approve")
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_verified")
 
 
 def test_a_mix_is_foretold_as_it_then_comes_and_nothing_is_said_by_asking(ledger: Path) -> None:
