@@ -11,12 +11,11 @@ from agents.errors import NotGranted
 from agents.gates import opening, preconditions
 from agents.models import Effect
 from agents.session.allowing_gate import acting, changed_by_hand, last_outcome
-from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.binding import Approved
-from approvals.engine_rules import gates
+from approvals.engine_rules import permissions
 from approvals.english import quoted
 from approvals.models import Grant, Outcome
 from checkpoints.runs.plans import StepSpec
@@ -103,8 +102,9 @@ def _available(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | N
     grants = [each for each in found if not spec.action or each.action == acting(slice, spec)]
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
     after = slice.path.after(outcome.gate.checkpoint) or []
-    executed = [place.id for place in after if place.step == spec.name and place.kind in EXECUTED]
+    executed = [place.id for place in permissions.executed_since(after, spec.name)]
     times = len(executed)
     if spec.action:
         times = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
-    return unused[0] if gates.permission_left(given=len(grants), unused=len(unused), executed=times) else None
+    left = permissions.permission_left(given=len(grants), unused=len(unused), executed=times)
+    return unused[0] if left else None

@@ -68,12 +68,9 @@ def take_up(run: Run, path: RunPath, *, by: Actor) -> None:
 
 
 def stood_on(row: Effect) -> bool:
-    """Tell whether a fork depends on this effect, so that undoing it would break the fork.
-
-    It does if it took the result over, or began after the effect was done and so has the result in its state.
-    """
-    if Effect.objects.filter(taken_from=row, status__in=effects.LANDED).exists():
-        return True
+    """Tell whether another run depends on this effect."""
+    taken = Effect.objects.filter(taken_from=row)
     forks = Run.objects.of_lineage(row.run.lineage).exclude(pk=row.run_id)
     starts = forks.filter(forked_from__isnull=False).values_list("forked_from", flat=True)
-    return any(start and RunPath.to(start).holds(row.landings) for start in starts)
+    paths = (RunPath.to(start).ids for start in starts if start)  # each read only where nothing before it tells
+    return effects.depended_on(row.landings, taken=taken, forks=paths)

@@ -30,9 +30,9 @@ def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
         return None
     digest = slice.input_digest(spec)
     others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
-    rows = Effect.objects.filter(run__in=others, undoes__isnull=True, taken_from__isnull=True, step=spec.name)
+    rows = Effect.objects.filter(run__in=others, undoes__isnull=True, step=spec.name)
     same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
-    return same.exclude(status__in=effects.GONE).order_by("-pk").first()
+    return next((row for row in same.order_by("-pk") if effects.asked_about(row)), None)
 
 
 def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:

@@ -92,12 +92,17 @@ class Lineage:
 
     @cached_property
     def shared(self) -> set[int]:
-        """Return the effects that another run depends on: it reused the result, or was forked after it."""
-        taken = {row.taken_from_id for row in self.rows if row.taken_from_id and row.status in effects.LANDED}
-        begun = {each.run_id: self.path(each.parent) for each in self.saved.values() if each.kind == "fork"}
-        return taken | {
-            row.pk for row in self.rows for run, path in begun.items() if run != row.run_id and path.holds(row.landings)
-        }
+        """Return the effects that another run depends on."""
+        taken: dict[int, list[Effect]] = defaultdict(list)
+        for row in self.rows:
+            taken[row.taken_from_id or 0].append(row)
+        begun = {each.run_id: self.path(each.parent).ids for each in self.saved.values() if each.kind == "fork"}
+
+        def depended_on(row: Effect) -> bool:
+            forks = (path for run, path in begun.items() if run != row.run_id)
+            return effects.depended_on(row.landings, taken=taken[row.pk], forks=forks)
+
+        return {row.pk for row in self.rows if depended_on(row)}
 
     @cached_property
     def gates(self) -> list[Any]:

@@ -29,8 +29,6 @@ from checkpoints.values.canonical_json import canonical, decode
 from .performed_effects import LANDED_AT, LANDED_IN
 from .run_row import WAY, course_of
 
-STANDING = (*effects.LANDED, *effects.IN_DOUBT)
-
 
 def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
     """Return the repeats by gate, oldest first. Needs each gate's run with its plan."""
@@ -59,10 +57,8 @@ def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
     if not roots or not steps:
         return []
     kin = Run.objects.filter(Q(pk__in=roots) | Q(lineage__in=roots, forked_from__isnull=False))
-    found = Effect.objects.filter(run__in=kin, step__in=steps, undoes__isnull=True, taken_from__isnull=True)
-    return list(
-        found.filter(status__in=STANDING).select_related("run").annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk")
-    )
+    found: Any = Effect.objects.filter(run__in=kin, step__in=steps, undoes__isnull=True).select_related("run")
+    return effects.repeatable(found.annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk"))
 
 
 def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
@@ -101,12 +97,13 @@ class _Way:
             return bool(spec.action) or row.run_id != run or not row.carried or min(row.carried) > seq
         if self.course.of(row.carried):
             return bool(spec.action)
-        return row.irreversible or not spec.undo or row.status == Effect.Status.KEPT
+        due = effects.left_behind(row, on_path=False)
+        return not (due and effects.undoable(row, undo=spec.undo, shared=lambda: False))
 
 
 def _told(row: Any, again: Action | None, plan: PlanSpec) -> Repeat:
     return Repeat(
         effect=row.pk, step=row.step, action=again.id if again else "", titles=titles(plan, row.step, again),
         run=row.run_id, checkpoint=min(row.carried, default=0), at=row.at or row.intended_at,
-        done=row.status not in effects.IN_DOUBT and not row.left_open, irreversible=row.irreversible,
+        done=effects.happened(row), irreversible=row.irreversible,
     )  # fmt: skip

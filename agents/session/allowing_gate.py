@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Q
-
 from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
-from approvals.engine_rules import gates
+from approvals.engine_rules import gates, permissions
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 
@@ -23,28 +21,15 @@ def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
 
     A recovery gate about another action than the one that `spec` would perform now does not count.
     """
-    asked_by = Q(gate__step__in=gates.allowing(slice.plan, spec.name), gate__kind="review")
-    recovered = Q(gate__step=spec.name, gate__kind="recovery", to_run__isnull=False)
-    found = Outcome.objects.filter(asked_by | recovered, gate__run_id=slice.run.pk)
+    steps = [spec.name, *gates.allowing(slice.plan, spec.name)]
+    found = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step__in=steps)
     found = found.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate", "proposal").order_by("-pk")
-    if not spec.action:
-        return found.first()
-    now = acting(slice, spec)
-    return next((each for each in found if each.gate.kind == "review" or each.proposal.card.action(now)), None)
+    return permissions.last_allowing(found, slice.plan, spec, now=acting(slice, spec))
 
 
 def acting(slice: RunSession, spec: StepSpec) -> str:
     """Return the id of the action that `spec` would perform now; "" if it does not choose between several."""
-    named = slice.snapshot.state.get(spec.action) if spec.action else None
-    return named if isinstance(named, str) else ""
-
-
-def action_of(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Action | None:
-    """Return the action on the outcome's card that `spec` would perform now; None for none."""
-    mine = [action for action in outcome.proposal.card.actions if action.effect == spec.name]
-    if spec.action:
-        return next((action for action in mine if action.id == acting(slice, spec)), None)
-    return mine[0] if mine else None
+    return permissions.acting(slice.snapshot.state.get(spec.action) if spec.action else None)
 
 
 def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] | None:
@@ -53,9 +38,10 @@ def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] |
     An answer in its place is such a verdict too. None where there is neither.
     """
     outcome = last_outcome(slice, spec) if spec.guarded else None
-    if outcome is None or outcome.kind != Outcome.Kind.MIXED:
+    if outcome is None:
         return None
-    action = action_of(slice, spec, outcome)
+    actions = outcome.proposal.card.actions
+    action = permissions.refused_action(outcome.kind, actions, spec, now=acting(slice, spec))
     return (action, action.settled) if action is not None and action.settled is not None else None
 
 
@@ -79,11 +65,9 @@ def changed_by_hand(slice: RunSession, spec: StepSpec, outcome: Outcome) -> dict
     By name, each as it was before: {} or {name: value}.
     """
     loose = binding.loose_names(slice.plan, gate_step=outcome.gate.step, effect=spec.name)
-    found: dict[str, dict[str, Any]] = {}
-    for each in manual_changes.on(slice.path.after(outcome.gate.checkpoint) or [], slice.plan):
-        for name in sorted(each.fields & loose):
-            found.setdefault(name, {name: each.before[name]} if name in each.before else {})
-    return found
+    changes = manual_changes.on(slice.path.after(outcome.gate.checkpoint) or [], slice.plan)
+    found = permissions.changed_by_hand(changes, loose)
+    return {name: {name: each.before[name]} if name in each.before else {} for name, each in found.items()}
 
 
 def shown_for(slice: RunSession, spec: StepSpec) -> list[Action]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import Protocol, TypeVar
+from uuid import UUID
 
 from checkpoints.runs.plans import PlanSpec
 
 LANDED = ("done", "kept")  # a later execution may adopt these
 IN_DOUBT = ("intended", "unknown")  # nobody knows yet whether it happened
 OPEN = ("done", *IN_DOUBT)  # settled where the run's path does not carry the result
-GONE = ("failed", "undone", "abandoned")  # nothing of it is left for a fork to ask about
+ABANDONED = "abandoned"  # of unknown outcome, and a person had it done again
+GONE = ("failed", "undone", ABANDONED)  # nothing of it is left for a fork to ask about
 
 
 class Status(Protocol):
@@ -43,12 +45,31 @@ class EffectRow(Status, Protocol):
     def taken(self) -> bool: ...
 
 
+class ExecutedEffect(EffectRow, Protocol):
+    """An effect with its execution: of a step on an input, for the `occurrence`th time. Redone: in a new generation."""
+
+    @property
+    def run_id(self) -> int: ...
+    @property
+    def input_digest(self) -> Hashable: ...
+    @property
+    def occurrence(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+
+
 Row = TypeVar("Row", bound=EffectRow)
+Executed = TypeVar("Executed", bound=ExecutedEffect)
+
+
+def happened(row: EffectRow) -> bool:
+    """Tell whether it is known to be done."""
+    return row.status in LANDED and not row.left_open
 
 
 def there(row: EffectRow) -> bool:
     """Tell whether it is known to be done, and no undo of it was begun."""
-    return row.status in LANDED and not (row.left_open or row.going)
+    return happened(row) and not row.going
 
 
 def adoptable(row: EffectRow) -> bool:
@@ -73,12 +94,42 @@ def asked_about(row: EffectRow) -> bool:
 
 def taken_up(row: EffectRow, *, on_path: bool) -> bool:
     """Tell whether it counts as done after a person moved the run to a path that carries its result."""
-    return row.status in LANDED and not row.left_open and on_path
+    return happened(row) and on_path
 
 
 def left_behind(row: Status, *, on_path: bool) -> bool:
     """Tell whether it has to be settled: the path does not carry its result, or a person ordered it again."""
     return row.status in OPEN and (row.again or not on_path)
+
+
+def repeatable(rows: Iterable[Executed]) -> list[Executed]:
+    """List the effects that were or may have been done, so that doing the same again repeats them.
+
+    One that was abandoned counts until it is redone in a newer generation; one that was taken over only for its origin.
+    """
+    known = [row for row in rows if not row.taken]
+    newest: dict[Hashable, int] = {}
+    for row in known:
+        newest[_execution(row)] = max(row.generation, newest.get(_execution(row), 0))
+    return [
+        row
+        for row in known
+        if row.status in (*LANDED, *IN_DOUBT) or (row.status == ABANDONED and row.generation == newest[_execution(row)])
+    ]
+
+
+def _execution(row: ExecutedEffect) -> Hashable:
+    return row.run_id, row.step, row.input_digest, row.occurrence
+
+
+def depended_on(landings: Iterable[UUID], *, taken: Iterable[Status], forks: Iterable[Set[UUID]]) -> bool:
+    """Tell whether another run depends on an effect with these landings, so that undoing it would break that run.
+
+    `taken`: the rows that took its result over; `forks`: the path to where each other run of the lineage was forked. A
+    fork that begins after the effect was done has the result in its state.
+    """
+    found = frozenset(landings)
+    return any(row.status in LANDED for row in taken) or any(not path.isdisjoint(found) for path in forks)
 
 
 def undoable(row: EffectRow, *, undo: str, shared: Callable[[], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""Rules for gates: allowing effects, permissions left, approvals that still hold, and where a run goes back to."""
+"""Rules for gates: allowing effects, approvals that still hold, and where a run goes back to."""
 
 from __future__ import annotations
 
@@ -34,11 +34,6 @@ def reopened(plan: PlanSpec, effect: str, decided: str) -> str:
     """
     asking = allowing(plan, effect)
     return decided if decided in asking else asking[-1]
-
-
-def permission_left(*, given: int, unused: int, executed: int) -> bool:
-    """Tell whether an outcome's grants let an effect run once more: intents and adopted results each use one up."""
-    return bool(unused) and executed < given
 
 
 def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:

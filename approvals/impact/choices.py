@@ -13,7 +13,7 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
-from approvals.engine_rules import effects, gates, steps
+from approvals.engine_rules import effects, gates, permissions, steps
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
@@ -261,5 +261,5 @@ class GateChoices:
 
 def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:
     """Tell whether the step that a gate asked about was executed after it."""
-    after = [each for each in path if each.run_id == gate.run and each.seq > gate.seq and each.kind in steps.EXECUTED]
-    return any(each.step == gate.step for each in after)
+    after = [each for each in path if each.run_id == gate.run and each.seq > gate.seq]
+    return bool(permissions.executed_since(after, gate.step))

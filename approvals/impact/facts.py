@@ -58,6 +58,11 @@ class EffectFact:
     returned: Callable[[], tuple[Writes, str | None]] = lambda: ({}, None)
     reads: Callable[[], Fields | None] = lambda: None  # the digests of the fields that its step read; None: not known
 
+    @property
+    def run_id(self) -> int:
+        """Return the id of its run, as rows and headers name it."""
+        return self.run
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFact:
@@ -101,6 +106,11 @@ class GateFact:
     about: int = 0  # the id of the effect left behind that it asks about; 0: none
     refused: Sequence[Action] = ()  # settled actions, which do not run although the run goes on
     actions: frozenset[str] = frozenset()  # the ids of its actions
+
+    @property
+    def lets_run(self) -> bool:
+        """Tell whether its outcome lets an effect run."""
+        return bool(self.grants)
 
 
 class ByHand(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.verdicts import written
-from approvals.engine_rules import gates
+from approvals.engine_rules import gates, permissions
 from approvals.engine_rules.effects import adoptable, doubted
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec
@@ -69,14 +69,10 @@ def _refused(walk: Walk, spec: StepSpec) -> Action | bool | None:
     """Find the refused action that the effect would perform here; False for none, None where unknown."""
     if not spec.guarded:
         return False
-    last = _last_gate(walk, spec, gates.allowing(walk.flow.plan, spec.name))
-    mine = [each for each in last.refused if each.effect == spec.name] if last is not None else []
-    if not mine:
+    last, now = _last_gate(walk, spec), _acting(walk, spec)
+    if last is None or not any(each.effect == spec.name for each in last.refused):
         return False
-    if not spec.action:
-        return mine[0]
-    now = _acting(walk, spec)
-    return None if now is None else next((each for each in mine if each.id == now), False)
+    return None if now is None else permissions.refused_action(last.kind, last.refused, spec, now=now) or False
 
 
 def _acting(walk: Walk, spec: StepSpec) -> str | None:
@@ -84,7 +80,7 @@ def _acting(walk: Walk, spec: StepSpec) -> str | None:
     found = walk.state.fields.get(spec.action)
     if found is None:
         return ""
-    return found.value if isinstance(found, KnownValue) and isinstance(found.value, str) else None
+    return permissions.acting(found.value) if isinstance(found, KnownValue) else None
 
 
 def _pass_by(walk: Walk, spec: StepSpec, refused: Action) -> str | None:
@@ -187,7 +183,7 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     if not spec.guarded:
         return Permit(True)
     asking = gates.allowing(walk.flow.plan, spec.name)
-    last = _last_gate(walk, spec, asking)
+    last = _last_gate(walk, spec)
     would_ask = gates.reopened(walk.flow.plan, spec.name, last.step if last else "") if asking else spec.name
     if last is None:
         return Permit(False, would_ask)
@@ -197,7 +193,7 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     unused = [grant for grant in grants if not grant.used_by]
     executed = _executed_since(walk, spec, last)
     known = 0 if spec.action else executed
-    left = gates.permission_left(given=len(grants), unused=len(unused), executed=known)
+    left = permissions.permission_left(given=len(grants), unused=len(unused), executed=known)
     if not (left and last.current):
         return Permit(False, would_ask)
     if _changed_by_hand(walk, spec, last):
@@ -207,18 +203,11 @@ def permit(walk: Walk, spec: StepSpec) -> Permit:
     return Permit(True if all(covers) and not (spec.action and executed) else None, would_ask)
 
 
-def _last_gate(walk: Walk, spec: StepSpec, asking: list[str]) -> GateFact | None:
+def _last_gate(walk: Walk, spec: StepSpec) -> GateFact | None:
     """Find the newest gate on the path that could allow it, or that asked about it."""
     on_path = [gate for gate in walk.records.gates if gate.id in walk.target.gates]
-    # A recovery answer that lets nothing run neither gives nor refuses permission.
-    given = [gate for gate in on_path if gate.grants or not gate.recovery]
-    found = [gate for gate in given if (_asked_about(walk, spec, gate) if gate.recovery else gate.step in asking)]
-    return max(found, key=lambda gate: gate.id, default=None)
-
-
-def _asked_about(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
-    """Tell whether a recovery gate asked about this effect, and of several actions about the one it would perform."""
-    return gate.step == spec.name and (not spec.action or _acting(walk, spec) in gate.actions)
+    newest = sorted(on_path, key=lambda gate: gate.id, reverse=True)
+    return permissions.last_allowing(newest, walk.flow.plan, spec, now=_acting(walk, spec))
 
 
 def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
@@ -228,16 +217,16 @@ def _grants(walk: Walk, spec: StepSpec, gate: GateFact) -> list[GrantFact]:
 
 def _executed_since(walk: Walk, spec: StepSpec, gate: GateFact) -> int:
     """Count how often the effect landed on the path after that gate."""
-    before = [each for each in walk.target.path if each.run_id == gate.run and each.seq > gate.seq]
+    after = [each for each in walk.target.path if each.run_id == gate.run and each.seq > gate.seq]
     walked = walk.path[len(walk.target.path) :]
-    return sum(each.step == spec.name for each in before) + sum(each.step == spec.name for each in walked)
+    return len(permissions.executed_since(after, spec.name)) + sum(each.step == spec.name for each in walked)
 
 
 def _changed_by_hand(walk: Walk, spec: StepSpec, gate: GateFact) -> bool:
     """Tell whether somebody changed a loose field of the effect by hand since that gate closed."""
     loose = binding.loose_names(walk.flow.plan, gate_step=gate.step, effect=spec.name)
     since = next((at for at, each in enumerate(walk.target.path) if each.id == gate.execution), -1)
-    return any(each.fields & loose for each in walk.target.by_hand if each.at > since)
+    return bool(permissions.changed_by_hand([each for each in walk.target.by_hand if each.at > since], loose))
 
 
 def _covers(walk: Walk, grant: GrantFact) -> bool:

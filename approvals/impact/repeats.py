@@ -8,17 +8,15 @@ every turn may do another thing by the same step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from approvals.cards.action import Action
-from approvals.engine_rules.effects import IN_DOUBT, LANDED
+from approvals.engine_rules.effects import happened, repeatable
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.canonical_json import canonical
 
 from .facts import EffectFact, MoveTarget, RecordedHistory
 from .result import Impact, ImpactVerdict, Repeat
-
-ABANDONED = "abandoned"  # of unknown outcome, and a person had it done again
 
 
 def repeats(
@@ -32,12 +30,10 @@ def repeats(
     taken = told.having(ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE, ImpactVerdict.STANDS)
     settled = {row.effect for row in taken}
     path = {each.id for each in target.path}
-    found = []
+    found, done = [], repeatable(history.effects)
     for step, certain in coming.items():
         acting = [action for action in actions if action.effect == step and action.settled is None]
-        for fact in _standing(history.effects, step):
-            if fact.id in settled:
-                continue
+        for fact in (each for each in done if each.step == step and each.id not in settled):
             for action in _again(history, fact, acting, on_path=not path.isdisjoint(fact.landings)):
                 mine = next((each for each in acting if each.id == action), None)
                 found.append(_repeat(fact, action, titles(history.plan, step, mine), certain=certain))
@@ -48,19 +44,6 @@ def titles(plan: PlanSpec, step: str, action: Action | None) -> tuple[str, ...]:
     """Return the titles of an effect: the step's, and the action's unless an external program wrote it."""
     said = action.title if action and not action.in_own_words(external=plan.external) else ""
     return tuple(filter(None, [plan.title_of(step), said]))
-
-
-def _standing(effects: Iterable[EffectFact], step: str) -> Iterator[EffectFact]:
-    """Yield a step's effects that were or may have been done; one taken over counts only for its origin."""
-    mine = [each for each in effects if each.step == step and not each.taken]
-    newest: dict[tuple[int, bytes, int], int] = {}
-    for each in mine:
-        key = (each.run, each.input_digest, each.occurrence)
-        newest[key] = max(each.generation, newest.get(key, 0))
-    for each in mine:
-        last = each.generation == newest[each.run, each.input_digest, each.occurrence]
-        if each.status in (*LANDED, *IN_DOUBT) or (each.status == ABANDONED and last):
-            yield each
 
 
 def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action], *, on_path: bool) -> list[str]:
@@ -77,6 +60,6 @@ def _again(history: RecordedHistory, fact: EffectFact, acting: Sequence[Action],
 def _repeat(fact: EffectFact, action: str, called: tuple[str, ...], *, certain: bool) -> Repeat:
     return Repeat(
         effect=fact.id, step=fact.step, action=action, titles=called, run=fact.run,
-        checkpoint=fact.landed, at=fact.at, done=fact.status in LANDED and not fact.left_open, certain=certain,
+        checkpoint=fact.landed, at=fact.at, done=happened(fact), certain=certain,
         irreversible=fact.irreversible,
     )  # fmt: skip

@@ -48,6 +48,26 @@ class Outcome(models.Model):
         return f"{self.kind} of gate {self.gate_id}"
 
     @property
+    def step(self) -> str:
+        """Return the step of its gate."""
+        return self.gate.step
+
+    @property
+    def recovery(self) -> bool:
+        """Tell whether its gate asked how to go on after a failure."""
+        return self.gate.kind == self.gate.Kind.RECOVERY
+
+    @property
+    def lets_run(self) -> bool:
+        """Tell whether it lets an effect run."""
+        return self.to_run is not None
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """Return the ids of the actions on the final proposal."""
+        return frozenset(action.id for action in self.proposal.card.actions)
+
+    @property
     def words(self) -> str:
         """Return the feedback, as text."""
         return bytes(self.feedback).decode(errors="replace")

@@ -201,6 +201,17 @@ def test_what_nobody_knows_the_end_of_is_said_so(ledger: str) -> None:
     assert [each.done for each in refused.repeats] == [False]
 
 
+@pytest.mark.parametrize("step", ["tell", "book"])
+def test_the_inbox_names_what_was_done_again_on_order_as_the_gate_does(ledger: str, step: str) -> None:
+    """The gate asked to confirm an abandoned effect that was not redone yet, and its row in the inbox left it out."""
+    run, gate = asked_again(ledger)
+    change_effects(Effect.objects.filter(run=run, step=step), status="abandoned", landings=[])
+    told = GateImpacts(gate, gate.standing().card, []).approve()
+    [beside] = impact_sources.beside([gate]).values()
+    assert {each.effect for each in beside} == {each.effect for each in told.repeats}
+    assert [each.done for each in beside if each.step == step] == [False]
+
+
 def test_what_was_done_while_the_page_was_open_is_found_by_the_decision(ledger: str) -> None:
     """The box that was not there cannot have been ticked."""
     run = told_once(ledger)

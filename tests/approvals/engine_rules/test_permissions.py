@@ -1,0 +1,104 @@
+"""The rules of which gate decides about an effect, and what it refused."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from approvals.cards.action import Action, SettledAction
+from approvals.engine_rules import permissions
+from approvals.engine_rules.effects import depended_on
+from checkpoints.runs.plans import PlanSpec, StepSpec
+
+ONE = StepSpec("pay", kind="effect", guarded=True)
+SEVERAL = StepSpec("pay", kind="effect", guarded=True, action="now")
+PLAN = PlanSpec("robo", "1", steps=(StepSpec("review", kind="gate", allows=("pay",)), ONE))
+
+
+class Asked(NamedTuple):
+    step: str
+    recovery: bool = False
+    lets_run: bool = False
+    actions: tuple[str, ...] = ()
+
+
+REVIEW, ABOUT_A = Asked("review"), Asked("pay", recovery=True, lets_run=True, actions=("a",))
+
+
+@pytest.mark.parametrize(
+    ("closed", "effect", "now", "found"),
+    [
+        ([REVIEW, ABOUT_A], ONE, "", REVIEW),
+        ([ABOUT_A, REVIEW], ONE, "", ABOUT_A),
+        ([Asked("other", lets_run=True), REVIEW], ONE, "", REVIEW),
+        ([Asked("pay", recovery=True), REVIEW], ONE, "", REVIEW),  # an answer that lets nothing run says nothing
+        ([ABOUT_A, REVIEW], SEVERAL, "a", ABOUT_A),
+        ([ABOUT_A, REVIEW], SEVERAL, "b", REVIEW),
+        ([ABOUT_A, REVIEW], SEVERAL, None, REVIEW),
+        ([ABOUT_A], SEVERAL, "b", None),
+    ],
+)
+def test_the_newest_gate_that_could_allow_the_effect_decides(
+    closed: list[Asked], effect: StepSpec, now: str | None, found: Asked | None
+) -> None:
+    assert permissions.last_allowing(closed, PLAN, effect, now=now) is found
+
+
+NO = SettledAction(verdict="reject", by="Ann")
+CARD = [
+    Action(id="x", title="X", effect="mail"),
+    Action(id="a", title="A", effect="pay"),
+    Action(id="b", title="B", effect="pay", settled=NO),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "effect", "now", "found"),
+    [
+        ("mixed", SEVERAL, "b", "b"),
+        ("mixed", SEVERAL, "a", None),
+        ("mixed", SEVERAL, "", None),
+        ("mixed", ONE, "", None),  # its action is the first
+        ("rejected", SEVERAL, "b", None),  # nothing runs, so that none is passed by
+    ],
+)
+def test_only_a_decision_by_action_refuses_one_while_the_run_goes_on(
+    kind: str, effect: StepSpec, now: str, found: str | None
+) -> None:
+    refused = permissions.refused_action(kind, CARD, effect, now=now)
+    assert (refused.id if refused else None) == found
+
+
+class Changed(NamedTuple):
+    fields: frozenset[str]
+
+
+def test_the_first_change_of_each_loose_field_counts() -> None:
+    first, second = Changed(frozenset("ab")), Changed(frozenset("bc"))
+    assert permissions.changed_by_hand([first, second], set("bc")) == {"b": first, "c": second}
+    assert permissions.changed_by_hand([first, second], set()) == {}
+
+
+class Taken(NamedTuple):
+    status: str
+    again: bool = False
+
+
+@pytest.mark.parametrize(
+    ("taken", "forks", "depends"),
+    [
+        ([], [], False),
+        ([Taken("done")], [], True),
+        ([Taken("undone")], [], False),
+        ([], [{1, 2}], True),
+        ([], [{2}], False),
+    ],
+)
+def test_another_run_depends_on_an_effect_that_it_took_over_or_began_after(
+    taken: list[Taken], forks: list[set[int]], depends: bool
+) -> None:
+    ids = {number: UUID(int=number) for number in (1, 2)}
+    paths = [{ids[each] for each in fork} for fork in forks]
+    assert depended_on([ids[1]], taken=taken, forks=paths) is depends
