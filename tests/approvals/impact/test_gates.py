@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from approvals.engine_rules.steps import last_start
 from approvals.impact import Impact, impact
 from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
@@ -15,115 +14,74 @@ from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
 from checkpoints.values import digests
 
-from .model import Engine
-from .small_plans import (
-    agree,
-    approve,
-    at,
-    back,
-    edit,
-    effect,
-    engine,
-    gate,
-    gives,
-    plan,
-    rewind,
-    said,
-    saved,
-    step,
-    waiting,
-)
+from .recorded import Recorded
+from .small_plans import approve, back, choices, edit, effect, gate, going_back, plan, rewind, said, step
 
 ASKED = plan(step("draft", "x", "text"), gate("review", "text", allows=("send",), asks=True),
              effect("send", "text", "sent", guarded=True))  # fmt: skip
 
 
-def sent(**more: object) -> tuple[Engine, int]:
-    made = engine(ASKED, {"draft": lambda engine, x: ({"text": x}, None)})
-    run = made.start(x=1)
-    agree(made, run)
-    return made, run
+def sent() -> Recorded:
+    return Recorded(ASKED, x=1).ran("draft", {"text": 1}).agreed("review").ran("send")
 
 
 def test_a_gate_stands_where_it_shows_the_same_and_all_that_it_allowed_is_done() -> None:
-    made, run = sent()
-    assert said(edit(made, run, "draft", other=1)) == ["stands draft", "stands review", "stands send"]
+    assert said(edit(sent(), "draft", other=1)) == ["stands draft", "stands review", "stands send"]
 
 
 def test_a_gate_asks_again_where_what_it_allowed_was_undone() -> None:
-    made, run = sent()
-    made.rows[0].status = "undone"
-    told = edit(made, run, "draft", other=1)
+    told = edit(sent().changed("send", status="undone"), "draft", other=1)
     assert said(told) == ["stands draft", "asks review"]
     assert told.asks == "review"
 
 
 def test_a_gate_asks_again_where_what_it_allowed_was_never_done() -> None:
-    made = engine(plan(gate("review", "x", allows=("send",)), step("wait", "", "y", ends=True), *ASKED.steps[2:]), {
-        "wait": lambda engine: ({}, ""),
-    })  # fmt: skip
-    run = made.start(x=1, text=1)
-    agree(made, run)
-    assert said(edit(made, run, "review", other=1)) == ["asks review"]
+    steps = plan(gate("review", "x", allows=("send",)), step("wait", "", "y", ends=True), *ASKED.steps[2:])
+    made = Recorded(steps, x=1, text=1).agreed("review").ran("wait", {}, "")
+    assert said(edit(made, "review", other=1)) == ["asks review"]
 
 
 def test_the_gate_a_person_sends_the_run_back_to_asks_whatever_was_said_there() -> None:
-    made, run = sent()
-    assert said(rewind(made, run, "review"))[:1] == ["asks review"]
+    assert said(rewind(sent(), "review"))[:1] == ["asks review"]
+
+
+def unasked() -> Recorded:
+    return Recorded(plan(gate("facts", "x"), step("use", "x", "y")), x=1).passed("facts").ran("use")
 
 
 def test_a_gate_that_may_have_nothing_to_ask_only_may_ask() -> None:
-    steps = plan(gate("facts", "x"), step("use", "x", "y"))
-    made = engine(steps, {"facts": lambda engine, x: x == 0})
-    run = made.start(x=1)
-    made.drive(run)
-    assert said(edit(made, run, "facts", x=2)) == ["may ask facts on facts", "may use on facts"]
-    assert said(edit(made, run, "facts", other=2)) == ["stands facts", "stands use"]
+    made = unasked()
+    assert said(edit(made, "facts", x=2)) == ["may ask facts on facts", "may use on facts"]
+    assert said(edit(made, "facts", other=2)) == ["stands facts", "stands use"]
 
 
 def test_what_the_gates_own_method_says_is_taken_for_certain() -> None:
-    made = engine(plan(gate("facts", "x"), step("use", "x", "y")), {"facts": lambda engine, x: x == 0})
-    run = made.start(x=1)
-    made.drive(run)
-    first = next(iter(made.points))
-
-    def told(x: int) -> list[str]:
-        history = made.history(run)
-        known = RecordedHistory(
-            plan=history.plan, head=history.head, executions=history.executions,
-            draws=lambda step, state: state["x"] == 0,
-        )  # fmt: skip
-        return said(impact(known, made.target_of(run, first, "edit", {"x": x})))
-
-    assert told(2) == ["will facts", "will use"]
-    assert told(0) == ["asks facts"]
+    made = unasked()
+    known = replace(made.history(), draws=lambda step, state: state["x"] == 0)
+    assert said(impact(known, made.target("", x=2))) == ["will facts", "will use"]
+    assert said(impact(known, made.target("", x=0))) == ["asks facts"]
 
 
 def test_the_first_gate_that_certainly_asks_ends_what_is_foretold() -> None:
     steps = plan(step("a", "x", "y"), gate("one", "y", asks=True), step("b"), gate("two", asks=True))
-    made = engine(steps, {"a": lambda engine, x: ({"y": x}, None)})
-    run = made.start(x=1)
-    assert said(approve(made, waiting(made, run))) == ["will b", "asks two"]
-    assert said(back(made, waiting(made, run), "a")) == ["will a", "asks one"]
+    made = Recorded(steps, x=1).ran("a", {"y": 1}).asked("one")
+    assert said(approve(made)) == ["will b", "asks two"]
+    assert said(back(made, "a")) == ["will a", "asks one"]
 
 
 def test_a_decision_that_a_step_reads_is_not_known_before_it_is_made() -> None:
     steps = plan(step("a", "x", "y"), gate("one", "y", edits=("y",), asks=True), step("tell", "decision", "text"))
-    made = engine(steps, {"a": lambda engine, x: ({"y": x}, None)})
-    run = made.start(x=1)
-    assert said(approve(made, waiting(made, run))) == ["will tell"]
-    agree(made, run)
-    made.move(run, next(iter(made.points)), "edit", {"x": 2})
-    assert said(approve(made, waiting(made, run))) == ["may tell on one"]
+    made = Recorded(steps, x=1).ran("a", {"y": 1})
+    assert said(approve(made.asked("one"))) == ["will tell"]
+    made.agreed("one", decision="yes").ran("tell").moved("edit", "a", x=2).ran("a", {"y": 2}).asked("one")
+    assert said(approve(made)) == ["may tell on one"]
 
 
 def test_when_nobody_answers_the_run_goes_where_the_plan_says_or_ends() -> None:
     for on_expire, expected in (("late", ["will late"]), ("", [])):
-        made = engine(plan(gate("ask", "x", asks=True, on_expire=on_expire), step("go", ends=True), step("late")), {})
-        asking = waiting(made, made.start(x=1))
-        history = made.history(asking.run)
-        head = made.points[made.runs[asking.run].head]
-        told = impact(history, GateChoices(history, made.fact(asking), SavedState(head.state, head.fields)).expiring())
+        steps = plan(gate("ask", "x", asks=True, on_expire=on_expire), step("go", ends=True), step("late"))
+        made = Recorded(steps, x=1).asked("ask")
+        told = impact(made.history(), choices(made).expiring())
         assert said(told) == expected
         assert told.ends
 
@@ -220,35 +178,23 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
     steps = plan(
         gate("review", "y", allows=("pay",), asks=True), step("touch", "y", "y"), effect("pay", "y", guarded=True)
     )
-    made = engine(steps, {"touch": gives(y=9)})
-    asking = waiting(made, made.start(y=1))
-    asking_fact = made.fact(asking)
-    history = made.history(asking.run)
+    made = Recorded(steps, y=1).asked("review")
     given = [GrantFact(effect="pay", fields=lambda: {"y": digests.of_field(1)})]
     target = MoveTarget(
-        run=asking.run, next_step="touch", path=[], state={"y": 1}, fields={"y": digests.of_field(1)},
-        gates=[asking.id], deciding=asking.id, decision="approved", grants=given,
+        run=1, next_step="touch", path=[], state={"y": 1}, fields={"y": digests.of_field(1)},
+        gates=[1], deciding=1, decision="approved", grants=given,
     )  # fmt: skip
-    assert asking_fact.kind == "open"
-    assert said(impact(history, target)) == [
+    assert said(impact(made.history(), target)) == [
         "will touch", "may pay on review", "may ask review on review", "may touch on review",
     ]  # fmt: skip
 
 
 def test_a_gate_that_is_refused_now_asks_again_though_it_was_approved_before() -> None:
     """Its code was not known while it was open, so that the approval before it was said to stand."""
-    made = engine(plan(step("draft", "x"), gate("review", "text", asks=True), step("end", "text")), {})
-    run = made.start(x=1, text=1)
-    agree(made, run)
-    made.move(run, at(made, run, "review").id, "rewind", {})
-    asking = waiting(made, run)
-    history, now = made.history(run), saved(made, asking)
-    history = replace(
-        history, gates=[replace(each, code_hash=b"") if each.kind == "open" else each for each in history.gates]
-    )
-    open_now = history.gates[-1]
-    before = made.point(last_start(history.head.path, "draft").parent)  # type: ignore[union-attr]
-    target = GateChoices(history, open_now, now).going_back("draft", before=SavedState(before.state, before.fields))
+    made = Recorded(plan(step("draft", "x"), gate("review", "text", asks=True), step("end", "text")), x=1, text=1)
+    made.ran("draft").agreed("review").ran("end").moved("rewind", "review").asked("review")
+    open_now = made.gates[-1] = replace(made.gates[-1], code_hash=b"")
+    history, target = made.history(), going_back(made, "draft")
     assert said(impact(history, target)) == ["will draft", "asks review"]
     other = replace(target, deciding=0)
     unsure = replace(history, gates=[*history.gates[:-1], replace(open_now, kind="rejected", execution=UUID(int=1))])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from checkpoints.runs.plans import PlanSpec
 
-from .model import Engine
-from .small_plans import edit, effect, engine, plan, said, step
+from .recorded import Recorded
+from .small_plans import edit, effect, plan, said, step
 
 
-def made(irreversible: bool, tells: str = "part") -> tuple[Engine, int]:
-    made = engine(steps(irreversible, tells), {})
-    run = made.start(seed=1, part=1, note="")
-    made.drive(run)
-    return made, run
+def made(irreversible: bool, tells: str = "part") -> Recorded:
+    started = Recorded(steps(irreversible, tells), seed=1, part=1, note="")
+    return started.ran("make").ran("tell").ran("check").ran("end")
 
 
 def steps(irreversible: bool, tells: str) -> PlanSpec:
@@ -23,19 +21,19 @@ def steps(irreversible: bool, tells: str) -> PlanSpec:
 
 
 def test_a_repair_may_go_back_over_what_can_be_undone() -> None:
-    told = said(edit(*made(irreversible=False), "make", world=1))
+    told = said(edit(made(irreversible=False), "make", world=1))
     assert "may make on check" in told
     assert "may_undone tell on check" in told
 
 
 def test_it_may_not_go_back_over_what_cannot_be_undone_and_might_be_done_again() -> None:
     """It was said that it might, and that what was told stayed as a thing that nothing takes back."""
-    told = said(edit(*made(irreversible=True), "make", world=1))
+    told = said(edit(made(irreversible=True), "make", world=1))
     assert told == ["stands make", "stands tell", "will check", "may end on check"]
 
 
 def test_it_may_go_back_over_what_is_taken_over_whatever_comes_out() -> None:
-    told = said(edit(*made(irreversible=True, tells="note"), "make", world=1))
+    told = said(edit(made(irreversible=True, tells="note"), "make", world=1))
     assert "may make on check" in told
 
 
