@@ -176,7 +176,7 @@ class Effect(models.Model):
     @property
     def left_open(self) -> bool:
         """Tell whether a person left it open: nobody knows whether it happened, and it has no result."""
-        return self.status == self.Status.KEPT and bytes(self.result) == b"null"
+        return rules.left_open(self.status, known=bytes(self.result) != b"null")
 
     @property
     def going(self) -> bool:

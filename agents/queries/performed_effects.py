@@ -12,11 +12,12 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, NullIf
 
 from agents.models import Effect
-from agents.presentation.timeline.course import Course
 from agents.presentation.timeline.facts import TimelineEffect
 from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec
+
+from .course import Course
 
 
 def execution_of(step: str, input_digest: bytes | memoryview | None, occurrence: int) -> str:
@@ -54,7 +55,7 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
             status=row.status, irreversible=row.irreversible, error=row.error, intended_at=row.intended_at,
             settled_at=row.settled_at, execution=execution_of(row.step, row.input_digest, row.occurrence),
             generation=row.generation, undoes=row.undoes_id or 0, again=row.again,
-            left_open=row.status == Effect.Status.KEPT and row.empty, action=row.performs, grant=row.grant_id,
+            left_open=effects.left_open(row.status, known=not row.empty), action=row.performs, grant=row.grant_id,
             attempts=row.attempts, taken_from=row.of, landings=row.landings, landed=row.carried,
         )
         for row in rows.defer("result")
@@ -65,11 +66,8 @@ def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
     """Return the ids of the run's effects that it has left behind and that are not settled."""
     open_ones = [row for row in rows if row.run == course.run and not row.undoes and row.status in effects.OPEN]
     held = course.of([seq for row in open_ones for seq in row.landed])
-    return {
-        row.id
-        for row in open_ones
-        if effects.left_behind(row, on_path=bool(held.intersection(row.landed)) or course.waits(row.base_seq, row.step))
-    }
+    here = {row.id for row in open_ones if held.intersection(row.landed) or course.awaits(row.base_seq, row.step)}
+    return {row.id for row in open_ones if effects.left_behind(row, on_path=row.id in here)}
 
 
 def done_of(plan: PlanSpec, rows: Collection[TimelineEffect], course: Course) -> list[TimelineEffect]:

@@ -14,7 +14,6 @@ from typing import Any
 from django.db.models import Q
 
 from agents.models import Effect
-from agents.presentation.timeline.course import Course
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.engine_rules import effects
@@ -26,6 +25,7 @@ from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import canonical, decode
 
+from .course import Course
 from .performed_effects import LANDED_AT, LANDED_IN
 from .run_row import WAY, course_of
 

@@ -17,7 +17,6 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.presentation.timeline.course import Course, CourseTurn
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
 from checkpoints.access.permissions import REWIND_RUN, teams_where
@@ -26,6 +25,7 @@ from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
 from .access import reader_of
+from .course import Course, CourseTurn
 
 KIN = 500  # other runs of a lineage that are read
 # The checkpoints that do not follow the one before them, and the questions at the very end.

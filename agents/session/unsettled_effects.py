@@ -31,7 +31,7 @@ def abandoned(row: Effect, path: RunPath) -> bool:
 def awaited(row: Effect, path: RunPath) -> bool:
     """Tell whether the run is still at the effect's start, with nothing but recoveries of it since."""
     after = path.after(row.base)
-    return after is not None and all(place.kind == "recovery" and place.step == row.step for place in after)
+    return effects.awaited(row.step, None if after is None else [(place.kind, place.step) for place in after])
 
 
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:

@@ -62,6 +62,19 @@ Row = TypeVar("Row", bound=EffectRow)
 Executed = TypeVar("Executed", bound=ExecutedEffect)
 
 
+def left_open(status: str, *, known: bool) -> bool:
+    """Tell whether a person left an effect open: it is kept, and it is not `known` to have happened."""
+    return status == "kept" and not known
+
+
+def awaited(step: str, since: Iterable[tuple[str, str]] | None) -> bool:
+    """Tell whether the run is still where the effect `step` was started, and at most asked about it `since`.
+
+    `since`: (kind, step) of the checkpoints that follow the start on the path; None where that is not on the path.
+    """
+    return since is not None and all(each == ("recovery", step) for each in since)
+
+
 def happened(row: EffectRow) -> bool:
     """Tell whether it is known to be done."""
     return row.status in LANDED and not row.left_open

@@ -52,7 +52,8 @@ class Records:
         if row.id not in self.target.settled:
             return row
         status = self.target.settled[row.id]
-        return replace(row, status=status, going=False, left_open=status == "kept" and row.status in effects.IN_DOUBT)
+        left_open = effects.left_open(status, known=row.status not in effects.IN_DOUBT)
+        return replace(row, status=status, going=False, left_open=left_open)
 
     def _taken_up(self, row: EffectFact) -> EffectFact:
         """Return the effect as after a person moves the run: done where the path carries it, and not ordered again."""

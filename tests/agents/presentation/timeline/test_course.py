@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presentation.timeline.course import Course, CourseTurn
+from agents.queries.course import Course, CourseTurn
 
 RUN, OTHER = 7, 3
 
@@ -26,5 +26,5 @@ def test_the_way_is_what_leads_to_the_head(head: int, turns: tuple[CourseTurn, .
 
 def test_a_run_waits_where_it_only_asked_since() -> None:
     asked = Course(RUN, 6, aside=((5, "pay"), (6, "pay")))
-    assert [asked.waits(base, "pay") for base in (0, 3, 4, 5, 6)] == [False, False, True, True, True]
-    assert not asked.waits(4, "reply")
+    assert [asked.awaits(base, "pay") for base in (0, 3, 4, 5, 6)] == [False, False, True, True, True]
+    assert not asked.awaits(4, "reply")

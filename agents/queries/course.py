@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from approvals.engine_rules import effects
+
 
 class CourseTurn(NamedTuple):
     """A checkpoint that does not follow the one saved before it, and its parent: a number in a run."""
@@ -58,8 +60,7 @@ class Course:
                 found.add(seq)
         return found
 
-    def waits(self, base: int, step: str) -> bool:
-        """Tell whether the run is still at `base`, where `step` was started, and asks about that step."""
-        if not base or base + len(self.aside) < self.head:
-            return False
-        return all(asked == step for seq, asked in self.aside if seq > base)
+    def awaits(self, base: int, step: str) -> bool:
+        """Tell whether the run is still at `base`, where the effect `step` was started, and at most asks about it."""
+        asked = [("recovery", about) for seq, about in self.aside if seq > base]
+        return effects.awaited(step, asked if base and base + len(asked) >= self.head else None)
