@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, everywhere
-from checkpoints.admin.base import ALL, ReadOnlyAdmin, TakesOrders, having, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, having, shown, since
 
 from . import tokens
 from .models import Effect, Failure, Token

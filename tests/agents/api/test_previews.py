@@ -43,10 +43,10 @@ def test_the_state_is_loaded_once_and_one_that_does_not_verify_is_said(monkeypat
     by = ann(gate.team)
     load = Mock(wraps=store.load_checkpoint)
     monkeypatch.setattr(store, "load_checkpoint", load)
-    assert foretold(by, gate, verdict="approve").status_code == 200
+    assert previewed(by, gate, verdict="approve").status_code == 200
     assert [call.args for call in load.mock_calls] == [(gate.checkpoint,)]
     with altered(Checkpoint.objects.get(pk=gate.checkpoint), state_digest=b"0" * 32):
-        refused = foretold(by, gate, verdict="approve")
+        refused = previewed(by, gate, verdict="approve")
     assert (refused.status_code, refused.json()["code"]) == (409, "not_verified")
 
 
