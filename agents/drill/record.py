@@ -14,8 +14,8 @@ from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Run
 from checkpoints.store import executions
+from checkpoints.values.checkpoint_kinds import EXECUTIONS
 
-EXECUTIONS = ("step", "gate", "reused")
 Digests = dict[str, str]
 
 

@@ -18,6 +18,7 @@ from approvals.cards.card import Card
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
+from checkpoints.values.checkpoint_kinds import GATE_CLOSED
 from checkpoints.values.patch import same
 
 
@@ -63,7 +64,7 @@ def _done_since(slice: RunSession, spec: StepSpec) -> dict[UUID, str]:
     places = slice.path.places
     for at in range(len(places) - 1, -1, -1):
         place = places[at]
-        if place.step == spec.name and place.kind in ("gate", "reused"):
+        if place.step == spec.name and place.kind in GATE_CLOSED:
             if at == 0 or places[at - 1].kind != "reopen":
                 break
         elif place.kind in EXECUTED:

@@ -30,12 +30,12 @@ from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Snapshot
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import STARTED_ANEW
 from checkpoints.values.patch import Op
 
 from . import request
 from .impact_facts import Lineage
 
-MOVED = ("rewind", "edit", "fork", "upcast")  # kinds of checkpoints that move or change a run
 log = structlog.get_logger()
 
 
@@ -178,7 +178,7 @@ class ImpactReader:
 
     def _sent(self, path: RunPath) -> int:
         """Count the executions on the path before its newest manual move."""
-        newest = next((place for place in reversed(path.places) if place.kind in MOVED), None)
+        newest = next((place for place in reversed(path.places) if place.kind in STARTED_ANEW), None)
         return self._before(path)[newest.id] if newest else 0
 
     def _before(self, path: RunPath) -> dict[UUID, int]:

@@ -13,8 +13,7 @@ from approvals.impact import Impact, ImpactRow
 from approvals.presentation.drawing import impact_words
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec
-
-EXECUTED = ("step", "gate", "reused")  # kinds of checkpoints that a step saved
+from checkpoints.values.checkpoint_kinds import EXECUTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) 
     """
     found = []
     step, gate = plan.title_of(saved.step), saved.kind == "gate"
-    if saved.next_step and saved.kind in EXECUTED:
+    if saved.next_step and saved.kind in EXECUTIONS:
         effect = any(each.name == saved.step and each.kind == "effect" for each in plan.steps)
         keeps = _("keeping what it did") if effect else _("keeping what it wrote")
         keeps = keeps if not gate else _("keeping its answer") if asked else ""
@@ -44,7 +43,7 @@ def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) 
     elif saved.next_step:
         goes_on = _("From this state, go on with")
         found.append(RewindTarget("after", saved.seq, goes_on, plan.title_of(saved.next_step)))
-    if before and saved.kind in EXECUTED:
+    if before and saved.kind in EXECUTIONS:
         again = _("and run it again") if not gate else _("and ask again") if asked else _("and check again")
         found.append(RewindTarget("before", before, _("Before"), step, again))
     return found

@@ -14,8 +14,7 @@ from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
-
-MOVED = ("edit", "rewind")
+from checkpoints.values.checkpoint_kinds import MOVED_BY_PERSON
 
 
 class ManualChange(NamedTuple):
@@ -29,7 +28,7 @@ class ManualChange(NamedTuple):
 def on(places: Iterable[CheckpointHeader], plan: PlanSpec) -> Iterator[ManualChange]:
     """Yield a ManualChange for each of these places at which somebody changed the state, in order."""
     # A gate sends the run back to another step than its own, with the words of whoever decides there.
-    found = [each for each in places if each.kind in MOVED and each.step == each.next_step]
+    found = [each for each in places if each.kind in MOVED_BY_PERSON and each.step == each.next_step]
     moved = [(each, each.parent) for each in found if each.parent is not None]
     store.expect(id for place, parent in moved for id in (place.id, parent))
     for place, parent in moved:

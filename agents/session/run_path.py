@@ -15,11 +15,10 @@ from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
+from checkpoints.values.checkpoint_kinds import MAY_LEAVE_BEHIND, OUTCOMES
 
-SETTLED = ("gate", "recovery")  # kinds of the checkpoints that hold an outcome
 EXECUTED = steps.EXECUTED
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
-MOVED = ("rewind", "edit", "repair", "upcast")  # kinds that may leave behind what was under way, though nothing landed
 ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
 
 
@@ -107,7 +106,7 @@ class RunPath:
 
     def moved(self) -> bool:
         """Tell whether a rewind, an edit, a repair or an upgrade ever moved the run."""
-        return any(place.kind in MOVED for place in self.places)
+        return any(place.kind in MAY_LEAVE_BEHIND for place in self.places)
 
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""
@@ -116,7 +115,7 @@ class RunPath:
 
     def settled(self) -> list[UUID]:
         """Return the checkpoints at which gates were opened that have their outcome on the path, newest first."""
-        return [place.parent for place in reversed(self.places) if place.kind in SETTLED and place.parent]
+        return [place.parent for place in reversed(self.places) if place.kind in OUTCOMES and place.parent]
 
     def __iter__(self) -> Iterator[CheckpointHeader]:
         return iter(self.places)

@@ -32,13 +32,13 @@ from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import EXECUTIONS
 
 from . import translate_history, unsettled_effects
 from .heartbeat import ClaimBeat
 from .performer import HandOut, Performer
 from .run_path import RunPath
 
-COUNTED = ("step", "gate", "reused")  # kinds of the checkpoints that are an execution of their step on its input
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 
@@ -263,7 +263,7 @@ class RunSession:
         return Run.Status.QUEUED if over else Run.Status.RUNNING
 
     def _header(self, kind: str, spec: StepSpec, next_step: str, took: float) -> Header:
-        digest = self.input_digest(spec) if kind in COUNTED else None
+        digest = self.input_digest(spec) if kind in EXECUTIONS else None
         return Header(
             kind=kind,
             step=spec.name,

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence, Set
 
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import GATE_CLOSED
 
 from .effects import EffectRow, adoptable
 from .steps import EXECUTED
 
 MIXED = "mixed"  # decided action by action
 AGREED = ("approved", "edited", MIXED, "answered")  # kinds of outcomes that let a run go on
-CLOSED = ("gate", "reused")  # kinds of the checkpoints at which a gate closed
 
 
 def allowing(plan: PlanSpec, effect: str) -> list[str]:
@@ -23,7 +23,7 @@ def allowing(plan: PlanSpec, effect: str) -> list[str]:
 def asked_last(plan: PlanSpec, effect: str, path: Iterable[CheckpointHeader]) -> str:
     """Return the gate at which people revise an effect: of those that can allow it, the one that asked last."""
     asking = allowing(plan, effect)
-    asked = [place.step for place in path if place.kind in CLOSED and place.step in asking]
+    asked = [place.step for place in path if place.kind in GATE_CLOSED and place.step in asking]
     return asked[-1] if asked else asking[-1]
 
 
@@ -48,7 +48,7 @@ def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
 
 def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[CheckpointHeader | None, list[str]]:
     """Return where a gate last closed, None for nowhere, and the steps that were executed since."""
-    at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in CLOSED), default=-1)
+    at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in GATE_CLOSED), default=-1)
     since = [place.step for place in path[at + 1 :] if place.kind in EXECUTED]
     return (path[at] if at >= 0 else None), since
 

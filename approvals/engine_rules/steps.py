@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
-EXECUTED = ("step", "reused")  # kinds of the checkpoints in which a step's output landed
+EXECUTED = OUTPUT_LANDED
 
 
 def runs_anyway(spec: StepSpec, *, forced: bool) -> bool:

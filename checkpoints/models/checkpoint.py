@@ -12,6 +12,8 @@ from django.db import models
 from django.db.models import Case, OuterRef, Subquery, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce, Concat
 
+from checkpoints.values import checkpoint_kinds
+
 
 class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
     """Queries on checkpoints."""
@@ -35,19 +37,7 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
 class Checkpoint(models.Model):
     """An immutable saved state with its position, its parent and its digest."""
 
-    class Kind(models.TextChoices):
-        INPUT = "input"
-        STEP = "step"
-        GATE = "gate"
-        REWIND = "rewind"
-        FORK = "fork"
-        EDIT = "edit"
-        RECOVERY = "recovery"
-        REOPEN = "reopen"
-        REUSED = "reused"  # the recorded output of an execution, or a gate's outcome, used again
-        REPAIR = "repair"  # back to a step, with a validator's feedback
-        SKIPPED = "skipped"  # an effect that did not run: people refused it, or answered instead
-        UPCAST = "upcast"  # the state, upgraded to a newer version of the agent
+    Kind = checkpoint_kinds.Kind
 
     id = models.UUIDField(primary_key=True)  # may be chosen by the client
     # No database constraint on the hot rows: the guard in the saving statement has just updated the run.

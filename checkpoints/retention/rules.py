@@ -15,6 +15,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext_lazy
 
 from checkpoints.models import RetentionPolicy
+from checkpoints.values.checkpoint_kinds import OUTCOMES, OUTPUT_LANDED
 
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
@@ -27,8 +28,6 @@ REASONS = {
     FINAL: gettext_lazy("at the end of a branch"),
 }
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # kinds that the runtime reads again at any age
-OUTCOMES = ("gate", "recovery")
-EXECUTED = ("step", "reused")
 
 
 class RetentionRow(NamedTuple):
@@ -140,7 +139,7 @@ def _needed(history: RetentionHistory) -> set[int]:
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
     wanted = {place.parent for place in places if place.kind in BY_HAND}
     if history.live:
-        newest = {place.step: place for place in _on_path(history) if place.kind in EXECUTED}
+        newest = {place.step: place for place in _on_path(history) if place.kind in OUTPUT_LANDED}
         found |= {place.seq for place in newest.values()}
         wanted |= {place.parent for place in newest.values()}
     return found | {place.seq for place in places if place.id in wanted} if wanted else found

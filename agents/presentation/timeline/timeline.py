@@ -17,6 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 
 from agents.models import Failure
+from checkpoints.values.checkpoint_kinds import OUTCOMES
 
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
@@ -126,7 +127,7 @@ class _Teller:
 
     def _closed_by(self, saved: TimelineCheckpoint) -> TimelineGate | None:
         """Return the gate whose outcome this checkpoint saves."""
-        if saved.kind not in ("gate", "recovery"):
+        if saved.kind not in OUTCOMES:
             return None
         about = (saved.step, saved.kind == "recovery")
         found = (gate for gate in self.gates[saved.parent] if (gate.step, gate.kind == "recovery") == about)
