@@ -29,7 +29,7 @@ class EffectPermit:
     action: str = ""  # the id of the action that is performed, where the effect performs several
 
 
-def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
+def permit(session: RunSession, spec: StepSpec) -> EffectPermit:
     """Return the permission to perform `spec` on the state at the head.
 
     Raises NotGranted with the reason, and one of preconditions.FAILED where a precondition could not be observed: that
@@ -37,74 +37,76 @@ def permit(slice: RunSession, spec: StepSpec) -> EffectPermit:
     """
     if not spec.guarded:
         return EffectPermit(None)
-    outcome = last_outcome(slice, spec)
+    outcome = last_outcome(session, spec)
     if outcome is None:
         raise NotGranted(f"No gate on this path has approved {quoted([spec.title])}.")
-    grant = _available(slice, spec, outcome)
+    grant = _available(session, spec, outcome)
     if grant is None or outcome.to_run is None:
-        raise NotGranted(f"{_gate(slice, outcome)} did not approve {quoted([spec.title])}, or its permission was used.")
-    approved = _binds(slice, spec, outcome)
-    preconditions.check(slice, spec, approved)
-    return EffectPermit(grant, acting(slice, spec))
+        raise NotGranted(
+            f"{_gate(session, outcome)} did not approve {quoted([spec.title])}, or its permission was used."
+        )
+    approved = _binds(session, spec, outcome)
+    preconditions.check(session, spec, approved)
+    return EffectPermit(grant, acting(session, spec))
 
 
-def holds(slice: RunSession, spec: StepSpec, row: Effect) -> None:
+def holds(session: RunSession, spec: StepSpec, row: Effect) -> None:
     """Check that the grant which `row` consumed still permits the same effect. Raises NotGranted.
 
     The row may be of an abandoned branch, or of another version: an approval given there holds for that one only.
     """
     if not spec.guarded:
         return
-    outcome = last_outcome(slice, spec)
+    outcome = last_outcome(session, spec)
     if row.grant is None or outcome is None or outcome != row.grant.outcome:
         raise NotGranted(f"No gate on this path has allowed what was begun as {row.key[:8]}.")
-    _binds(slice, spec, outcome)
+    _binds(session, spec, outcome)
 
 
-def _binds(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
+def _binds(session: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
     """Return what was approved if `spec` would do exactly that. Raises NotGranted, and NotVerified for a forged one."""
-    changed = changed_by_hand(slice, spec, outcome)
+    changed = changed_by_hand(session, spec, outcome)
     if changed:
         fields = ", ".join(changed)
         raise NotGranted(
-            f"Somebody changed {fields} in the state after {_gate(slice, outcome)} allowed {quoted([spec.title])}."
+            f"Somebody changed {fields} in the state after {_gate(session, outcome)} allowed {quoted([spec.title])}."
         )
     evidence.check_ended(outcome.gate, outcome)
     approved = outcome.approved()
-    if binding.recompute(approved, **opening.world(slice, spec)) != bytes(outcome.to_run or b""):
+    if binding.recompute(approved, **opening.world(session, spec)) != bytes(outcome.to_run or b""):
         raise NotGranted(
-            f"What {quoted([spec.title])} would do now is not what was approved at {_gate(slice, outcome)}."
+            f"What {quoted([spec.title])} would do now is not what was approved at {_gate(session, outcome)}."
         )
     return approved
 
 
-def _gate(slice: RunSession, outcome: Outcome) -> str:
+def _gate(session: RunSession, outcome: Outcome) -> str:
     """Return the gate's title in quotes."""
-    return quoted([slice.plan.title_of(outcome.gate.step)])
+    return quoted([session.plan.title_of(outcome.gate.step)])
 
 
-def recheck(slice: RunSession, spec: StepSpec, row: Effect) -> None:
+def recheck(session: RunSession, spec: StepSpec, row: Effect) -> None:
     """Check the preconditions before an effect that was provably not done is sent again. Raises as `permit`.
 
     Not for an effect whose end is unknown: its own change of the world would look like somebody else's.
     """
     if row.grant is not None:
-        preconditions.check(slice, spec, row.grant.outcome.approved())
+        preconditions.check(session, spec, row.grant.outcome.approved())
 
 
-def _available(slice: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | None:
+def _available(session: RunSession, spec: StepSpec, outcome: Outcome) -> Grant | None:
     """Return an unused grant: no intent consumed it, nor did a result adopted on the path after the gate use it up.
 
     Where the effect performs several actions, only the grant of the one it is about to perform counts: with that of
     another, a refused action could run, or one could run twice.
     """
     found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")
-    grants = [each for each in found if not spec.action or each.action == acting(slice, spec)]
+    grants = [each for each in found if not spec.action or each.action == acting(session, spec)]
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
-    after = slice.path.after(outcome.gate.checkpoint) or []
+    after = session.path.after(outcome.gate.checkpoint) or []
     executed = [place.id for place in permissions.executed_since(after, spec.name)]
     times = len(executed)
     if spec.action:
-        times = Effect.objects.landed_for(acting(slice, spec), step=spec.name, runs=slice.path.runs, at=executed)
+        times = Effect.objects.landed_for(acting(session, spec), step=spec.name, runs=session.path.runs, at=executed)
     left = permissions.permission_left(given=len(grants), unused=len(unused), executed=times)
     return unused[0] if left else None

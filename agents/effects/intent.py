@@ -9,22 +9,22 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
 
 
-def columns(slice: RunSession, spec: StepSpec, generation: int) -> dict[str, Any]:
+def columns(session: RunSession, spec: StepSpec, generation: int) -> dict[str, Any]:
     """Return the columns of the row for performing `spec` at the head, whether it is performed or taken over.
 
     Its key is H(run, step, input digest, occurrence, generation), hex.
     """
-    digest = slice.input_digest(spec)
-    occurrence = slice.path.occurrences(spec.name, digest)
-    key = digests.of_value(["effect", slice.run.pk, spec.name, digest.hex(), occurrence, generation]).hex()
+    digest = session.input_digest(spec)
+    occurrence = session.path.occurrences(spec.name, digest)
+    key = digests.of_value(["effect", session.run.pk, spec.name, digest.hex(), occurrence, generation]).hex()
     return {
-        "run": slice.run,
+        "run": session.run,
         "step": spec.name,
         "key": key,
-        "base": slice.snapshot.id,
+        "base": session.snapshot.id,
         "input_digest": digest,
         "occurrence": occurrence,
         "generation": generation,
-        "token": slice.claim.token,
+        "token": session.claim.token,
         "irreversible": spec.irreversible,
     }

@@ -33,73 +33,75 @@ Status = Effect.Status
 log = structlog.get_logger()
 
 
-def perform(slice: RunSession, spec: StepSpec) -> bool:
-    """Adopt, resume, skip, authorise or send the effect, as its rows say; says whether the slice goes on.
+def perform(session: RunSession, spec: StepSpec) -> bool:
+    """Adopt, resume, skip, authorise or send the effect, as its rows say; True if the session goes on.
 
     Raises NotVerified where the rows differ from the recorded events.
     """
-    refused = allowing_gate.refused(slice, spec)
+    refused = allowing_gate.refused(session, spec)
     if refused is not None:  # even where it was done before: that is off the path now, and will be undone
-        return skip.pass_by(slice, spec, *refused)
-    row = newest(slice, spec)
+        return skip.pass_by(session, spec, *refused)
+    row = newest(session, spec)
     if row is not None and row.adoptable:
-        return adopt(slice, spec, row)
+        return adopt(session, spec, row)
     if row is not None:
         row.verified()
     if row is not None and row.left_open and effects.doubted(row):
         with transaction.atomic():
-            row.doubted(by=slice.by)
-            slice.hold_token()
+            row.doubted(by=session.by)
+            session.hold_token()
     if row is not None and effects.doubted(row):
-        return _resume(slice, spec, row)
-    origin = takeover.origin_of(slice, spec) if row is None else None
+        return _resume(session, spec, row)
+    origin = takeover.origin_of(session, spec) if row is None else None
     if origin is not None:
-        recovery_gate.take_over(slice, spec, origin)
+        recovery_gate.take_over(session, spec, origin)
         return False
-    unsent = row is not None and row.status == Status.FAILED and row.base == slice.snapshot.id
+    unsent = row is not None and row.status == Status.FAILED and row.base == session.snapshot.id
     try:
         # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
-        permit = authorize.EffectPermit(None) if unsent else authorize.permit(slice, spec)
+        permit = authorize.EffectPermit(None) if unsent else authorize.permit(session, spec)
         if row is not None and unsent:
-            authorize.recheck(slice, spec, row)
+            authorize.recheck(session, spec, row)
     except NotGranted as reason:
-        return reopen(slice, spec, reason)
+        return reopen(session, spec, reason)
     except preconditions.FAILED as error:
-        return execute.failed(slice, spec, error)
-    if retry.looping(slice, spec):
+        return execute.failed(session, spec, error)
+    if retry.looping(session, spec):
         return False
     # The effect that it replaces is undone first, so that the two are never both done.
-    if not undo_left_behind.settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan, about_to=spec.name)):
+    if not undo_left_behind.settle(
+        session, unsettled_effects.due(session.unsettled(), session.plan, about_to=spec.name)
+    ):
         return False
-    if slice.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
-        return execute.died(slice, spec)
-    if not slice.performer.begins(slice, spec):
+    if session.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
+        return execute.died(session, spec)
+    if not session.performer.begins(session, spec):
         return False
     crash_points.point("before_step", spec.name)
     if row is not None and unsent:
-        return _send(slice, spec, _again(slice, row))
-    before = newest(slice, spec)  # read anew: settling may have changed it
-    return _send(slice, spec, intend(slice, spec, permit, 0 if before is None else before.generation + 1))
+        return _send(session, spec, _again(session, row))
+    before = newest(session, spec)  # read anew: settling may have changed it
+    return _send(session, spec, intend(session, spec, permit, 0 if before is None else before.generation + 1))
 
 
-def newest(slice: RunSession, spec: StepSpec) -> Effect | None:
+def newest(session: RunSession, spec: StepSpec) -> Effect | None:
     """Return the effect's row for the present input and occurrence, in its latest generation."""
-    digest = slice.input_digest(spec)
-    return Effect.objects.newest(slice.run.pk, spec.name, digest, slice.path.occurrences(spec.name, digest))
+    digest = session.input_digest(spec)
+    return Effect.objects.newest(session.run.pk, spec.name, digest, session.path.occurrences(spec.name, digest))
 
 
-def intend(slice: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
+def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, generation: int) -> Effect:
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
-    columns = intent.columns(slice, spec, generation)
+    columns = intent.columns(session, spec, generation)
     with transaction.atomic():
-        slice.hold_token()
+        session.hold_token()
         row = Effect.objects.create(grant=permit.grant, action=permit.action, **columns)
-        row.intended(by=slice.by)
+        row.intended(by=session.by)
     crash_points.point("after_intent", row.step)
     return row
 
 
-def adopt(slice: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutput | None = None) -> bool:
+def adopt(session: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutput | None = None) -> bool:
     """Write the recorded result of an effect that was done already on this input, and send nothing.
 
     If the result cannot be upgraded to this version a person is asked for it; `told` is what they entered. Raises
@@ -108,116 +110,116 @@ def adopt(slice: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutp
     crash_points.point("before_adopt", spec.name)
     row.verified()
     try:
-        output = told or translate_history.output_of(row, slice.run.plan)
+        output = told or translate_history.output_of(row, session.run.plan)
     except UpcastFailed as error:
-        recovery_gate.not_readable(slice, spec, row, str(error))
+        recovery_gate.not_readable(session, spec, row, str(error))
         return False
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was reused, nothing was sent."
-    kind = "step" if unsettled_effects.awaited(row, slice.path) else "reused"
+    kind = "step" if unsettled_effects.awaited(row, session.path) else "reused"
     with transaction.atomic():
-        row.adopted(by=slice.by)
-        going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
-        row.landed(slice.snapshot.id)
+        row.adopted(by=session.by)
+        going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
+        row.landed(session.snapshot.id)
     return going
 
 
-def reopen(slice: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
-    """Go back to the gate that can give the missing permission; nothing may run. Says whether the slice goes on."""
+def reopen(session: RunSession, spec: StepSpec, reason: NotGranted) -> bool:
+    """Go back to the gate that can give the missing permission; nothing may run. True if the session goes on."""
     log.warning("effect.not_granted", step=spec.name, reason=str(reason))
-    outcome = allowing_gate.last_outcome(slice, spec)
-    gate = gates.reopened(slice.plan, spec.name, outcome.gate.step if outcome is not None else "")
-    return slice.save("reopen", spec, {}, gate, notes=[str(reason)])
+    outcome = allowing_gate.last_outcome(session, spec)
+    gate = gates.reopened(session.plan, spec.name, outcome.gate.step if outcome is not None else "")
+    return session.save("reopen", spec, {}, gate, notes=[str(reason)])
 
 
-def _resume(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
+def _resume(session: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Resume an effect of which an earlier worker or attempt left unknown whether it happened.
 
     Ask the provider if it can tell. Send the effect again if it is idempotent or the provider says that it did not
     happen, as long as its permission holds. Else ask a person.
     """
     if row.status == Status.INTENDED:
-        row.unknown("The worker was gone before the answer came.", by=slice.by)
-    found = readback.read_back(slice, spec, row)
+        row.unknown("The worker was gone before the answer came.", by=session.by)
+    found = readback.read_back(session, spec, row)
     if found is ReadBack.HAPPENED:
-        return adopt(slice, spec, row)
-    denied, lapsed = found is ReadBack.NOT_HAPPENED, _lapsed(slice, spec, row)
+        return adopt(session, spec, row)
+    denied, lapsed = found is ReadBack.NOT_HAPPENED, _lapsed(session, spec, row)
     if denied and lapsed:
         with transaction.atomic():
-            row.failed("The provider says that it did not happen.", by=slice.by)
-            slice.hold_token()
-        return perform(slice, spec)  # anew, and so not without a permission
+            row.failed("The provider says that it did not happen.", by=session.by)
+            session.hold_token()
+        return perform(session, spec)  # anew, and so not without a permission
     repeats = spec.idempotent and not lapsed
-    if slice.attempt > spec.retry + 1 or not (repeats or denied or spec.readable):
-        recovery_gate.unknown(slice, spec, row, row.error, lapsed=lapsed)
+    if session.attempt > spec.retry + 1 or not (repeats or denied or spec.readable):
+        recovery_gate.unknown(session, spec, row, row.error, lapsed=lapsed)
         return False
     if not (repeats or denied):
         execute.queue_again(
-            slice.claim, retry.backoff(slice.attempt, spec.backoff), "asks the provider again", by=slice.by
+            session.claim, retry.backoff(session.attempt, spec.backoff), "asks the provider again", by=session.by
         )
         return False
-    if not slice.performer.begins(slice, spec):
+    if not session.performer.begins(session, spec):
         return False
     crash_points.point("before_step", spec.name)
     doubt = "" if denied else row.error or "An earlier attempt got no answer."
-    return _send(slice, spec, _again(slice, row), doubt=doubt)
+    return _send(session, spec, _again(session, row), doubt=doubt)
 
 
-def _lapsed(slice: RunSession, spec: StepSpec, row: Effect) -> str:
+def _lapsed(session: RunSession, spec: StepSpec, row: Effect) -> str:
     """Say why the permission under which the effect was begun no longer holds; empty where it does."""
     try:
-        authorize.holds(slice, spec, row)
+        authorize.holds(session, spec, row)
     except NotGranted as reason:
         return str(reason)
     return ""
 
 
-def _again(slice: RunSession, row: Effect) -> Effect:
+def _again(session: RunSession, row: Effect) -> Effect:
     """Write the intent of the same key again, under this claim's token. Raises Fenced."""
     with transaction.atomic():
-        row.retried(token=slice.claim.token, by=slice.by)
-        slice.hold_token()
+        row.retried(token=session.claim.token, by=session.by)
+        session.hold_token()
     crash_points.point("after_intent", row.step)
     return row
 
 
-def _send(slice: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
-    """Send the effect and record its result or failure; says whether the slice goes on.
+def _send(session: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") -> bool:
+    """Send the effect and record its result or failure; True if the session goes on.
 
     `doubt`: why it is unknown what an earlier attempt under this key did; empty where it is known.
     """
     try:
-        returned = slice.performer.effect(slice, spec, row)
+        returned = session.performer.effect(session, spec, row)
         if returned is None:
             return False
         crash_points.point("after_effect", spec.name, returned.value)
     except Fenced:
         raise
     except execute.RAISED as error:
-        return not_done(slice, spec, row, classify_failure.of(error, doubt), error)
-    return done(slice, spec, row, returned)
+        return not_done(session, spec, row, classify_failure.of(error, doubt), error)
+    return done(session, spec, row, returned)
 
 
-def done(slice: RunSession, spec: StepSpec, row: Effect, returned: Returned) -> bool:
-    """Record that the effect happened, with its result; says whether the slice goes on. Raises Fenced."""
+def done(session: RunSession, spec: StepSpec, row: Effect, returned: Returned) -> bool:
+    """Record that the effect happened, with its result; True if the session goes on. Raises Fenced."""
     try:
-        output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
-        result = translate_history.packed(slice.snapshot, row, output)
+        output = outputs.checked(session.agent, session.plan, spec, returned.value)
+        result = translate_history.packed(session.snapshot, row, output)
         with transaction.atomic():
-            row.done(result, by=slice.by)
-            going = slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
-            row.landed(slice.snapshot.id)
+            row.done(result, by=session.by)
+            going = session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+            row.landed(session.snapshot.id)
     except Fenced:
         late_reports.done(row, result)
         raise
     except execute.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
-        return not_done(slice, spec, row, unusable, error, again=False)
+        return not_done(session, spec, row, unusable, error, again=False)
     return going
 
 
 def not_done(
-    slice: RunSession,
+    session: RunSession,
     spec: StepSpec,
     row: Effect,
     end: classify_failure.End,
@@ -225,20 +227,20 @@ def not_done(
     *,
     again: bool = True,
 ) -> bool:
-    """Record that the effect failed or is unknown; try again later where that is safe, else ask. Ends the slice."""
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
+    """Record that the effect failed or is unknown; try again later where that is safe, else ask. Ends the session."""
+    failed, words = isinstance(end, EffectFailed), session.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else spec.idempotent or bool(spec.readable)
     log.warning("effect.failed" if failed else "effect.unknown", step=spec.name, key=row.key, error=words)
     try:
         with transaction.atomic():
-            (row.failed if failed else row.unknown)(words, by=slice.by)
-            execute.keep(slice, spec, error)
-            if safe and again and slice.attempt <= spec.retry:
-                execute.again_later(slice, spec, error)
+            (row.failed if failed else row.unknown)(words, by=session.by)
+            execute.keep(session, spec, error)
+            if safe and again and session.attempt <= spec.retry:
+                execute.again_later(session, spec, error)
             elif failed:
-                recovery_gate.quarantine(slice, spec, words)
+                recovery_gate.quarantine(session, spec, words)
             else:
-                recovery_gate.unknown(slice, spec, row, words)
+                recovery_gate.unknown(session, spec, row, words)
     except Fenced:
         if failed:
             late_reports.failed(row, words)

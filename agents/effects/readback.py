@@ -31,7 +31,7 @@ class ReadBack(Enum):
     NOT_SAID = "not said"  # it could not be asked, or its no cannot be trusted yet
 
 
-def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
+def read_back(session: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
     """Ask by the effect's key; record an effect that happened as done, with its result. Raises Fenced.
 
     A no is believed at once if the effect is idempotent; else only after the effect's own timeout, since the provider
@@ -40,19 +40,19 @@ def read_back(slice: RunSession, spec: StepSpec, row: Effect) -> ReadBack:
     if not spec.readable:
         return ReadBack.NOT_SAID
     try:
-        state = translate_history.started_from(row, slice.run.plan)
-        said = call_about(slice, spec.readable, spec.name, state, key=row.key)
+        state = translate_history.started_from(row, session.run.plan)
+        said = call_about(session, spec.readable, spec.name, state, key=row.key)
         if said is None:
             return ReadBack.NOT_HAPPENED if spec.idempotent or _over(row, spec) else ReadBack.NOT_SAID
-        output = outputs.checked(slice.agent, slice.plan, spec, said)
+        output = outputs.checked(session.agent, session.plan, spec, said)
     except Fenced:
         raise
     except (*execute.RAISED, ValueRefused, OutputRefused) as error:
-        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=slice.clean(execute.said(error)))
+        log.warning("effect.not_read_back", step=spec.name, key=row.key, error=session.clean(execute.said(error)))
         return ReadBack.NOT_SAID
     with transaction.atomic():
-        row.done(translate_history.packed(slice.snapshot, row, output), by=slice.by)
-        slice.hold_token()
+        row.done(translate_history.packed(session.snapshot, row, output), by=session.by)
+        session.hold_token()
     log.info("effect.read_back", step=spec.name, key=row.key)
     return ReadBack.HAPPENED
 

@@ -20,15 +20,15 @@ from checkpoints.runs.plans import StepSpec
 log = structlog.get_logger()
 
 
-def pass_by(slice: RunSession, spec: StepSpec, action: Action, settled: SettledAction) -> bool:
-    """Save a checkpoint that skips the effect, with the answer in its place; says whether the slice goes on."""
+def pass_by(session: RunSession, spec: StepSpec, action: Action, settled: SettledAction) -> bool:
+    """Save a checkpoint that skips the effect, with the answer in its place; True if the session goes on."""
     log.info("effect.passed", step=spec.name, action=action.id, verdict=settled.verdict)
     try:
-        given = verdicts.written(slice.plan, action)
-        writes = {name: fields.dumped(slice.agent.State, name, value) for name, value in given.items()}
+        given = verdicts.written(session.plan, action)
+        writes = {name: fields.dumped(session.agent.State, name, value) for name, value in given.items()}
     except ValueRefused as error:
-        return execute.failed(slice, spec, StepFailed(f"The answer that was given does not fit: {error}"))
+        return execute.failed(session, spec, StepFailed(f"The answer that was given does not fit: {error}"))
     note = f"{settled.by} rejected it, so it did not run: {settled.reason}"
     if settled.verdict == RESPOND:
         note = f"{settled.by} answered instead, so it did not run."
-    return slice.save("skipped", spec, writes, slice.plan.next_after(spec.name), notes=[note])
+    return session.save("skipped", spec, writes, session.plan.next_after(spec.name), notes=[note])

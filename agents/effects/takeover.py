@@ -24,51 +24,51 @@ from checkpoints.values.canonical_json import canonical
 from . import intent
 
 
-def origin_of(slice: RunSession, spec: StepSpec) -> Effect | None:
+def origin_of(session: RunSession, spec: StepSpec) -> Effect | None:
     """Return the same effect if another run of the lineage did it, or may have; None once a person answered."""
-    if slice.run.forked_from is None or _answered(slice, spec):
+    if session.run.forked_from is None or _answered(session, spec):
         return None
-    digest = slice.input_digest(spec)
-    others = Run.objects.of_lineage(slice.snapshot.lineage).exclude(pk=slice.run.pk)
+    digest = session.input_digest(spec)
+    others = Run.objects.of_lineage(session.snapshot.lineage).exclude(pk=session.run.pk)
     rows = Effect.objects.filter(run__in=others, undoes__isnull=True, step=spec.name)
-    same = rows.filter(input_digest=digest, occurrence=slice.path.occurrences(spec.name, digest))
+    same = rows.filter(input_digest=digest, occurrence=session.path.occurrences(spec.name, digest))
     return next((row for row in same.order_by("-pk") if effects.asked_about(row)), None)
 
 
-def take(slice: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
-    """Write the other run's result as this one's; says whether the slice goes on. Raises Fenced and NotVerified.
+def take(session: RunSession, spec: StepSpec, key: str, *, by: Actor) -> bool:
+    """Write the other run's result as this one's; True if the session goes on. Raises Fenced and NotVerified.
 
     If that result is gone or unusable by now, a person is asked again.
     """
     with transaction.atomic():
         # Locked, so that its own run looks for forks that depend on it either before this or after it.
         origin = Effect.objects.select_for_update(of=("self",)).select_related("run").get(key=key)
-        if not (origin.there and translate_history.readable(origin, slice.run.plan)):
-            slice.save("recovery", spec, {}, spec.name, by=by, slice_over=False)
-            recovery_gate.take_over(slice, spec, origin)
+        if not (origin.there and translate_history.readable(origin, session.run.plan)):
+            session.save("recovery", spec, {}, spec.name, by=by, slice_over=False)
+            recovery_gate.take_over(session, spec, origin)
             return False
         origin.verified()
-        return _taken(slice, spec, origin)
+        return _taken(session, spec, origin)
 
 
-def _taken(slice: RunSession, spec: StepSpec, origin: Effect) -> bool:
-    output = translate_history.output_of(origin, slice.run.plan)
+def _taken(session: RunSession, spec: StepSpec, origin: Effect) -> bool:
+    output = translate_history.output_of(origin, session.run.plan)
     note = f"Reused from R-{origin.run_id}, done there under the key {origin.key[:8]}; nothing was sent."
-    slice.hold_token()
-    columns = intent.columns(slice, spec, 0)
+    session.hold_token()
+    columns = intent.columns(session, spec, 0)
     result = canonical(outputs.packed(output))
-    row = Effect.taken_over(origin, by=slice.by, action=origin.action, result=result, **columns)
-    going = slice.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
-    row.landed(slice.snapshot.id)
+    row = Effect.taken_over(origin, by=session.by, action=origin.action, result=result, **columns)
+    going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind="reused")
+    row.landed(session.snapshot.id)
     return going
 
 
-def _answered(slice: RunSession, spec: StepSpec) -> bool:
+def _answered(session: RunSession, spec: StepSpec) -> bool:
     """Tell whether a person answered "do it again" since the step last ran."""
-    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__kind="recovery", gate__step=spec.name)
-    found = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate")
+    asked = Outcome.objects.filter(gate__run_id=session.run.pk, gate__kind="recovery", gate__step=spec.name)
+    found = asked.filter(gate__checkpoint__in=session.path.settled()).select_related("gate")
     said = {each.gate.checkpoint for each in found if (each.answered or {}).get("choice") == RecoveryAnswer.DO_AGAIN}
-    return spec.name in done_by_fork(slice.path, {(checkpoint, spec.name) for checkpoint in said})
+    return spec.name in done_by_fork(session.path, {(checkpoint, spec.name) for checkpoint in said})
 
 
 def done_by_fork(path: RunPath, said: Collection[tuple[UUID | None, str]]) -> frozenset[str]:

@@ -36,161 +36,163 @@ Status = Effect.Status
 log = structlog.get_logger()
 
 
-def finish(slice: RunSession) -> bool:
-    """Settle all effects left behind, then end the run in its noted status, if any; says whether the slice goes on."""
-    if not settle(slice, unsettled_effects.due(slice.unsettled(), slice.plan)):
+def finish(session: RunSession) -> bool:
+    """Settle all effects left behind, then end the run in its noted status, if any; True if the session goes on."""
+    if not settle(session, unsettled_effects.due(session.unsettled(), session.plan)):
         return False
-    ending, reason = slice.run.ending, slice.run.ending_reason
-    by = Actor(slice.run.ending_by, slice.run.ending_by_name)
-    if not ending and not slice.snapshot.next_step:
+    ending, reason = session.run.ending, session.run.ending_reason
+    by = Actor(session.run.ending_by, session.run.ending_by_name)
+    if not ending and not session.snapshot.next_step:
         ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
-        slice.hold_token()
-        slice.run.settled()
+        session.hold_token()
+        session.run.settled()
         if ending:
-            claims.release(slice.claim, status=ending, reason=reason, by=by)
+            claims.release(session.claim, status=ending, reason=reason, by=by)
     return not ending
 
 
-def settle(slice: RunSession, rows: list[Effect]) -> bool:
-    """Settle these effects in order; False where the slice is over, because a person is asked or a pause is due."""
+def settle(session: RunSession, rows: list[Effect]) -> bool:
+    """Settle these effects in order; False where the session is over, because a person is asked or a pause is due."""
     for row in rows:
         crash_points.point("before_settle", row.step)
-        slice.check()
-        if not _settled(slice, row):
+        session.check()
+        if not _settled(session, row):
             return False
-        slice.progressed()
+        session.progressed()
     return True
 
 
-def _settled(slice: RunSession, row: Effect) -> bool:
-    spec = next((step for step in slice.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
-    if row.status in effects.IN_DOUBT and not _known(slice, spec, row):
+def _settled(session: RunSession, row: Effect) -> bool:
+    spec = next((step for step in session.plan.steps if step.name == row.step), StepSpec(row.step, kind="effect"))
+    if row.status in effects.IN_DOUBT and not _known(session, spec, row):
         return False
     if row.status != Status.DONE:
         return True
     if not effects.undoable(row, undo=spec.undo, shared=lambda: hold_left_behind.stood_on(row)):
         with transaction.atomic():
-            row.kept(by=slice.by)
-            slice.hold_token()
+            row.kept(by=session.by)
+            session.hold_token()
         return True
-    return _undo(slice, spec, row)
+    return _undo(session, spec, row)
 
 
-def _known(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
+def _known(session: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Find out whether an unknown effect happened; False where a person is asked, or the provider again later."""
     if row.status == Status.INTENDED:
-        row.unknown("The run went elsewhere before the answer came.", by=slice.by)
-    found = readback.read_back(slice, spec, row)
+        row.unknown("The run went elsewhere before the answer came.", by=session.by)
+    found = readback.read_back(session, spec, row)
     if found is ReadBack.NOT_HAPPENED:
         with transaction.atomic():
-            row.failed("The provider says that it did not happen.", by=slice.by)
-            slice.hold_token()
+            row.failed("The provider says that it did not happen.", by=session.by)
+            session.hold_token()
     elif found is ReadBack.NOT_SAID:
-        if spec.readable and slice.attempt <= spec.retry:
+        if spec.readable and session.attempt <= spec.retry:
             with transaction.atomic():
-                execute.queue_again(slice.claim, retry.backoff(slice.attempt), "asks the provider again", by=slice.by)
+                execute.queue_again(
+                    session.claim, retry.backoff(session.attempt), "asks the provider again", by=session.by
+                )
         else:
-            recovery_gate.abandoned(slice, spec, row)
+            recovery_gate.abandoned(session, spec, row)
         return False
     return True
 
 
-def _undo(slice: RunSession, spec: StepSpec, row: Effect) -> bool:
+def _undo(session: RunSession, spec: StepSpec, row: Effect) -> bool:
     """Undo the effect, or resume an undo that an earlier worker began. Raises NotVerified for a forged row."""
     row.verified()
-    said = declared(slice, spec.undo)
+    said = declared(session, spec.undo)
     undo = row.undos.select_related("run").order_by("-generation").first()
     if undo is not None and undo.status in effects.IN_DOUBT:
         if undo.status == Status.INTENDED:
-            undo.unknown("The worker was gone before the answer came.", by=slice.by)
+            undo.unknown("The worker was gone before the answer came.", by=session.by)
         if not said.idempotent or undo.attempts > said.retry:
-            recovery_gate.not_undone(slice, spec, row, undo.error)
+            recovery_gate.not_undone(session, spec, row, undo.error)
             return False
-    if undo is not None and undo.status == Status.FAILED and undo.base != slice.snapshot.id:
+    if undo is not None and undo.status == Status.FAILED and undo.base != session.snapshot.id:
         undo = None  # a person was asked since, and ordered it again: under a key of its own
-    if not slice.performer.begins(slice, spec, undoes=row):
+    if not session.performer.begins(session, spec, undoes=row):
         return False
-    intended = _intended(slice, spec, row, undo)
-    return _settled(slice, row) if intended is None else _send(slice, spec, row, intended)
+    intended = _intended(session, spec, row, undo)
+    return _settled(session, row) if intended is None else _send(session, spec, row, intended)
 
 
-def _intended(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
+def _intended(session: RunSession, spec: StepSpec, row: Effect, undo: Effect | None) -> Effect | None:
     """Write the undo's intent and return its row; None if a fork depends on the effect by now. Raises Fenced."""
     crash_points.point("before_undo", spec.name)
     with transaction.atomic():
-        hold_left_behind.lock(slice.run)
+        hold_left_behind.lock(session.run)
         if hold_left_behind.stood_on(row):
             return None
         if undo is not None and undo.status in (Status.UNKNOWN, Status.FAILED):
-            undo.retried(token=slice.claim.token, by=slice.by)
-            slice.hold_token()
+            undo.retried(token=session.claim.token, by=session.by)
+            session.hold_token()
         else:
-            slice.hold_token()
-            undo = _row(slice, row)
+            session.hold_token()
+            undo = _row(session, row)
     crash_points.point("after_undo_intent", spec.name)
     return undo
 
 
-def _row(slice: RunSession, row: Effect) -> Effect:
+def _row(session: RunSession, row: Effect) -> Effect:
     generation = row.undos.count()
     undo = Effect.objects.create(
-        run=slice.run,
+        run=session.run,
         step=row.step,
         key=digests.of_value(["undo", row.key, generation]).hex(),
         undoes=row,
-        base=slice.snapshot.id,
+        base=session.snapshot.id,
         input_digest=row.input_digest,
         occurrence=row.occurrence,
         generation=generation,
-        token=slice.claim.token,
+        token=session.claim.token,
     )
-    undo.intended(by=slice.by)
+    undo.intended(by=session.by)
     return undo
 
 
-def _send(slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
-    """Send the undo and record its end; False where the slice is over."""
+def _send(session: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    """Send the undo and record its end; False where the session is over."""
     doubt = "An earlier attempt got no answer." if undo.attempts > 1 else ""
     try:
-        if not slice.performer.undo(slice, spec, row, undo):
+        if not session.performer.undo(session, spec, row, undo):
             return False
     except Fenced:
         raise
     except execute.RAISED as error:
-        return not_undone(slice, spec, row, undo, classify_failure.of(error, doubt), error)
+        return not_undone(session, spec, row, undo, classify_failure.of(error, doubt), error)
     crash_points.point("after_undo", spec.name)
-    taken_back(slice, row, undo)
+    taken_back(session, row, undo)
     return True
 
 
-def taken_back(slice: RunSession, row: Effect, undo: Effect) -> None:
+def taken_back(session: RunSession, row: Effect, undo: Effect) -> None:
     """Record that the effect was undone. Raises Fenced."""
     try:
         with transaction.atomic():
-            hold_left_behind.lock(slice.run)
-            undo.done(None, by=slice.by)
-            row.undone(by=slice.by)
+            hold_left_behind.lock(session.run)
+            undo.done(None, by=session.by)
+            row.undone(by=session.by)
             recovery_gate.answered_elsewhere(row, "The worker reported that it was undone.")
     except Fenced:
         late_reports.undone(row, undo)
         raise
 
 
-def answered(slice: RunSession, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
+def answered(session: RunSession, spec: StepSpec, key: str, choice: str, value: Any, *, by: Actor) -> None:
     """Record a person's answer about the effect of that key, which the run left behind, in the caller's transaction.
 
     An effect that a late report has settled meanwhile is left as it is.
 
     Raises ValueRefused and OutputRefused for a result that does not fit.
     """
-    hold_left_behind.lock(slice.run)
-    row = Effect.objects.select_related("run").get(run=slice.run, key=key)
+    hold_left_behind.lock(session.run)
+    row = Effect.objects.select_related("run").get(run=session.run, key=key)
     undo = row.undos.select_related("run").order_by("-generation").first()
     if undo is not None and choice in (RecoveryAnswer.UNDO_AGAIN, RecoveryAnswer.UNDONE, RecoveryAnswer.KEEP):
         _answered_undo(undo, row, choice, by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_DONE:
-        row.done(translate_history.packed(slice.snapshot, row, outputs.told(slice.agent, spec, value)), by=by)
+        row.done(translate_history.packed(session.snapshot, row, outputs.told(session.agent, spec, value)), by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.WAS_NOT_DONE:
         row.failed(f"{by.name or by.id} says that it did not happen", by=by)
     elif row.status == Status.UNKNOWN and choice == RecoveryAnswer.LEFT_OPEN:
@@ -217,18 +219,18 @@ def _answered_undo(undo: Effect, row: Effect, choice: str, *, by: Actor) -> None
 
 
 def not_undone(
-    slice: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify_failure.End, error: BaseException
+    session: RunSession, spec: StepSpec, row: Effect, undo: Effect, end: classify_failure.End, error: BaseException
 ) -> bool:
-    """Record that the undo failed or is unknown; try again later where that is safe, else ask. Ends the slice."""
-    said = declared(slice, spec.undo)
-    failed, words = isinstance(end, EffectFailed), slice.clean(classify_failure.said(end))
+    """Record that the undo failed or is unknown; try again later where that is safe, else ask. Ends the session."""
+    said = declared(session, spec.undo)
+    failed, words = isinstance(end, EffectFailed), session.clean(classify_failure.said(end))
     safe = end.retry if isinstance(end, EffectFailed) else said.idempotent
     log.warning("undo.failed" if failed else "undo.unknown", step=spec.name, key=undo.key, error=words)
     with transaction.atomic():
-        (undo.failed if failed else undo.unknown)(words, by=slice.by)
-        execute.keep(slice, spec, error)
+        (undo.failed if failed else undo.unknown)(words, by=session.by)
+        execute.keep(session, spec, error)
         if safe and undo.attempts <= said.retry:
-            execute.queue_again(slice.claim, retry.backoff(undo.attempts), words, by=slice.by)
+            execute.queue_again(session.claim, retry.backoff(undo.attempts), words, by=session.by)
         else:
-            recovery_gate.not_undone(slice, spec, row, words)
+            recovery_gate.not_undone(session, spec, row, words)
     return False

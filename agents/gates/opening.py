@@ -29,15 +29,15 @@ from checkpoints.store import claims
 from . import preconditions, reapproval, reopen
 
 
-def ask(slice: RunSession, spec: StepSpec) -> bool:
-    """Run the gate's method and open its gate; without a card the run goes on. Says whether the slice goes on.
+def ask(session: RunSession, spec: StepSpec) -> bool:
+    """Run the gate's method and open its gate; without a card the run goes on. True if the session goes on.
 
     Raises AskedTooOften, which is no failed attempt.
     """
     crash_points.point("before_step", spec.name)
     try:
-        seen = preconditions.first_looks(slice, spec)
-        returned = slice.performer.step(slice, spec, **({} if seen is None else {OBSERVED: seen}))
+        seen = preconditions.first_looks(session, spec)
+        returned = session.performer.step(session, spec, **({} if seen is None else {OBSERVED: seen}))
         if returned is None:
             return False
         crash_points.point("after_step", spec.name, returned.value)
@@ -46,28 +46,28 @@ def ask(slice: RunSession, spec: StepSpec) -> bool:
             raise OutputRefused(f"The gate {spec.name} says `-> Card` and asked nothing; say `-> Card | None`.")
         if card is not None and not isinstance(card, Card):
             raise OutputRefused(f"The gate {spec.name} returned {type(card).__name__}; a gate returns a Card or None.")
-        asked = None if card is None else preconditions.with_observations(slice, spec, _asked(spec, card), seen or {})
-        going = reapproval.passed(slice, spec, asked, returned.took)
+        asked = None if card is None else preconditions.with_observations(session, spec, _asked(spec, card), seen or {})
+        going = reapproval.passed(session, spec, asked, returned.took)
         if going is not None:
             return going
         if asked is None:
-            _may_pass(slice, spec)
-            return slice.executed(spec, {}, spec.on_skip or None, took=returned.took, notes=returned.notes)
-        _open(slice, spec, asked)
+            _may_pass(session, spec)
+            return session.executed(spec, {}, spec.on_skip or None, took=returned.took, notes=returned.notes)
+        _open(session, spec, asked)
     except (Fenced, AskedTooOften):
         raise
     except execute.RAISED as error:
-        return execute.failed(slice, spec, error)
+        return execute.failed(session, spec, error)
     return False
 
 
-def at_head(slice: RunSession) -> Gate | None:
+def at_head(session: RunSession) -> Gate | None:
     """Return the gate of the head's checkpoint, with its outcome where it has one."""
-    found = Gate.objects.select_related("outcome").filter(run_id=slice.run.pk, checkpoint=slice.snapshot.id)
+    found = Gate.objects.select_related("outcome").filter(run_id=session.run.pk, checkpoint=session.snapshot.id)
     return next(iter(found), None)
 
 
-def wait_for(slice: RunSession, gate: Gate) -> bool:
+def wait_for(session: RunSession, gate: Gate) -> bool:
     """Wait again for the gate at the head, which is still open. False where it was closed meanwhile.
 
     The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
@@ -76,31 +76,31 @@ def wait_for(slice: RunSession, gate: Gate) -> bool:
     with transaction.atomic():
         if not Gate.objects.select_for_update().filter(pk=gate.pk, status=Gate.Status.OPEN).exists():
             return False
-        claims.release(slice.claim, status="waiting", by=slice.by)
+        claims.release(session.claim, status="waiting", by=session.by)
     return True
 
 
-def _open(slice: RunSession, spec: StepSpec, card: Card) -> None:
-    slice.check()
-    before = _asked_before(slice, spec) if slice.path.head.kind == "reopen" else None
+def _open(session: RunSession, spec: StepSpec, card: Card) -> None:
+    session.check()
+    before = _asked_before(session, spec) if session.path.head.kind == "reopen" else None
     if before is not None:
-        failed = _failed(slice)
-        told = {**_changed(slice, before, card), **({"failed": failed} if failed else {})}
+        failed = _failed(session)
+        told = {**_changed(session, before, card), **({"failed": failed} if failed else {})}
         reasons = [
             *card.reasons,
-            *([f"{slice.plan.title_of(slice.path.head.step)} failed: {failed}"] if failed else []),
+            *([f"{session.plan.title_of(session.path.head.step)} failed: {failed}"] if failed else []),
         ]
-        card = replace(reopen.carried_over(slice, spec, card, before.outcome), reopened=told, reasons=reasons)
+        card = replace(reopen.carried_over(session, spec, card, before.outcome), reopened=told, reasons=reasons)
     crash_points.point("before_gate", spec.name)
     open_gate(
-        claim=slice.claim,
-        run=slice.run,
-        snapshot=slice.snapshot,
+        claim=session.claim,
+        run=session.run,
+        snapshot=session.snapshot,
         step=spec,
         policy=spec.policy,
         card=card,
-        by=slice.by,
-        asked_by=slice.for_whom,
+        by=session.by,
+        asked_by=session.for_whom,
     )
     crash_points.point("after_gate", spec.name)
 
@@ -117,59 +117,61 @@ def _asked(spec: StepSpec, card: Card) -> Card:
     return replace(card, actions=actions)
 
 
-def _may_pass(slice: RunSession, spec: StepSpec) -> None:
+def _may_pass(session: RunSession, spec: StepSpec) -> None:
     """Raise StepFailed where this gate was reopened for a permission: passing it would go round for ever."""
-    if slice.path.head.kind == "reopen":
-        needs = slice.path.head.step
+    if session.path.head.kind == "reopen":
+        needs = session.path.head.step
         raise StepFailed(f"{needs} needs a permission that the gate {spec.name} gives, yet it asked nothing.")
 
 
-def _asked_before(slice: RunSession, spec: StepSpec) -> Gate | None:
+def _asked_before(session: RunSession, spec: StepSpec) -> Gate | None:
     """Return the gate at which people last decided on this path."""
-    asked = Gate.objects.filter(run_id=slice.run.pk, step=spec.name, checkpoint__in=slice.path.settled())
+    asked = Gate.objects.filter(run_id=session.run.pk, step=spec.name, checkpoint__in=session.path.settled())
     return asked.select_related("outcome__proposal", "run__plan").order_by("-pk").first()
 
 
-def _failed(slice: RunSession) -> str:
+def _failed(session: RunSession) -> str:
     """Say why the effect failed for whose sake the gate is opened again; empty where it did not."""
-    tried = Effect.objects.filter(run_id=slice.run.pk, step=slice.path.head.step, undoes=None).order_by("-pk").first()
+    tried = (
+        Effect.objects.filter(run_id=session.run.pk, step=session.path.head.step, undoes=None).order_by("-pk").first()
+    )
     return tried.error if tried is not None and tried.status == Effect.Status.FAILED else ""
 
 
-def _changed(slice: RunSession, gate: Gate, card: Card) -> dict[str, Any]:
+def _changed(session: RunSession, gate: Gate, card: Card) -> dict[str, Any]:
     """Return what changed since this gate's last approval, where an effect was refused for it: in the run, and outside.
 
     The world is compared with what `card` observes now: it may have changed once more since the effect was refused.
     """
-    effect = slice.path.head.step
-    world_rows = preconditions.changed_since(slice, gate.outcome.approved(), effect, card)
-    return {"gate": gate.pk, "changes": [*changes_since(slice, gate, effect), *world_rows]}
+    effect = session.path.head.step
+    world_rows = preconditions.changed_since(session, gate.outcome.approved(), effect, card)
+    return {"gate": gate.pk, "changes": [*changes_since(session, gate, effect), *world_rows]}
 
 
-def changes_since(slice: RunSession, gate: Gate, effect: str) -> list[binding.Row]:
+def changes_since(session: RunSession, gate: Gate, effect: str) -> list[binding.Row]:
     """List, as rows, what `gate` approved for `effect` and is different now."""
     approved = gate.outcome.approved()
     try:
         before = store.load_checkpoint(gate.checkpoint).state
-        rows = binding.differences(approved, approved_state=before, **world(slice, slice.plan.step(effect)))
+        rows = binding.differences(approved, approved_state=before, **world(session, session.plan.step(effect)))
     except NoSuchCheckpoint:  # removed by retention: nothing is left to compare with
         rows = []
-    state, told = slice.snapshot.state, {row["pointer"] for row in rows}
-    for name, was in allowing_gate.changed_by_hand(slice, slice.plan.step(effect), gate.outcome).items():
+    state, told = session.snapshot.state, {row["pointer"] for row in rows}
+    for name, was in allowing_gate.changed_by_hand(session, session.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}
         rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
-    return edit_state.hidden(rows, gate.standing().card, fields.veil(slice.agent.State))
+    return edit_state.hidden(rows, gate.standing().card, fields.veil(session.agent.State))
 
 
-def world(slice: RunSession, effect: StepSpec) -> dict[str, Any]:
+def world(session: RunSession, effect: StepSpec) -> dict[str, Any]:
     """Return what approvals.cards.binding reads to say what would run now."""
     return {
         "effect": effect.name,
-        "action": allowing_gate.acting(slice, effect),
-        "run": slice.run.pk,
-        "agent": slice.plan.agent,
-        "version": slice.plan.version,
-        "plan": bytes(slice.run.plan.digest).hex(),
-        "state": slice.snapshot.state,
-        "fields": slice.snapshot.fields,
+        "action": allowing_gate.acting(session, effect),
+        "run": session.run.pk,
+        "agent": session.plan.agent,
+        "version": session.plan.version,
+        "plan": bytes(session.run.plan.digest).hex(),
+        "state": session.snapshot.state,
+        "fields": session.snapshot.fields,
     }

@@ -27,19 +27,19 @@ SHORT = 200  # characters of a value in a sentence
 MOST = 50  # places of one action that are told one by one; all of them are in its arguments
 
 
-def writes(slice: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
+def writes(session: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     """Return what an approval writes into the state at the head."""
-    state = patch.apply(outcome.state_patch, slice.snapshot.state)
-    spec = slice.plan.step(gate.step)
-    said = list(by_action(slice, spec.feedback, gate, outcome))
-    words = feedback.appended(slice.agent, spec.feedback, said)
+    state = patch.apply(outcome.state_patch, session.snapshot.state)
+    spec = session.plan.step(gate.step)
+    said = list(by_action(session, spec.feedback, gate, outcome))
+    words = feedback.appended(session.agent, spec.feedback, said)
     edited = {name: state.get(name, DROP) for name in touched(outcome.state_patch)}
-    return edited | words | told(slice, gate, outcome, state)
+    return edited | words | told(session, gate, outcome, state)
 
 
-def by_action(slice: RunSession, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
+def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> Iterator[Words]:
     """Yield what was said of each single action, in the card's order."""
-    edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(slice.agent, field)
+    edits = outcome.kind in (Outcome.Kind.EDITED, Outcome.Kind.MIXED) and feedback.names_actions(session.agent, field)
     asked, who = gate.asked, outcome.by_name or outcome.by
     for action in outcome.proposal.card.actions:
         common = Words(at=outcome.created_at, gate=gate.pk, action=action.id)
@@ -71,16 +71,16 @@ def hidden_answer(outcome: Outcome) -> Any:
     return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
-def told(slice: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
+def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
     """Return what the agent is told of the decision, where its state has a place for it."""
-    if DECISION not in slice.agent.State.model_fields:
+    if DECISION not in session.agent.State.model_fields:
         return {}
     said = {
         "gate": gate.step,
         "kind": outcome.kind,
         "by": outcome.by_name or outcome.by,
         # The state has the true values in their fields; these are read where nothing says that they are secret.
-        "changes": fields.veil(slice.agent.State).rows(patch.changes(slice.snapshot.state, after)),
+        "changes": fields.veil(session.agent.State).rows(patch.changes(session.snapshot.state, after)),
         "answer": hidden_answer(outcome),
     }
     if outcome.kind == Outcome.Kind.MIXED:
@@ -88,4 +88,4 @@ def told(slice: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any])
         said["verdicts"] = {
             name: {"verdict": verdict, **settled.get(name, {})} for name, verdict in outcome.by_action.items()
         }  # fmt: skip
-    return {DECISION: fields.dumped(slice.agent.State, DECISION, said)}
+    return {DECISION: fields.dumped(session.agent.State, DECISION, said)}

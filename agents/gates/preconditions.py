@@ -44,15 +44,15 @@ FAILED = (ObservationFailed, StepFailed, Retry)  # what `look` raises
 log = structlog.get_logger()
 
 
-def first_looks(slice: RunSession, spec: StepSpec) -> dict[str, Any] | None:
+def first_looks(session: RunSession, spec: StepSpec) -> dict[str, Any] | None:
     """Return what all observations of the gate give, by name, where its method wants to know before it draws its card.
 
     None where it does not. Raises what `look` raises.
     """
-    return {name: look(slice, name) for name in spec.observes} if takes_observed(slice.agent, spec) else None
+    return {name: look(session, name) for name in spec.observes} if takes_observed(session.agent, spec) else None
 
 
-def with_observations(slice: RunSession, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
+def with_observations(session: RunSession, spec: StepSpec, card: Card, known: Mapping[str, Any]) -> Card:
     """Return the card with what each precondition observes; nothing that is `known` already is observed again.
 
     Raises CardRefused for one that the gate does not name, and what `look` raises.
@@ -61,17 +61,17 @@ def with_observations(slice: RunSession, spec: StepSpec, card: Card, known: Mapp
     for name in names:
         if name not in spec.observes:
             raise CardRefused(f"{spec.name}: a precondition observes {name!r}, which the gate does not name")
-    seen = {name: known[name] if name in known else look(slice, name) for name in names}
+    seen = {name: known[name] if name in known else look(session, name) for name in names}
     return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
 
 
-def look(slice: RunSession, name: str) -> Any:
+def look(session: RunSession, name: str) -> Any:
     """Make one observation on the state at hand, under its own time limit.
 
     Raises ObservationFailed, StepFailed where trying again is useless, and Retry where the observation asks for it.
     """
     try:
-        data = canonical(_hidden(slice, call_method(slice, name, slice.snapshot.state)))
+        data = canonical(_hidden(session, call_method(session, name, session.snapshot.state)))
     except Fenced:
         raise
     except execute.RAISED as error:
@@ -81,13 +81,13 @@ def look(slice: RunSession, name: str) -> Any:
     return decode(data)
 
 
-def _hidden(slice: RunSession, value: Any) -> Any:
+def _hidden(session: RunSession, value: Any) -> Any:
     """Return what was observed, with nothing in it that may not be shown: this is what is kept, compared and shown.
 
     A secret that the observation itself returns becomes a mark that tells the secrets of one run apart; marks of
     two runs cannot be compared. A secret of the state becomes the mask, wherever a text holds it.
     """
-    return redact.scrubbed(_marked(value, slice.run.pk), slice.secrets)
+    return redact.scrubbed(_marked(value, session.run.pk), session.secrets)
 
 
 def _marked(value: Any, run: int) -> Any:
@@ -100,26 +100,26 @@ def _marked(value: Any, run: int) -> Any:
     return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def check(slice: RunSession, spec: StepSpec, approved: Approved) -> None:
+def check(session: RunSession, spec: StepSpec, approved: Approved) -> None:
     """Look again at what guards this effect. Raises NotGranted, Fenced, and what `look` raises."""
     fixed = approved.guarding(spec.name)
     if not fixed:
         return
-    if slice.attempt > spec.retry + 1:  # do not repeat what may kill the worker
-        raise StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
-    now = {name: look(slice, name) for name in dict.fromkeys(each.observes for each in fixed)}
+    if session.attempt > spec.retry + 1:  # do not repeat what may kill the worker
+        raise StepFailed(f"{session.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
+    now = {name: look(session, name) for name in dict.fromkeys(each.observes for each in fixed)}
     rows = precondition.drifts(fixed, now)
     if rows:
-        _tell(slice, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
+        _tell(session, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
         raise NotGranted(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
 
 
-def changed_since(slice: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:
+def changed_since(session: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:
     """List how the world differs from what `effect` was approved for. `card` has what the gate observes now."""
     fixed = approved.guarding(effect)
     now = {each.observes: each.value for each in card.preconditions}
     unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
-    return precondition.drifts(fixed, {**now, **{name: look(slice, name) for name in unasked}})
+    return precondition.drifts(fixed, {**now, **{name: look(session, name) for name in unasked}})
 
 
 def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -140,10 +140,10 @@ def _failure(name: str, error: BaseException) -> Exception:
     return StepFailed(words) if isinstance(error, execute.USELESS_TO_REPEAT) else ObservationFailed(words)
 
 
-def _tell(slice: RunSession, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
+def _tell(session: RunSession, spec: StepSpec, approved: Approved, ids: list[str]) -> None:
     """Record that the effect was withheld, whatever becomes of this worker before the gate asks again."""
     log.warning("effect.withheld", step=spec.name, gate=approved.gate, preconditions=ids)
     data = {"step": spec.name, "gate": approved.gate, "preconditions": ids}
     with transaction.atomic():
-        slice.hold_token()
-        event_log.record("effect.withheld", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+        session.hold_token()
+        event_log.record("effect.withheld", subject=f"run:{session.run.pk}", run=session.run, by=session.by, data=data)

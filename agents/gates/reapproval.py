@@ -23,20 +23,20 @@ from . import outcome_writes
 NOT_COMPARED = ("checkpoint", "reopened")  # parts of a card that tell where the gate was opened, not what it asks
 
 
-def passed(slice: RunSession, spec: StepSpec, card: Card | None, took: float) -> bool | None:
-    """Write what the gate's earlier outcome wrote; says whether the slice goes on, None where the gate has to ask."""
-    head = slice.path.head
-    if not slice.branched or head.kind == "reopen" or slice.path.forced(spec.name):
+def passed(session: RunSession, spec: StepSpec, card: Card | None, took: float) -> bool | None:
+    """Write what the gate's earlier outcome wrote; True if the session goes on, None where the gate has to ask."""
+    head = session.path.head
+    if not session.branched or head.kind == "reopen" or session.path.forced(spec.name):
         return None
     if card is None:
-        twin = reuse.twin_of(slice, spec)
-        return None if twin is None else slice.executed(spec, {}, spec.on_skip or None, took=took, kind="reused")
-    gate = _same(slice, spec, card)
+        twin = reuse.twin_of(session, spec)
+        return None if twin is None else session.executed(spec, {}, spec.on_skip or None, took=took, kind="reused")
+    gate = _same(session, spec, card)
     if gate is None or not stands(gate.outcome):
         return None
-    writes = outcome_writes.writes(slice, gate, gate.outcome)
+    writes = outcome_writes.writes(session, gate, gate.outcome)
     note = f"Gate {gate.pk} was approved for exactly this, and everything it allowed is done: the approval is reused."
-    return slice.executed(spec, writes, None, took=took, notes=[note], kind="reused")
+    return session.executed(spec, writes, None, took=took, notes=[note], kind="reused")
 
 
 def stands(outcome: Outcome) -> bool:
@@ -45,23 +45,23 @@ def stands(outcome: Outcome) -> bool:
     return gates.stands(outcome.kind, (getattr(grant, "effect_row", None) for grant in grants))
 
 
-def _same(slice: RunSession, spec: StepSpec, card: Card) -> Gate | None:
+def _same(session: RunSession, spec: StepSpec, card: Card) -> Gate | None:
     """Find the newest gate of this step that people closed, where it asked exactly this over the same input."""
-    asked = _shown(_body(slice, spec, card))
-    closed = Gate.objects.filter(run=slice.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
-    bases = {each.parent: each.input_digest for each in slice.recorded_of("gate", spec.name)}
-    digest = slice.input_digest(spec)
+    asked = _shown(_body(session, spec, card))
+    closed = Gate.objects.filter(run=session.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
+    bases = {each.parent: each.input_digest for each in session.recorded_of("gate", spec.name)}
+    digest = session.input_digest(spec)
     for gate in closed.select_related("outcome").order_by("-pk"):
         if bases.get(gate.checkpoint) == digest and _shown(gate.proposals.get(number=1).content) == asked:
             return gate
     return None
 
 
-def _body(slice: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
-    whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
-    policy = Policy.objects.named(spec.policy, team=slice.run.team)
-    whole = drawing.drawn(whole, team=slice.run.team, policy=policy, plan=slice.plan)
-    return body_of(whole, run=slice.run, step=spec, checkpoint="")
+def _body(session: RunSession, spec: StepSpec, card: Card) -> dict[str, Any]:
+    whole = completed(card, step=spec, plan=session.plan, state=session.snapshot.state)
+    policy = Policy.objects.named(spec.policy, team=session.run.team)
+    whole = drawing.drawn(whole, team=session.run.team, policy=policy, plan=session.plan)
+    return body_of(whole, run=session.run, step=spec, checkpoint="")
 
 
 def _shown(body: dict[str, Any]) -> bytes:

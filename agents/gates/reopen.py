@@ -22,26 +22,26 @@ from checkpoints.values.checkpoint_kinds import GATE_CLOSED
 from checkpoints.values.patch import same
 
 
-def carried_over(slice: RunSession, spec: StepSpec, card: Card, before: Outcome) -> Card:
+def carried_over(session: RunSession, spec: StepSpec, card: Card, before: Outcome) -> Card:
     """Return the card with what `before` refused, and no way to refuse what was done since the gate first closed."""
-    done = _done_since(slice, spec)
-    return replace(card, actions=[_carried(slice, spec, action, before, done) for action in card.actions])
+    done = _done_since(session, spec)
+    return replace(card, actions=[_carried(session, spec, action, before, done) for action in card.actions])
 
 
-def _carried(slice: RunSession, spec: StepSpec, action: Action, before: Outcome, done: dict[UUID, str]) -> Action:
+def _carried(session: RunSession, spec: StepSpec, action: Action, before: Outcome, done: dict[UUID, str]) -> Action:
     was, settled = before.proposal.card.action(action.id), before.refused(action.id)
-    if was is not None and settled is not None and _as_it_was(slice, action, was):
+    if was is not None and settled is not None and _as_it_was(session, action, was):
         return replace(action, settled=settled, verdicts=[settled.verdict])
-    if not _is_done(slice, action, done):
+    if not _is_done(session, action, done):
         return action
     offered = action.edits and EDIT in (action.verdicts or [EDIT]) and bool(action.pointer)
     edits = offered and any(json_pointer.overlaps(place, action.pointer) for place in editable(spec))
     return replace(action, verdicts=[APPROVE, *[EDIT] * edits])
 
 
-def _as_it_was(slice: RunSession, action: Action, was: Action) -> bool:
+def _as_it_was(session: RunSession, action: Action, was: Action) -> bool:
     """Tell whether what was refused is what is asked about now."""
-    state = slice.snapshot.state
+    state = session.snapshot.state
     if (action.effect, action.pointer) != (was.effect, was.pointer):
         return False
     return not action.pointer or (
@@ -49,19 +49,19 @@ def _as_it_was(slice: RunSession, action: Action, was: Action) -> bool:
     )
 
 
-def _is_done(slice: RunSession, action: Action, done: dict[UUID, str]) -> bool:
-    performing = next((step for step in slice.plan.steps if step.name == action.effect), None)
+def _is_done(session: RunSession, action: Action, done: dict[UUID, str]) -> bool:
+    performing = next((step for step in session.plan.steps if step.name == action.effect), None)
     if performing is None or performing.name not in done.values():
         return False
     if not performing.action:
         return True
-    return Effect.objects.landed_for(action.id, step=performing.name, runs=slice.path.runs, at=list(done))
+    return Effect.objects.landed_for(action.id, step=performing.name, runs=session.path.runs, at=list(done))
 
 
-def _done_since(slice: RunSession, spec: StepSpec) -> dict[UUID, str]:
+def _done_since(session: RunSession, spec: StepSpec) -> dict[UUID, str]:
     """Map checkpoint -> step of what was executed between the gate's closing and its first reopening."""
     found: dict[UUID, str] = {}
-    places = slice.path.places
+    places = session.path.places
     for at in range(len(places) - 1, -1, -1):
         place = places[at]
         if place.step == spec.name and place.kind in GATE_CLOSED:

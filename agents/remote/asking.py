@@ -28,23 +28,23 @@ from .turns import RemoteTurn, check_next, go_further
 
 
 def ask(
-    slice: RunSession, step: str, card: Card, *, token: Token | None, took: float = 0.0, notes: Sequence[str] = ()
+    session: RunSession, step: str, card: Card, *, token: Token | None, took: float = 0.0, notes: Sequence[str] = ()
 ) -> RemoteTurn:
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
-    spec = check_next(slice, step, "gate")
-    policy_of_token.check_gate(token, spec, slice.run.team)
-    if faults := list(_places(card, slice.snapshot.state)):
+    spec = check_next(session, step, "gate")
+    policy_of_token.check_gate(token, spec, session.run.team)
+    if faults := list(_places(card, session.snapshot.state)):
         raise WorkInvalid(faults)
     try:
-        whole = completed(card, step=spec, plan=slice.plan, state=slice.snapshot.state)
-        whole = drawn(whole, team=slice.run.team, policy=spec.policy, plan=slice.plan)
+        whole = completed(card, step=spec, plan=session.plan, state=session.snapshot.state)
+        whole = drawn(whole, team=session.run.team, policy=spec.policy, plan=session.plan)
     except (CardRefused, ValueRefused) as error:
         raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
-    if faults := faults_of(whole) or [*_pins(whole), *_files(whole, slice)]:
+    if faults := faults_of(whole) or [*_pins(whole), *_files(whole, session)]:
         raise WorkInvalid(faults)
-    slice.performer = RemotePerformer(spec.name, Returned(card, took, [slice.clean(note) for note in notes]))
+    session.performer = RemotePerformer(spec.name, Returned(card, took, [session.clean(note) for note in notes]))
     try:
-        return go_further(slice, engine.turn(slice))
+        return go_further(session, engine.turn(session))
     except AskedTooOften as full:
         raise TooManyGates(full) from full
 
@@ -99,10 +99,10 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
             yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
 
 
-def _files(card: Card, slice: RunSession) -> Iterator[FieldError]:
+def _files(card: Card, session: RunSession) -> Iterator[FieldError]:
     """Check that the files in a gate's arguments are the run's own: the gate hands them out."""
     for number, action in enumerate(card.actions):
-        for at in uploads.foreign(slice.run, action.arguments, to=slice.snapshot.state):
+        for at in uploads.foreign(session.run, action.arguments, to=session.snapshot.state):
             yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
 
 

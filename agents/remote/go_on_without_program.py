@@ -25,7 +25,7 @@ from checkpoints.store import claims
 
 from . import post_gate
 from .reach import whole
-from .session_cache import DESK, slice_of
+from .session_cache import SESSIONS, session_of
 
 PATIENCE = timedelta(seconds=5)  # the time in which the program may be first
 AT_ONCE = 100
@@ -54,8 +54,8 @@ def go_on(run_id: int) -> bool:
     the program's turn, and the run would otherwise be claimed and released for ever. Gates that it opens are asked on
     behalf of the program's owner. Raises NotVerified.
     """
-    with DESK.alone(run_id):
-        DESK.take(run_id)
+    with SESSIONS.alone(run_id):
+        SESSIONS.take(run_id)
         try:
             with transaction.atomic():
                 Effect.objects.lock_begun(run_id)
@@ -65,10 +65,10 @@ def go_on(run_id: int) -> bool:
                 )
                 if claim is None:
                     return False
-                slice = slice_of(whole(run_id), claim)
-                slice.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
-                engine.go_on(slice)
-                if slice.handed_out:
+                session = session_of(whole(run_id), claim)
+                session.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
+                engine.go_on(session)
+                if session.handed_out:
                     transaction.set_rollback(True)
                     return False
         except Fenced:

@@ -35,7 +35,7 @@ from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans
 from .reach import whole
-from .session_cache import DESK, slice_of
+from .session_cache import SESSIONS, session_of
 from .turns import RemoteTurn
 
 GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
@@ -121,10 +121,10 @@ def post(
         if claim is None:
             raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
         Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
-        slice = slice_of(whole(run.pk), claim)
-        slice.for_whom = owner.pk
-        turn = asking.ask(slice, GATE, _placed(posted), token=token)
-    DESK.take(run.pk)
+        session = session_of(whole(run.pk), claim)
+        session.for_whom = owner.pk
+        turn = asking.ask(session, GATE, _placed(posted), token=token)
+    SESSIONS.take(run.pk)
     return turn
 
 

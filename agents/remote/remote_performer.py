@@ -24,27 +24,27 @@ class RemotePerformer(Performer[RunSession]):
     begun: str = ""
     undone: int = 0
 
-    def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
+    def begins(self, session: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Tell whether the program said that it begins this; otherwise hand it out."""
         begins = self.begun == spec.name if undoes is None else self.undone == undoes.pk
         self.begun, self.undone = "", 0
         if not begins:
-            slice.handed_out = HandOut(spec, undoes=undoes)
+            session.handed_out = HandOut(spec, undoes=undoes)
         return begins
 
-    def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
+    def step(self, session: RunSession, spec: StepSpec, **extra: Any) -> Returned | None:
         """Return the program's card; hand out everything else."""
         card, self.card = self.card, None
         if card is None or self.asked != spec.name:
-            slice.handed_out = HandOut(spec)
+            session.handed_out = HandOut(spec)
             return None
         return card
 
-    def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> None:
+    def effect(self, session: RunSession, spec: StepSpec, row: Effect) -> None:
         """Hand out the effect with its intent, whose key the program sends."""
-        slice.handed_out = HandOut(spec, effect=row)
+        session.handed_out = HandOut(spec, effect=row)
 
-    def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    def undo(self, session: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Hand out the undo with its intent, whose key the program sends."""
-        slice.handed_out = HandOut(spec, undoes=row, undo=undo)
+        session.handed_out = HandOut(spec, undoes=row, undo=undo)
         return False

@@ -68,21 +68,21 @@ class StepWrites:
         return Jump(self.next_step, self.writes) if self.next_step else Done(self.writes)
 
 
-def step(slice: RunSession, name: str, written: StepWrites) -> RemoteTurn:
+def step(session: RunSession, name: str, written: StepWrites) -> RemoteTurn:
     """Save what a step wrote. Raises OutOfTurn, WorkInvalid and Fenced."""
-    spec = check_next(slice, name, "step")
-    output = _checked(slice, spec, written)
-    notes = [slice.clean(note) for note in written.notes]
+    spec = check_next(session, name, "step")
+    output = _checked(session, spec, written)
+    notes = [session.clean(note) for note in written.notes]
     try:
-        going = slice.executed(spec, output.writes, output.goto, took=written.took, notes=notes)
+        going = session.executed(spec, output.writes, output.goto, took=written.took, notes=notes)
     except ValueRefused as error:
         raise _invalid(error) from error
-    return go_further(slice, going)
+    return go_further(session, going)
 
 
-def whole(slice: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
+def whole(session: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the writes that turn the state at the head into this one. Raises WorkInvalid."""
-    before = slice.snapshot.state
+    before = session.snapshot.state
     missing = [name for name in before if name not in state]
     if missing:
         told = "is missing; send the whole state, or `ops` for some fields"
@@ -90,65 +90,65 @@ def whole(slice: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
 
 
-def begin(slice: RunSession, name: str) -> RemoteTurn:
+def begin(session: RunSession, name: str) -> RemoteTurn:
     """Write the effect's intent, consuming its grant. Raises OutOfTurn and Fenced.
 
     A second call by the holder of the run gives the same intent. Where the grant no longer holds, the next turn is the
     gate, which has to ask again.
     """
-    spec = check_next(slice, name, "effect")
-    row = perform.newest(slice, spec)
-    if row is not None and row.status == Status.INTENDED and row.token == slice.claim.token:
-        slice.handed_out = HandOut(spec, effect=row)
-        return reached(slice)
-    slice.performer = RemotePerformer(begun=spec.name)
-    return go_further(slice, going=True)
+    spec = check_next(session, name, "effect")
+    row = perform.newest(session, spec)
+    if row is not None and row.status == Status.INTENDED and row.token == session.claim.token:
+        session.handed_out = HandOut(spec, effect=row)
+        return reached(session)
+    session.performer = RemotePerformer(begun=spec.name)
+    return go_further(session, going=True)
 
 
-def begin_undo(slice: RunSession, effect: int) -> RemoteTurn:
+def begin_undo(session: RunSession, effect: int) -> RemoteTurn:
     """Write the intent of undoing an effect. Raises OutOfTurn and Fenced.
 
     An effect that a fork depends on by now is left as it is, and the turn is whatever comes then.
     """
-    if effect not in {row.pk for row in slice.unsettled()}:
+    if effect not in {row.pk for row in session.unsettled()}:
         raise OutOfTurn(f"The run has not left effect {effect} behind, so it is not undone.")
-    slice.performer = RemotePerformer(undone=effect)
-    turn = go_on(slice)
+    session.performer = RemotePerformer(undone=effect)
+    turn = go_on(session)
     if turn.undoes is not None and turn.undoes.pk != effect:
-        raise first_undone(slice, turn.undoes)
+        raise first_undone(session, turn.undoes)
     return turn
 
 
 def reported(
-    slice: RunSession, row: Effect, status: str, written: StepWrites, error: str, *, retry: bool
+    session: RunSession, row: Effect, status: str, written: StepWrites, error: str, *, retry: bool
 ) -> RemoteTurn:
     """Record the result of an effect, or of an undo: it happened, provably did not, or nobody knows.
 
     Raises ReportedBefore, WorkInvalid and Fenced.
     """
-    if row.status != Status.INTENDED or row.token != slice.claim.token:
+    if row.status != Status.INTENDED or row.token != session.claim.token:
         raise _before(row)
     if status == DONE and row.undoes is not None:
-        undo_left_behind.taken_back(slice, row.undoes, row)
-        return go_on(slice)
-    spec = slice.plan.step(row.step)
+        undo_left_behind.taken_back(session, row.undoes, row)
+        return go_on(session)
+    spec = session.plan.step(row.step)
     if status == DONE:
-        _checked(slice, spec, written)
-        returned = Returned(written.returned(), written.took, [slice.clean(note) for note in written.notes])
-        return go_further(slice, perform.done(slice, spec, row, returned))
+        _checked(session, spec, written)
+        returned = Returned(written.returned(), written.took, [session.clean(note) for note in written.notes])
+        return go_further(session, perform.done(session, spec, row, returned))
     end: classify_failure.End = EffectFailed(error, retry=retry) if status == FAILED else EffectUnknown(error)
     if row.undoes is not None:
-        undo_left_behind.not_undone(slice, spec, row.undoes, row, end, ReportedFailure(error))
+        undo_left_behind.not_undone(session, spec, row.undoes, row, end, ReportedFailure(error))
     else:
-        perform.not_done(slice, spec, row, end, ReportedFailure(error))
-    return reached(slice)
+        perform.not_done(session, spec, row, end, ReportedFailure(error))
+    return reached(session)
 
 
-def failed(slice: RunSession, name: str, error: str, *, retry: bool) -> RemoteTurn:
+def failed(session: RunSession, name: str, error: str, *, retry: bool) -> RemoteTurn:
     """Record that a step failed: its plan's retry tries it again later, else a person is asked. Raises OutOfTurn."""
-    spec = check_next(slice, name, "step", "gate", "effect")
-    execute.failed(slice, spec, ReportedFailure(error) if retry else StepFailed(error))
-    return reached(slice)
+    spec = check_next(session, name, "step", "gate", "effect")
+    execute.failed(session, spec, ReportedFailure(error) if retry else StepFailed(error))
+    return reached(session)
 
 
 def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
@@ -170,24 +170,24 @@ def late(row: Effect, status: str, written: StepWrites, error: str) -> None:
         late_reports.failed(row, error)
 
 
-def released(slice: RunSession) -> RemoteTurn:
+def released(session: RunSession) -> RemoteTurn:
     """Release the run as it is. Raises Fenced."""
-    claims.release(slice.claim, status="queued", reason="released by its program", by=slice.by, attempts=0)
-    return reached(slice)
+    claims.release(session.claim, status="queued", reason="released by its program", by=session.by, attempts=0)
+    return reached(session)
 
 
-def ended(slice: RunSession, status: str, reason: str) -> RemoteTurn:
+def ended(session: RunSession, status: str, reason: str) -> RemoteTurn:
     """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
-    check_settled(slice)
-    name = slice.snapshot.next_step
-    spec = slice.plan.step(name)
+    check_settled(session)
+    name = session.snapshot.next_step
+    spec = session.plan.step(name)
     if status == "failed":
-        slice.save("recovery", spec, {}, name, end="failed", reason=slice.clean(reason))
-        return go_further(slice, going=slice.run.settling)
+        session.save("recovery", spec, {}, name, end="failed", reason=session.clean(reason))
+        return go_further(session, going=session.run.settling)
     if spec.kind != "step" or not spec.ends:
         told = f"the plan goes on with {name}; the run cannot end there"
         raise WorkInvalid([FieldError(pointer="/status", message=told)])
-    return step(slice, name, StepWrites({}, next_step=""))
+    return step(session, name, StepWrites({}, next_step=""))
 
 
 def writes_of(ops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -213,8 +213,8 @@ def _before(row: Effect) -> ReportedBefore:
     )
 
 
-def _checked(slice: RunSession, spec: StepSpec, written: StepWrites) -> outputs.StepOutput:
-    return _fits(slice.registered, spec, written, run=slice.run, state=slice.snapshot.state)
+def _checked(session: RunSession, spec: StepSpec, written: StepWrites) -> outputs.StepOutput:
+    return _fits(session.registered, spec, written, run=session.run, state=session.snapshot.state)
 
 
 def _fits(

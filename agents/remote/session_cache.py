@@ -58,22 +58,22 @@ class SessionCache:
         with self.guard:
             return self.kept.pop(run_id, None)
 
-    def put(self, slice: RunSession) -> None:
+    def put(self, session: RunSession) -> None:
         """Keep the run for the next call, if its program has something to do in it."""
-        if slice.handed_out is None:
+        if session.handed_out is None:
             return
         with self.guard:
-            self.kept[slice.run.pk] = slice
+            self.kept[session.run.pk] = session
             while len(self.kept) > KEPT or (len(self.kept) > 1 and self.size > LARGEST):
                 self.kept.popitem(last=False)
 
     @property
     def size(self) -> int:
         """Return the bytes of all the states that are kept."""
-        return sum(slice.snapshot.size for slice in self.kept.values())
+        return sum(session.snapshot.size for session in self.kept.values())
 
 
-DESK = SessionCache()
+SESSIONS = SessionCache()
 
 
 @contextmanager
@@ -83,14 +83,14 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
     into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
-    slice = _kept(run, token) or slice_of(whole(run.id), _held(run.id, token))
-    slice.performer, slice.handed_out, slice.for_whom = RemotePerformer(), None, run.by
+    session = _kept(run, token) or session_of(whole(run.id), _held(run.id, token))
+    session.performer, session.handed_out, session.for_whom = RemotePerformer(), None, run.by
     with transaction.atomic(savepoint=False):
-        yield slice
-    DESK.put(slice)
+        yield session
+    SESSIONS.put(session)
 
 
-def slice_of(run: Run, claim: Claim) -> RunSession:
+def session_of(run: Run, claim: Claim) -> RunSession:
     """Return the engine's session of a run that a program has claimed. Raises NotVerified."""
     known = plans.registered(run.plan_id)
     if known is None:
@@ -102,11 +102,11 @@ def slice_of(run: Run, claim: Claim) -> RunSession:
 
 def _kept(run: ReachedRun, token: int) -> RunSession | None:
     """Return the kept session, if nothing has happened to the run since."""
-    slice = DESK.take(run.id)
-    if slice is None or slice.claim.token != token or (run.head, run.token) != (slice.snapshot.id, token):
+    session = SESSIONS.take(run.id)
+    if session is None or session.claim.token != token or (run.head, run.token) != (session.snapshot.id, token):
         return None
-    slice.beat.halt = run.halt
-    return slice
+    session.beat.halt = run.halt
+    return session
 
 
 def _held(run_id: int, token: int) -> Claim:

@@ -26,7 +26,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
 from .reach import ReachedRun, whole
-from .session_cache import DESK, ended, gate_of, slice_of
+from .session_cache import SESSIONS, ended, gate_of, session_of
 
 UNDO = "undo"
 TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
@@ -58,7 +58,7 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
     The caller has the run `alone` until the claim is committed. Raises NotClaimable, RunEnded, Fenced and NotVerified.
     """
     run_id = reached.id
-    DESK.take(run_id)
+    SESSIONS.take(run_id)
     with transaction.atomic():
         Effect.objects.lock_begun(run_id)
         run, named = whole(run_id), one_line(worker, 120)
@@ -66,41 +66,41 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
         if made is None:
             raise why_not(run_id)
         Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
-        slice = slice_of(whole(run_id), made)
-        slice.for_whom = reached.by
-        turn = go_on(slice)
-    DESK.put(slice)
+        session = session_of(whole(run_id), made)
+        session.for_whom = reached.by
+        turn = go_on(session)
+    SESSIONS.put(session)
     return turn
 
 
-def go_on(slice: RunSession) -> RemoteTurn:
+def go_on(session: RunSession) -> RemoteTurn:
     """Take the run as far as it goes by itself, from the decision at its head."""
-    engine.go_on(slice)
-    return reached(slice)
+    engine.go_on(session)
+    return reached(session)
 
 
-def go_further(slice: RunSession, going: bool) -> RemoteTurn:
+def go_further(session: RunSession, going: bool) -> RemoteTurn:
     """Go on after a step that has just been saved, dropping what was handed out before, and return the turn."""
-    slice.handed_out = None
-    engine.turns(slice, going)
-    return reached(slice)
+    session.handed_out = None
+    engine.turns(session, going)
+    return reached(session)
 
 
-def reached(slice: RunSession) -> RemoteTurn:
+def reached(session: RunSession) -> RemoteTurn:
     """Return the turn for what is handed out, or one without work where the run waits or has ended."""
-    out = slice.handed_out
+    out = session.handed_out
     if out is None:
-        return without_work(slice.run.pk, slice.claim.token)
+        return without_work(session.run.pk, session.claim.token)
     return RemoteTurn(
-        run=slice.run,
-        token=slice.claim.token,
-        seq=slice.snapshot.seq,
+        run=session.run,
+        token=session.claim.token,
+        seq=session.snapshot.seq,
         kind=UNDO if out.undoes else out.step.kind,
         step=out.step,
         effect=out.undo or out.effect,
         undoes=out.undoes,
-        state=translate_history.left_by(out.undoes, slice.run.plan) if out.undoes else slice.snapshot.state,
-        until=slice.claim.clock() + timedelta(seconds=slice.claim.lease),
+        state=translate_history.left_by(out.undoes, session.run.plan) if out.undoes else session.snapshot.state,
+        until=session.claim.clock() + timedelta(seconds=session.claim.lease),
     )
 
 
@@ -111,32 +111,32 @@ def without_work(run_id: int, token: int) -> RemoteTurn:
     return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)
 
 
-def check_next(slice: RunSession, step: str, *kinds: str) -> StepSpec:
+def check_next(session: RunSession, step: str, *kinds: str) -> StepSpec:
     """Return the next step, if it is the one that the program names. Raises OutOfTurn."""
-    check_settled(slice)
-    name = slice.snapshot.next_step
-    spec = slice.plan.step(name) if name else None
+    check_settled(session)
+    name = session.snapshot.next_step
+    spec = session.plan.step(name) if name else None
     if spec is None or spec.name != step:
         comes = f"the {spec.kind} {spec.name}" if spec else "nothing"
         raise OutOfTurn(f"{comes[0].upper()}{comes[1:]} comes next, not {step}: do that, or rewind the run.")
     if spec.kind not in kinds:
         raise OutOfTurn(
-            f"{step} is of the kind {spec.kind}: POST it to /api/runs/{slice.run.pk}/{TAKEN_AT[spec.kind]}."
+            f"{step} is of the kind {spec.kind}: POST it to /api/runs/{session.run.pk}/{TAKEN_AT[spec.kind]}."
         )
     return spec
 
 
-def check_settled(slice: RunSession) -> None:
+def check_settled(session: RunSession) -> None:
     """Raise OutOfTurn while the run settles what it left behind."""
-    due = unsettled_effects.due(slice.unsettled(), slice.plan) if slice.run.settling else []
+    due = unsettled_effects.due(session.unsettled(), session.plan) if session.run.settling else []
     if due:
-        raise first_undone(slice, due[0])
+        raise first_undone(session, due[0])
 
 
-def first_undone(slice: RunSession, row: Effect) -> OutOfTurn:
+def first_undone(session: RunSession, row: Effect) -> OutOfTurn:
     """Return, as an exception, that an effect is to be undone before anything else."""
     return OutOfTurn(
-        f"The run takes back what it left behind first: begin that by POST /api/runs/{slice.run.pk}/effects with "
+        f"The run takes back what it left behind first: begin that by POST /api/runs/{session.run.pk}/effects with "
         f"`undoes`: {row.pk} ({row.step}), and report it."
     )
 

@@ -112,36 +112,36 @@ def _work(claim: Claim, beat: ClaimBeat) -> None:
         return
     if known.row is not None:
         run.plan = known.row
-    slice = RunSession(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
+    session = RunSession(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
     try:
-        go_on(slice)
+        go_on(session)
     except AskedTooOften as full:  # the step is run again when it may ask
-        claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=slice.by, attempts=0)
+        claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=session.by, attempts=0)
 
 
-def go_on(slice: RunSession) -> None:
+def go_on(session: RunSession) -> None:
     """Take a claimed run on from its head: apply a decision first, then run steps. Raises AskedTooOften."""
-    run, gate = slice.run, opening.at_head(slice)
-    if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(slice):
+    run, gate = session.run, opening.at_head(session)
+    if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(session):
         return
     if gate is not None and gate.status == gate.Status.OPEN:
-        if opening.wait_for(slice, gate):
+        if opening.wait_for(session, gate):
             return
-        gate = opening.at_head(slice)
-    turns(slice, gate is None or apply_outcome.settle(slice, gate))
+        gate = opening.at_head(session)
+    turns(session, gate is None or apply_outcome.settle(session, gate))
 
 
-def turns(slice: RunSession, going: bool) -> None:
+def turns(session: RunSession, going: bool) -> None:
     """Execute steps one after the other as long as the run is `going`."""
     while going:
-        slice.check()
-        if slice.beat.halt:
-            _halt(slice.claim)
+        session.check()
+        if session.beat.halt:
+            _halt(session.claim)
             return
-        if slice.snapshot.plan_id != slice.run.plan_id:
-            _hand_over(slice)
+        if session.snapshot.plan_id != session.run.plan_id:
+            _hand_over(session)
             return
-        going = turn(slice)
+        going = turn(session)
 
 
 def _settles_first(run: Run, gate: Gate | None) -> bool:
@@ -155,12 +155,12 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
     return gate.status == Gate.Status.OPEN or bool(run.ending)
 
 
-def _hand_over(slice: RunSession) -> None:
+def _hand_over(session: RunSession) -> None:
     """Release the run to workers of an older version: it was sent back to before its upgrade to this one."""
     with transaction.atomic():
-        claims.release(slice.claim, status="queued", by=SYSTEM, attempts=0)
-        plan = Plan.objects.get(pk=slice.snapshot.plan_id)
-        transaction.on_commit(lambda: doorbell.ring(slice.run.pk, registry.queue_for(plan)))
+        claims.release(session.claim, status="queued", by=SYSTEM, attempts=0)
+        plan = Plan.objects.get(pk=session.snapshot.plan_id)
+        transaction.on_commit(lambda: doorbell.ring(session.run.pk, registry.queue_for(plan)))
 
 
 def _halt(claim: Claim) -> None:
@@ -170,22 +170,22 @@ def _halt(claim: Claim) -> None:
     claims.release(claim, status="queued", wake_at=wait, reason="halted, to be moved", by=SYSTEM, attempts=0)
 
 
-def turn(slice: RunSession) -> bool:
-    """Execute the next step; says whether the slice goes on."""
-    if slice.run.settling:
-        return undo_left_behind.finish(slice)
-    spec = slice.plan.step(slice.snapshot.next_step)
-    with structlog.contextvars.bound_contextvars(step=spec.name, attempt=slice.attempt):
+def turn(session: RunSession) -> bool:
+    """Execute the next step; True if the session goes on."""
+    if session.run.settling:
+        return undo_left_behind.finish(session)
+    spec = session.plan.step(session.snapshot.next_step)
+    with structlog.contextvars.bound_contextvars(step=spec.name, attempt=session.attempt):
         if spec.kind == "effect":
-            return perform.perform(slice, spec)
-        going = reuse.reused(slice, spec) if spec.kind == "step" else None
+            return perform.perform(session, spec)
+        going = reuse.reused(session, spec) if spec.kind == "step" else None
         if going is not None:
             return going
-        if slice.attempt > spec.retry + 1:
-            return execute.died(slice, spec)
-        if retry.looping(slice, spec):
+        if session.attempt > spec.retry + 1:
+            return execute.died(session, spec)
+        if retry.looping(session, spec):
             return False
-        return opening.ask(slice, spec) if spec.kind == "gate" else execute.execute(slice, spec)
+        return opening.ask(session, spec) if spec.kind == "gate" else execute.execute(session, spec)
 
 
 def _freeze(claim: Claim, reason: str) -> None:

@@ -108,11 +108,11 @@ def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
         said = f"The code of {way.to.spec.named} changed while runs of it are under way"
         execute.queue_again(claim, retry.backoff(claim.attempts), said, by=SYSTEM)
         return None
-    slice = RunSession(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
+    session = RunSession(claim, run, _as_planned(run), store.load(run), beat, claim.attempts, LOCAL)
     try:
-        while _caught_up(slice):
+        while _caught_up(session):
             try:
-                _bring(slice, way, known)
+                _bring(session, way, known)
             except _Decided:
                 continue
             run.refresh_from_db()
@@ -123,48 +123,48 @@ def bring_up(claim: Claim, run: Run, beat: ClaimBeat) -> RegisteredAgent | None:
     return None
 
 
-def _caught_up(slice: RunSession) -> bool:
+def _caught_up(session: RunSession) -> bool:
     """Apply a decision and adopt a reported effect under the old plan; False where the run does not go on."""
-    gate = opening.at_head(slice)
-    if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(slice, gate):
+    gate = opening.at_head(session)
+    if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(session, gate):
         return False
-    name = slice.snapshot.next_step
-    spec = slice.plan.step(name) if name else None
-    row = perform.newest(slice, spec) if spec and spec.kind == "effect" else None
-    if spec is None or row is None or not (row.adoptable and translate_history.given_by(row, slice.run.plan)):
+    name = session.snapshot.next_step
+    spec = session.plan.step(name) if name else None
+    row = perform.newest(session, spec) if spec and spec.kind == "effect" else None
+    if spec is None or row is None or not (row.adoptable and translate_history.given_by(row, session.run.plan)):
         return True
-    return perform.adopt(slice, spec, row)
+    return perform.adopt(session, spec, row)
 
 
-def _bring(slice: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
+def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:
     """Withdraw open gates and save the upgraded state, in one transaction. Raises _Decided, UpcastFailed, Fenced.
 
     Gates are locked before their run, as in a decision.
     """
-    values = brought(slice.run, slice.snapshot, way)
-    name = way.step(slice.snapshot.next_step)
+    values = brought(session.run, session.snapshot, way)
+    name = way.step(session.snapshot.next_step)
     by = actors.of_agent(known.spec.agent)
     to = f"version {known.spec.version}"
     with transaction.atomic():
-        asking = Gate.objects.filter(run=slice.run).select_for_update().order_by("pk")
-        for gate in asking.filter(checkpoint=slice.snapshot.id).exclude(status=Gate.Status.OPEN):
+        asking = Gate.objects.filter(run=session.run).select_for_update().order_by("pk")
+        for gate in asking.filter(checkpoint=session.snapshot.id).exclude(status=Gate.Status.OPEN):
             raise _Decided(gate)
         for gate in asking.filter(status=Gate.Status.OPEN):
             closing.withdraw(
                 gate, by=by, reason=f"{to.capitalize()} of {known.spec.agent} takes the run over and asks again."
             )
-        slice.check()
+        session.check()
         store.save(
-            slice.snapshot,
-            translate_history.difference(slice.snapshot.state, values),
-            claim=slice.claim,
+            session.snapshot,
+            translate_history.difference(session.snapshot.state, values),
+            claim=session.claim,
             header=Header("upcast", name, name),
-            notes=[_note(way, slice.plan)],
+            notes=[_note(way, session.plan)],
             plan=known.row,
             actor=by,
         )
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
-        event_log.record("run.upcast", subject=f"run:{slice.run.pk}", run=slice.run, by=by, data=data)
+        event_log.record("run.upcast", subject=f"run:{session.run.pk}", run=session.run, by=by, data=data)
 
 
 def _note(way: UpcastPath, plan: PlanSpec) -> str:

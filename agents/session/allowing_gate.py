@@ -16,80 +16,82 @@ from . import manual_changes
 from .run_session import RunSession
 
 
-def last_outcome(slice: RunSession, spec: StepSpec) -> Outcome | None:
+def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
     """Return the newest outcome on the path of a gate that could allow `spec`, or of a recovery gate that permits it.
 
     A recovery gate about another action than the one that `spec` would perform now does not count.
     """
-    steps = [spec.name, *gates.allowing(slice.plan, spec.name)]
-    found = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step__in=steps)
-    found = found.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate", "proposal").order_by("-pk")
-    return permissions.last_allowing(found, slice.plan, spec, now=acting(slice, spec))
+    steps = [spec.name, *gates.allowing(session.plan, spec.name)]
+    found = Outcome.objects.filter(gate__run_id=session.run.pk, gate__step__in=steps)
+    found = found.filter(gate__checkpoint__in=session.path.settled()).select_related("gate", "proposal").order_by("-pk")
+    return permissions.last_allowing(found, session.plan, spec, now=acting(session, spec))
 
 
-def acting(slice: RunSession, spec: StepSpec) -> str:
+def acting(session: RunSession, spec: StepSpec) -> str:
     """Return the id of the action that `spec` would perform now; "" if it does not choose between several."""
-    return permissions.acting(slice.snapshot.state.get(spec.action) if spec.action else None)
+    return permissions.acting(session.snapshot.state.get(spec.action) if spec.action else None)
 
 
-def refused(slice: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] | None:
+def refused(session: RunSession, spec: StepSpec) -> tuple[Action, SettledAction] | None:
     """Return the action that `spec` would perform now, and its verdict, if it was refused while the run went on.
 
     An answer in its place is such a verdict too. None where there is neither.
     """
-    outcome = last_outcome(slice, spec) if spec.guarded else None
+    outcome = last_outcome(session, spec) if spec.guarded else None
     if outcome is None:
         return None
     actions = outcome.proposal.card.actions
-    action = permissions.refused_action(outcome.kind, actions, spec, now=acting(slice, spec))
+    action = permissions.refused_action(outcome.kind, actions, spec, now=acting(session, spec))
     return (action, action.settled) if action is not None and action.settled is not None else None
 
 
-def may_revise(slice: RunSession, spec: StepSpec) -> bool:
+def may_revise(session: RunSession, spec: StepSpec) -> bool:
     """Tell whether people may edit what `spec` would do, at a gate that this process can open again."""
-    if not spec.guarded or not callable(getattr(slice.agent, asking_gate(slice, spec), None)):
+    if not spec.guarded or not callable(getattr(session.agent, asking_gate(session, spec), None)):
         return False
-    asked = Outcome.objects.filter(gate__run_id=slice.run.pk, gate__step=asking_gate(slice, spec), gate__kind="review")
-    outcome = asked.filter(gate__checkpoint__in=slice.path.settled()).select_related("gate").order_by("-pk").first()
+    asked = Outcome.objects.filter(
+        gate__run_id=session.run.pk, gate__step=asking_gate(session, spec), gate__kind="review"
+    )
+    outcome = asked.filter(gate__checkpoint__in=session.path.settled()).select_related("gate").order_by("-pk").first()
     return outcome is not None and any(each.edits and each.effect == spec.name for each in outcome.gate.asked.actions)
 
 
-def asking_gate(slice: RunSession, spec: StepSpec) -> str:
+def asking_gate(session: RunSession, spec: StepSpec) -> str:
     """Return the gate step to open again for `spec`: the one that asked last on the path."""
-    return gates.asked_last(slice.plan, spec.name, slice.path)
+    return gates.asked_last(session.plan, spec.name, session.path)
 
 
-def changed_by_hand(slice: RunSession, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
+def changed_by_hand(session: RunSession, spec: StepSpec, outcome: Outcome) -> dict[str, dict[str, Any]]:
     """Return the fields that people changed after an outcome, that `spec` depends on and the outcome did not bind.
 
     By name, each as it was before: {} or {name: value}.
     """
-    loose = binding.loose_names(slice.plan, gate_step=outcome.gate.step, effect=spec.name)
-    changes = manual_changes.on(slice.path.after(outcome.gate.checkpoint) or [], slice.plan)
+    loose = binding.loose_names(session.plan, gate_step=outcome.gate.step, effect=spec.name)
+    changes = manual_changes.on(session.path.after(outcome.gate.checkpoint) or [], session.plan)
     found = permissions.changed_by_hand(changes, loose)
     return {name: {name: each.before[name]} if name in each.before else {} for name, each in found.items()}
 
 
-def shown_for(slice: RunSession, spec: StepSpec) -> list[Action]:
+def shown_for(session: RunSession, spec: StepSpec) -> list[Action]:
     """Return the actions that people saw when they allowed `spec`, to show them again without edits.
 
     These are the actions that name `spec`, or all of them where none does.
     """
-    outcome = last_outcome(slice, spec) if spec.guarded else None
+    outcome = last_outcome(session, spec) if spec.guarded else None
     if outcome is None:
         return []
     actions = [action for action in outcome.proposal.card.actions if action.settled is None]
     named = [action for action in actions if action.effect == spec.name] or actions
     if spec.action:
-        named = [action for action in named if action.id == acting(slice, spec)]
+        named = [action for action in named if action.id == acting(session, spec)]
     return [
         replace(action, edits=False, missing=(), verdicts=(), effect=spec.name if action.effect == spec.name else "")
         for action in named
     ]
 
 
-def carried(slice: RunSession, spec: StepSpec) -> list[Precondition]:
+def carried(session: RunSession, spec: StepSpec) -> list[Precondition]:
     """Return the preconditions under which people allowed `spec`, for a recovery gate that requires them again."""
-    outcome = last_outcome(slice, spec) if spec.guarded else None
+    outcome = last_outcome(session, spec) if spec.guarded else None
     fixed = outcome.approved().guarding(spec.name) if outcome is not None else []
     return [replace(each, required=True, effects=(spec.name,)) for each in fixed]

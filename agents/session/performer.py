@@ -1,7 +1,7 @@
 """The performer interface: runs steps, effects and undos, here or in an external program.
 
 If the agent's code is here, its methods are called in the worker (agents.steps.local_performer). If it is elsewhere,
-the work is handed out (agents.remote.remote_performer): the slice is over then, and once the program has done it, its
+the work is handed out (agents.remote.remote_performer): the session is over then, and once the program has done it, its
 answer is taken where the call would have returned.
 """
 
@@ -41,20 +41,20 @@ class HandOut:
 
 
 class Performer(ABC, Generic[S]):
-    """Performs a run's steps. A return of None or False means that the work was handed out and the slice is over."""
+    """Performs a run's steps. A return of None or False means that the work was handed out and the session is over."""
 
     @abstractmethod
-    def begins(self, slice: S, spec: StepSpec, undoes: Effect | None = None) -> bool:
+    def begins(self, session: S, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Tell whether the intent of an effect, or of its undo, may be written now."""
 
     @abstractmethod
-    def step(self, slice: S, spec: StepSpec, **extra: Any) -> Returned | None:
+    def step(self, session: S, spec: StepSpec, **extra: Any) -> Returned | None:
         """Run the step's method, or a gate's for its card. Raises whatever it raises."""
 
     @abstractmethod
-    def effect(self, slice: S, spec: StepSpec, row: Effect) -> Returned | None:
+    def effect(self, session: S, spec: StepSpec, row: Effect) -> Returned | None:
         """Send the effect whose intent is written in `row`. Raises whatever its method raises, and Fenced."""
 
     @abstractmethod
-    def undo(self, slice: S, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    def undo(self, session: S, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Undo the effect `row`; the intent is written in `undo`. Raises whatever its method raises, and Fenced."""

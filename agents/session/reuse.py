@@ -23,45 +23,45 @@ from .run_session import RunSession
 log = structlog.get_logger()
 
 
-def reused(slice: RunSession, spec: StepSpec) -> bool | None:
-    """Write the recorded output of this execution; says whether the slice goes on, None where it has to run."""
-    if steps.runs_anyway(spec, forced=slice.path.forced(spec.name)):
+def reused(session: RunSession, spec: StepSpec) -> bool | None:
+    """Write the recorded output of this execution; True if the session goes on, None where it has to run."""
+    if steps.runs_anyway(spec, forced=session.path.forced(spec.name)):
         return None
-    twin = twin_of(slice, spec)
-    if twin is None or twin.kind not in steps.EXECUTED or not steps.fits(slice.plan, spec, twin.next_step):
+    twin = twin_of(session, spec)
+    if twin is None or twin.kind not in steps.EXECUTED or not steps.fits(session.plan, spec, twin.next_step):
         return None
     try:
         writes = executions.writes_of([twin.id])[twin.id]
         for name, value in writes.items():
-            _check(slice, name, value)
+            _check(session, name, value)
     except (NotVerified, NoSuchCheckpoint, ValueRefused) as error:
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None
     try:
-        return slice.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(slice, twin)], kind="reused")
+        return session.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(session, twin)], kind="reused")
     except ValueRefused as error:  # an append or a splice to a list that is another one here
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None
 
 
-def twin_of(slice: RunSession, spec: StepSpec) -> CheckpointHeader | None:
+def twin_of(session: RunSession, spec: StepSpec) -> CheckpointHeader | None:
     """Return the record of this execution on another branch or in a fork; None where it was never done."""
-    if not slice.branched:
+    if not session.branched:
         return None
-    digest = slice.input_digest(spec)
-    occurrence = slice.path.occurrences(spec.name, digest)
-    return slice.recorded.get((spec.name, digest, bytes.fromhex(spec.code_hash), occurrence))
+    digest = session.input_digest(spec)
+    occurrence = session.path.occurrences(spec.name, digest)
+    return session.recorded.get((spec.name, digest, bytes.fromhex(spec.code_hash), occurrence))
 
 
-def said_of(slice: RunSession, twin: CheckpointHeader) -> str:
+def said_of(session: RunSession, twin: CheckpointHeader) -> str:
     """Say for the run's page where the output came from."""
-    run = "" if twin.run_id == slice.run.pk else f" of R-{twin.run_id}"
+    run = "" if twin.run_id == session.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was reused, nothing ran."
 
 
-def _check(slice: RunSession, name: str, value: Any) -> None:
+def _check(session: RunSession, name: str, value: Any) -> None:
     """Raise ValueRefused for a field or value that this version of the state does not take."""
-    if name not in slice.agent.State.model_fields:
+    if name not in session.agent.State.model_fields:
         raise ValueRefused(f"/{name}", "is not a field of this version's state")
     if not isinstance(value, (Append, Splice)):
-        fields.dumped(slice.agent.State, name, value)
+        fields.dumped(session.agent.State, name, value)

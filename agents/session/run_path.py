@@ -1,6 +1,6 @@
 """The path from the root to a run's head: its executions, and the outcomes of its gates.
 
-It is read by one query a slice, on first need, and extended by what the slice saves. A branch that was left by a
+It is read by one query a session, on first need, and extended by what that saves. A branch that was left by a
 rewind is no part of it; a fork's path begins in the run that it was forked from.
 """
 

@@ -1,4 +1,4 @@
-"""A slice: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
+"""A session: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
 
 RunSession holds the data of the turn, and the runner writes checkpoints only through it.
 """
@@ -44,7 +44,7 @@ ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 @dataclass
 class RunSession:
-    """One slice. `attempt` counts the starts of the next step since the head was saved, this one included."""
+    """A turn with a run. `attempt` counts the starts of the next step since the head was saved, this one included."""
 
     claim: Claim
     run: Run
@@ -167,7 +167,7 @@ class RunSession:
         notes: Sequence[str] = (),
         kind: str = "",
     ) -> bool:
-        """Save the writes of an execution of `spec`; says whether the slice goes on. Raises Fenced, ValueRefused."""
+        """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
         return self.save(kind, spec, writes, next_step, took=took, notes=notes)
@@ -187,7 +187,7 @@ class RunSession:
         slice_over: bool | None = None,
         leave: bool = False,
     ) -> bool:
-        """Save a checkpoint and move on; says whether the slice goes on. Raises Fenced, ValueRefused.
+        """Save a checkpoint and move on; True if the session goes on. Raises Fenced, ValueRefused.
 
         `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
         unless a person said to `leave` them.

@@ -31,53 +31,53 @@ RAISED = (Exception, StepTimeout, SystemExit)
 log = structlog.get_logger()
 
 
-def execute(slice: RunSession, spec: StepSpec) -> bool:
-    """Run a plain step and save what it wrote, unless its validators refuse it; says whether the slice goes on."""
+def execute(session: RunSession, spec: StepSpec) -> bool:
+    """Run a plain step and save what it wrote, unless its validators refuse it; True if the session goes on."""
     crash_points.point("before_step", spec.name)
     try:
-        returned = slice.performer.step(slice, spec)
+        returned = session.performer.step(session, spec)
         if returned is None:
             return False
         crash_points.point("after_step", spec.name, returned.value)
-        output = outputs.checked(slice.agent, slice.plan, spec, returned.value)
-        refused = repair.judged(slice, spec, output)
+        output = outputs.checked(session.agent, session.plan, spec, returned.value)
+        refused = repair.judged(session, spec, output)
         if not refused:
-            return slice.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+            return session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
     except Fenced:
         raise
     except RAISED as error:
-        return failed(slice, spec, error)
-    return repair.repair(slice, spec, output, refused)
+        return failed(session, spec, error)
+    return repair.repair(session, spec, output, refused)
 
 
-def failed(slice: RunSession, spec: StepSpec, error: BaseException) -> bool:
+def failed(session: RunSession, spec: StepSpec, error: BaseException) -> bool:
     """Record the failure; try again later while attempts are left, else go on with the step `catch`, or ask a person.
 
-    Says whether the slice goes on.
+    True if the session goes on.
     """
-    log.warning("step.failed", step=spec.name, attempt=slice.attempt, error=one_line(slice.clean(repr(error)), 300))
+    log.warning("step.failed", step=spec.name, attempt=session.attempt, error=one_line(session.clean(repr(error)), 300))
     with transaction.atomic():
-        keep(slice, spec, error)
-        if slice.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
-            again_later(slice, spec, error)
+        keep(session, spec, error)
+        if session.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):
+            again_later(session, spec, error)
         elif spec.catch:
-            return retry.catch(slice, spec, slice.clean(said(error)))
+            return retry.catch(session, spec, session.clean(said(error)))
         else:
-            recovery_gate.quarantine(slice, spec, slice.clean(said(error)))
+            recovery_gate.quarantine(session, spec, session.clean(said(error)))
     return False
 
 
-def died(slice: RunSession, spec: StepSpec) -> bool:
+def died(session: RunSession, spec: StepSpec) -> bool:
     """Fail a step that was started too often without ending, since it kills its workers. Returns as `failed`."""
-    error = StepFailed(f"{slice.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
-    return failed(slice, spec, error)
+    error = StepFailed(f"{session.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
+    return failed(session, spec, error)
 
 
-def again_later(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
+def again_later(session: RunSession, spec: StepSpec, error: BaseException) -> None:
     """Queue the run again after a backoff; the sweeper rings when it is due. Raises Fenced."""
     asked = error.after if isinstance(error, Retry) else None
-    wait = retry.backoff(slice.attempt, spec.backoff) if asked is None else asked
-    queue_again(slice.claim, wait, slice.clean(said(error)), by=slice.by)
+    wait = retry.backoff(session.attempt, spec.backoff) if asked is None else asked
+    queue_again(session.claim, wait, session.clean(said(error)), by=session.by)
 
 
 def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
@@ -86,20 +86,20 @@ def queue_again(claim: Claim, wait: float, reason: str, *, by: Actor) -> None:
     claims.release(claim, status="queued", wake_at=wake_at, reason=reason, by=by)
 
 
-def keep(slice: RunSession, spec: StepSpec, error: BaseException) -> None:
+def keep(session: RunSession, spec: StepSpec, error: BaseException) -> None:
     """Store the failure, in the caller's transaction, with its traceback unless the step raised StepFailed itself."""
     worded = isinstance(error, StepFailed) and error.__cause__ is None
-    trace = "" if worded else slice.clean("".join(traceback.format_exception(error)))
+    trace = "" if worded else session.clean("".join(traceback.format_exception(error)))
     Failure.objects.create(
-        run=slice.run,
-        base=slice.snapshot.id,
+        run=session.run,
+        base=session.snapshot.id,
         step=spec.name,
-        attempt=slice.attempt,
-        error=slice.clean(said(error)),
+        attempt=session.attempt,
+        error=session.clean(said(error)),
         traceback=utf8(trace, TRACEBACK_LIMIT),
     )
-    data = {"step": spec.name, "attempt": slice.attempt}
-    event_log.record("step.failed", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+    data = {"step": spec.name, "attempt": session.attempt}
+    event_log.record("step.failed", subject=f"run:{session.run.pk}", run=session.run, by=session.by, data=data)
 
 
 def said(error: BaseException) -> str:

@@ -19,38 +19,38 @@ from .time_limits import limited
 log = structlog.get_logger()
 
 
-def declared(slice: RunSession, name: str) -> Undo:
+def declared(session: RunSession, name: str) -> Undo:
     """Return the options of an undo; the defaults for a method without the decorator."""
-    said = getattr(getattr(slice.agent, name, None), MARK, None)
+    said = getattr(getattr(session.agent, name, None), MARK, None)
     return said if isinstance(said, Undo) else Undo()
 
 
-def call_about(slice: RunSession, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
+def call_about(session: RunSession, name: str, step: str, state: Mapping[str, Any], *, key: str) -> Any:
     """Call an effect's undo or reader with the effect's state, as `call_method` does.
 
     Raises EffectFailed where the state lacks a field: its default would say nothing about the effect.
     """
-    lacks = [each for each in parameters(getattr(slice.agent, name)) if each != KEY and each not in state]
+    lacks = [each for each in parameters(getattr(session.agent, name)) if each != KEY and each not in state]
     if lacks:
         named = ", ".join(lacks)
         raise EffectFailed(f"{name} reads {named}, which the state of {step} does not have; nothing was called.")
-    return call_method(slice, name, state, key=key)
+    return call_method(session, name, state, key=key)
 
 
-def call_method(slice: RunSession, name: str, state: Mapping[str, Any], *, key: str = "") -> Any:
+def call_method(session: RunSession, name: str, state: Mapping[str, Any], *, key: str = "") -> Any:
     """Call the method with the fields of `state` that its parameters name, typed; one named `key` gets `key`.
 
     It runs under its own time limit. Raises whatever it raises, and ValueRefused.
     """
-    instance = slice.instance()
+    instance = session.instance()
     method = getattr(instance, name)
     said = getattr(method, MARK, None)
-    wanted = parameters(getattr(slice.agent, name))
-    values = {each: fields.read(slice.agent.State, each, state) for each in wanted if each != KEY}
+    wanted = parameters(getattr(session.agent, name))
+    values = {each: fields.read(session.agent.State, each, state) for each in wanted if each != KEY}
     if KEY in wanted:
         values[KEY] = key
     began = time.monotonic()
-    with limited(slice.beat, said.timeout if isinstance(said, Method) else Method.timeout):
+    with limited(session.beat, said.timeout if isinstance(said, Method) else Method.timeout):
         returned = method(**values)
     log.info("method.returned", method=name, took_ms=round((time.monotonic() - began) * 1000, 1))
     return returned

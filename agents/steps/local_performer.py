@@ -27,35 +27,35 @@ log = structlog.get_logger()
 class LocalPerformer(Performer[RunSession]):
     """The performer that calls the agent's methods in the worker that holds the run."""
 
-    def begins(self, slice: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
+    def begins(self, session: RunSession, spec: StepSpec, undoes: Effect | None = None) -> bool:
         """Return True: the method is called as soon as the intent is written."""
         return True
 
-    def step(self, slice: RunSession, spec: StepSpec, **extra: Any) -> Returned:
+    def step(self, session: RunSession, spec: StepSpec, **extra: Any) -> Returned:
         """Call the step's method with what it reads. Raises whatever it raises."""
-        instance = slice.instance()
-        instance.memory = memory = StepMemory(slice, spec)
-        values = slice.inputs(spec)
+        instance = session.instance()
+        instance.memory = memory = StepMemory(session, spec)
+        values = session.inputs(spec)
         method: Callable[..., Any] = getattr(type(instance), spec.name)
-        log.info("step.started", step=spec.name, attempt=slice.attempt)
+        log.info("step.started", step=spec.name, attempt=session.attempt)
         began = time.monotonic()
-        with memory.watched(), limited(slice.beat, spec.timeout):
+        with memory.watched(), limited(session.beat, spec.timeout):
             value = method(instance, **values, **extra)
         took = time.monotonic() - began
-        log.info("step.returned", step=spec.name, attempt=slice.attempt, took_ms=round(took * 1000, 1))
-        return Returned(value, took, [slice.clean(str(note)) for note in instance.notes])
+        log.info("step.returned", step=spec.name, attempt=session.attempt, took_ms=round(took * 1000, 1))
+        return Returned(value, took, [session.clean(str(note)) for note in instance.notes])
 
-    def effect(self, slice: RunSession, spec: StepSpec, row: Effect) -> Returned:
+    def effect(self, session: RunSession, spec: StepSpec, row: Effect) -> Returned:
         """Call the effect's method as `step` does, with its key if it takes one. Raises Fenced before it is called."""
-        if not slice.beat.holds():
+        if not session.beat.holds():
             raise Fenced
-        return self.step(slice, spec, **({KEY: row.key} if _takes_key(slice.agent, spec) else {}))
+        return self.step(session, spec, **({KEY: row.key} if _takes_key(session.agent, spec) else {}))
 
-    def undo(self, slice: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
+    def undo(self, session: RunSession, spec: StepSpec, row: Effect, undo: Effect) -> bool:
         """Call the undo with the state that the effect left. Raises Fenced before it is called."""
-        if not slice.beat.holds():
+        if not session.beat.holds():
             raise Fenced
-        call_about(slice, spec.undo, spec.name, translate_history.left_by(row, slice.run.plan), key=undo.key)
+        call_about(session, spec.undo, spec.name, translate_history.left_by(row, session.run.plan), key=undo.key)
         return True
 
 

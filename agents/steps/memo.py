@@ -36,11 +36,11 @@ log = structlog.get_logger()
 class StepMemory:
     """The runtime's services for one execution of a step: calls made once, refusals, and live text."""
 
-    def __init__(self, slice: RunSession, spec: StepSpec) -> None:
-        self.slice = slice
+    def __init__(self, session: RunSession, spec: StepSpec) -> None:
+        self.session = session
         self.spec = spec
         self.lost = False
-        self.voice = LiveText(slice, spec)
+        self.voice = LiveText(session, spec)
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
@@ -48,7 +48,7 @@ class StepMemory:
         digest = digest_of(name, args, salt)
         with unalarmed():
             kept = self._kept(name, digest)
-            if kept is None and not self.slice.beat.holds():  # the call would be another worker's to make
+            if kept is None and not self.session.beat.holds():  # the call would be another worker's to make
                 self._lose()
         if kept is None:
             made = _canonical(name, fn(*args))
@@ -60,7 +60,7 @@ class StepMemory:
 
     def refusals(self) -> list[str]:
         """List the validators' objections since an output was last accepted, oldest first."""
-        return refusals.words_for(self.slice, self.spec)
+        return refusals.words_for(self.session, self.spec)
 
     def progress(self, text: str) -> None:
         """Show a text while the step runs."""
@@ -83,27 +83,27 @@ class StepMemory:
         A recovery does not change it, unless it followed a refused output: "try again" then makes the calls anew.
         """
         if self._base is None:
-            sent = self.slice.path.sent(self.spec.name) or self.slice.path.head
-            ids = [sent.id, *(place.id for place in self.slice.path.after(sent.id) or ())]
-            refused = refusals.bases(self.slice.run.pk, self.spec.name, ids) if len(ids) > 1 else set()
+            sent = self.session.path.sent(self.spec.name) or self.session.path.head
+            ids = [sent.id, *(place.id for place in self.session.path.after(sent.id) or ())]
+            refused = refusals.bases(self.session.run.pk, self.spec.name, ids) if len(ids) > 1 else set()
             after = [later for earlier, later in pairwise(ids) if earlier in refused]
             self._base = after[-1] if after else ids[0]
         return self._base
 
     def _kept(self, name: str, digest: bytes) -> bytes | None:
         found = Memo.objects.filter(
-            run_id=self.slice.run.pk, base=self.base, step=self.spec.name, name=name, digest=digest
+            run_id=self.session.run.pk, base=self.base, step=self.spec.name, name=name, digest=digest
         )
         return next((bytes(result) for result in found.values_list("result", flat=True)), None)
 
     def _keep(self, name: str, digest: bytes, result: bytes) -> bytes:
         row = Memo(
-            run=self.slice.run, base=self.base, step=self.spec.name, name=name, digest=digest, result=result,
-            token=self.slice.claim.token,
+            run=self.session.run, base=self.base, step=self.spec.name, name=name, digest=digest, result=result,
+            token=self.session.claim.token,
         )  # fmt: skip
         try:
             with transaction.atomic():
-                self.slice.hold_token()
+                self.session.hold_token()
                 Memo.objects.bulk_create([row], ignore_conflicts=True)
                 kept = self._kept(name, digest)
         except Fenced:

@@ -28,8 +28,8 @@ log = structlog.get_logger()
 class LiveText:
     """The live text of one execution of one step."""
 
-    def __init__(self, slice: RunSession, spec: StepSpec) -> None:
-        self.slice = slice
+    def __init__(self, session: RunSession, spec: StepSpec) -> None:
+        self.session = session
         self.spec = spec
         self.spoken = ""
         self._next = 0.0
@@ -40,13 +40,13 @@ class LiveText:
         if now < self._next or text == self.spoken:
             return
         self._next, self.spoken = now + PAUSE, text
-        run, claim = self.slice.run, self.slice.claim
+        run, claim = self.session.run, self.session.claim
         said = storable(self._hiding(text))[-LONGEST:]
         try:
             with unalarmed():
                 told = Spoken.objects.say(
-                    run.pk, token=claim.token, base=self.slice.snapshot.id, step=self.spec.name,
-                    attempt=self.slice.attempt, text=said,
+                    run.pk, token=claim.token, base=self.session.snapshot.id, step=self.spec.name,
+                    attempt=self.session.attempt, text=said,
                 )  # fmt: skip
         except Error as error:
             log.info("step.not_heard", error=str(error))
@@ -56,8 +56,8 @@ class LiveText:
 
     def _hiding(self, text: str) -> str:
         """Return the whole text, before it is cut, without the state's secrets or the beginning of one at its end."""
-        shown = self.slice.clean(text)
-        return shown[: len(shown) - redact.begun(shown, self.slice.secrets)]
+        shown = self.session.clean(text)
+        return shown[: len(shown) - redact.begun(shown, self.session.secrets)]
 
     def hush(self) -> None:
         """Delete the text when the step has ended."""
@@ -65,6 +65,6 @@ class LiveText:
             return
         try:
             with unalarmed():
-                Spoken.objects.forget(self.slice.run.pk, token=self.slice.claim.token)
+                Spoken.objects.forget(self.session.run.pk, token=self.session.claim.token)
         except Error as error:
             log.info("step.not_hushed", error=str(error))

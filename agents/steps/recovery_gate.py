@@ -28,25 +28,25 @@ from checkpoints.runs.plans import StepSpec, in_words
 
 
 @saved_language()
-def quarantine(slice: RunSession, spec: StepSpec, error: str) -> None:
+def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced, as all of these do."""
     choices = [_choice(RecoveryAnswer.RETRY, _("Try %(step)s again"))]
-    if allowing_gate.may_revise(slice, spec):
+    if allowing_gate.may_revise(session, spec):
         choices.append(_choice(RecoveryAnswer.REVISE, _("Change the values first, then approve them again")))
     text = ngettext(
         "%(step)s did not succeed after %(count)s attempt. How should the run go on?",
         "%(step)s did not succeed after %(count)s attempts. How should the run go on?",
-        slice.attempt,
+        session.attempt,
     )
-    if slice.attempt == 1:
+    if session.attempt == 1:
         text = _("%(step)s did not succeed. How should the run go on?")
-    reasons, count = [_("%(step)s failed, so nothing after it has run")], f"{slice.attempt:,}"
+    reasons, count = [_("%(step)s failed, so nothing after it has run")], f"{session.attempt:,}"
     choices += _without(spec)
-    _ask(slice, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
+    _ask(session, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
 
 
 @saved_language()
-def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
+def refused(session: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
     """Ask how to go on after validators refused an output and no repair helped.
 
     `shown` is the output, which a person may accept; empty where it is too large to be shown.
@@ -56,11 +56,11 @@ def refused(slice: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequ
     text = _("The validators refused what %(step)s returned, and no repair has helped. How should the run go on?")
     reasons, validators = [_("What %(step)s returned did not pass %(validators)s")], map(in_words, spec.validators)
     title, error = _("The result of %(step)s was refused:"), "\n".join(words)
-    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
+    _ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
 
 
 @saved_language()
-def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
+def looping(session: RunSession, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again."""
     more = ngettext("Let %(step)s run up to %(count)s more time", "Let %(step)s run up to %(count)s more times", times)
     text = ngettext(
@@ -69,11 +69,11 @@ def looping(slice: RunSession, spec: StepSpec, times: int) -> None:
         times,
     )
     choices, reasons = [_choice(RecoveryAnswer.RETRY, more), *_without(spec)], [_("The run may be in an endless loop")]
-    _ask(slice, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
+    _ask(session, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
 
 
 @saved_language()
-def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
+def unknown(session: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
     """Ask whether an effect happened.
 
     `lapsed`: why its permission no longer holds; then no answer permits it, and its gate asks afterwards.
@@ -83,7 +83,7 @@ def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, la
         do = _("It did not happen: do %(step)s after a new approval")
         again = _("Whether it happened or not, do %(step)s again after a new approval")
     choices = [
-        _choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(slice, spec)),
+        _choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(session, spec)),
         _choice(RecoveryAnswer.NOT_HAPPENED, do),
         _choice(RecoveryAnswer.AGAIN, again),
         _choice(RecoveryAnswer.STOP, _("Stop the run, and leave this unanswered")),
@@ -94,15 +94,15 @@ def unknown(slice: RunSession, spec: StepSpec, effect: Effect, error: str, *, la
     )
     twice = _("If %(step)s happened and is done again, it happens twice")
     reasons, title = [_("%(step)s may have happened already") if spec.idempotent else twice], _("Did %(step)s happen?")
-    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
+    _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
 
 
 @saved_language()
-def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
+def abandoned(session: RunSession, spec: StepSpec, effect: Effect) -> None:
     """Ask whether an effect that the run has left behind happened."""
     happened = _("%(step)s happened; it will be undone") if spec.undo else _("%(step)s happened; it cannot be undone")
     choices = [
-        _choice(RecoveryAnswer.WAS_DONE, happened, result_schema(slice, spec)),
+        _choice(RecoveryAnswer.WAS_DONE, happened, result_schema(session, spec)),
         _choice(RecoveryAnswer.WAS_NOT_DONE, _("It did not happen")),
         _choice(RecoveryAnswer.LEFT_OPEN, _("Leave this unanswered, and go on")),
     ]
@@ -113,25 +113,25 @@ def abandoned(slice: RunSession, spec: StepSpec, effect: Effect) -> None:
     reasons = [_("%(step)s may have happened, although the run no longer needs it")]
     title, error = _("Did %(step)s happen?"), effect.error
     with transaction.atomic():
-        _step_aside(slice, spec)
-        _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+        _step_aside(session, spec)
+        _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
-def not_readable(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
+def not_readable(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask for the result of an effect of another version, when that result cannot be upgraded to this version."""
-    gave = _choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(slice, spec))
+    gave = _choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(session, spec))
     choices = [gave, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
     text = _(
         "%(step)s was done under another version of the agent, and its result does not fit this version. Look it up "
         "at the provider by its key %(key)s, then enter it here. %(step)s is not done again."
     )
     title, reasons = _("What was the result of %(step)s?"), [_("%(step)s is done and was not undone")]
-    _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+    _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
-def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
+def not_undone(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed."""
     choices = [
         _choice(RecoveryAnswer.UNDO_AGAIN, _("Try again to undo %(step)s")),
@@ -141,14 +141,14 @@ def not_undone(slice: RunSession, spec: StepSpec, effect: Effect, error: str) ->
     text = _("The run no longer needs %(step)s, but it could not be undone. The provider knows it by its key %(key)s.")
     title, reasons = _("%(step)s is not undone:"), [_("%(step)s is still done")]
     with transaction.atomic():
-        _step_aside(slice, spec)
-        _ask(slice, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+        _step_aside(session, spec)
+        _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
-def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
+def take_over(session: RunSession, spec: StepSpec, origin: Effect) -> None:
     """Ask whether a fork takes over the effect that the run it came from has done, or may have done."""
-    known = origin.there and translate_history.readable(origin, slice.run.plan)
+    known = origin.there and translate_history.readable(origin, session.run.plan)
     reasons = [_("Done once more, %(step)s happens twice: once for %(run)s and once for this run")]
     if origin.status == Effect.Status.UNDONE:
         title = _("%(run)s undid %(step)s:")
@@ -165,7 +165,7 @@ def take_over(slice: RunSession, spec: StepSpec, origin: Effect) -> None:
     take = [_choice(RecoveryAnswer.TAKE, _("Reuse its result; nothing is done"))] if known else []
     again = _choice(RecoveryAnswer.DO_AGAIN, _("Do %(step)s once more, for this run"))
     choices = [*take, again, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
-    _ask(slice, spec, title, text, choices, reasons=reasons, effect=origin)
+    _ask(session, spec, title, text, choices, reasons=reasons, effect=origin)
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
@@ -182,9 +182,9 @@ def about(gate: Gate) -> str:
     return question.get("effect", "") if question else ""
 
 
-def result_schema(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
+def result_schema(session: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the JSON Schema of what a step returns: an object of the fields that it writes."""
-    schema = slice.plan.state_schema
+    schema = session.plan.state_schema
     known = {name: part for name, part in schema.get("properties", {}).items() if name in spec.writes}
     if len(spec.writes) == 1:  # what happened has a result: the step's only field cannot be left out
         known = {name: {**resolved(part, schema)} for name, part in known.items()}
@@ -205,18 +205,18 @@ def _without(spec: StepSpec) -> list[AnswerChoice]:
     return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, _("Stop the run"))]
 
 
-def _step_aside(slice: RunSession, spec: StepSpec) -> None:
+def _step_aside(session: RunSession, spec: StepSpec) -> None:
     """Save a checkpoint to ask at and withdraw the run's open gates, in the caller's transaction."""
-    asking = Gate.objects.open().filter(run=slice.run)
+    asking = Gate.objects.open().filter(run=session.run)
     gates = list(asking.select_for_update().order_by("pk"))
-    slice.save("recovery", spec, {}, slice.snapshot.next_step, slice_over=False)
+    session.save("recovery", spec, {}, session.snapshot.next_step, slice_over=False)
     reason = _("%(step)s has to be settled first; this is asked again afterwards.") % {"step": named(spec)}
     for gate in gates:
-        closing.withdraw(gate, by=slice.by, reason=reason)
+        closing.withdraw(gate, by=session.by, reason=reason)
 
 
 def _ask(
-    slice: RunSession,
+    session: RunSession,
     spec: StepSpec,
     title: str,
     text: str,
@@ -242,7 +242,9 @@ def _ask(
         reasons.append(_("%(step)s cannot be undone") % values)
     permits = permits and not lapsed
     grants = permits and spec.guarded
-    run_title = "" if slice.run.title == slice.plan.agent else slice.run.title  # a run without one has its agent's name
+    run_title = (
+        "" if session.run.title == session.plan.agent else session.run.title
+    )  # a run without one has its agent's name
     choices = [{**each, "label": each["label"] % values} for each in choices]
     question: Question = {"text": text % values, "choices": choices}
     if effect is not None:
@@ -250,26 +252,26 @@ def _ask(
     card = Card(
         title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
-        resource=f"run {slice.run.pk}",  # not translated: it is data
+        resource=f"run {session.run.pk}",  # not translated: it is data
         risk="medium" if effect is None else "high",
         reasons=reasons,
         # An answer may let the effect run, so whoever gives it sees the arguments.
-        actions=shown or (shown_for(slice, spec) if permits else []),
-        preconditions=carried(slice, spec) if grants else [],
+        actions=shown or (shown_for(session, spec) if permits else []),
+        preconditions=carried(session, spec) if grants else [],
         allows=[spec.name] if grants else [],
         question=question,
     )
     crash_points.point("before_gate", spec.name)
     open_gate(
-        claim=slice.claim,
-        run=slice.run,
-        snapshot=slice.snapshot,
+        claim=session.claim,
+        run=session.run,
+        snapshot=session.snapshot,
         step=spec,
-        policy=_policy_of(slice, spec),
+        policy=_policy_of(session, spec),
         card=card,
         kind="recovery",
-        by=slice.by,
-        asked_by=slice.for_whom,
+        by=session.by,
+        asked_by=session.for_whom,
     )
     crash_points.point("after_gate", spec.name)
 
@@ -279,11 +281,11 @@ def named(spec: StepSpec) -> str:
     return quoted([spec.title])
 
 
-def _policy_of(slice: RunSession, spec: StepSpec) -> str:
+def _policy_of(session: RunSession, spec: StepSpec) -> str:
     """Return the policy for asking: the gate's own, that of the gate which allows the effect, else the default."""
     if spec.kind == "gate":
         return spec.policy
-    return next((gate.policy for gate in slice.plan.steps if spec.name in gate.allows), "default")
+    return next((gate.policy for gate in session.plan.steps if spec.name in gate.allows), "default")
 
 
 def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:

@@ -25,33 +25,33 @@ LONGEST = 4000  # characters of one validator's words that are kept
 SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints from which a person sent a run on
 
 
-def keep(slice: RunSession, spec: StepSpec, refused: Mapping[str, str], ring: int) -> list[Failure]:
+def keep(session: RunSession, spec: StepSpec, refused: Mapping[str, str], ring: int) -> list[Failure]:
     """Store each validator's refusal with its event, in the caller's transaction."""
     rows = []
     for validator, words in refused.items():
         row = Failure.objects.create(
-            run=slice.run,
-            base=slice.snapshot.id,
+            run=session.run,
+            base=session.snapshot.id,
             step=spec.name,
-            attempt=slice.attempt,
-            error=one_line(slice.clean(words), 300),
-            traceback=slice.clean(words).encode(),
+            attempt=session.attempt,
+            error=one_line(session.clean(words), 300),
+            traceback=session.clean(words).encode(),
             validator=validator,
             ring=ring,
-            seq=slice.snapshot.seq,
+            seq=session.snapshot.seq,
         )
         rows.append(row)
-        data = {"step": spec.name, "validator": validator, "ring": ring, "attempt": slice.attempt}
-        event_log.record("step.refused", subject=f"run:{slice.run.pk}", run=slice.run, by=slice.by, data=data)
+        data = {"step": spec.name, "validator": validator, "ring": ring, "attempt": session.attempt}
+        event_log.record("step.refused", subject=f"run:{session.run.pk}", run=session.run, by=session.by, data=data)
     return rows
 
 
-def tried(slice: RunSession, step: str) -> int:
+def tried(session: RunSession, step: str) -> int:
     """Count the refused outputs of the step since one was accepted, or since a person's last decision."""
-    answered = Gate.objects.filter(run_id=slice.run.pk, outcome__by__startswith="user:").values("checkpoint")
-    after = Checkpoint.objects.filter(run_id=slice.run.pk, parent__in=answered)
-    since = max(after.aggregate(seq=Max("seq"))["seq"] or 0, _accepted(slice.run.pk, step))
-    return _of(slice.run.pk, step).filter(seq__gte=since).values("seq").distinct().count()
+    answered = Gate.objects.filter(run_id=session.run.pk, outcome__by__startswith="user:").values("checkpoint")
+    after = Checkpoint.objects.filter(run_id=session.run.pk, parent__in=answered)
+    since = max(after.aggregate(seq=Max("seq"))["seq"] or 0, _accepted(session.run.pk, step))
+    return _of(session.run.pk, step).filter(seq__gte=since).values("seq").distinct().count()
 
 
 def unaccepted(run_id: int, step: str) -> list[Failure]:
@@ -69,10 +69,10 @@ def bases(run_id: int, step: str, checkpoints: Iterable[UUID]) -> set[UUID]:
     return set(_of(run_id, step).filter(base__in=list(checkpoints)).values_list("base", flat=True))
 
 
-def words_for(slice: RunSession, spec: StepSpec) -> list[str]:
+def words_for(session: RunSession, spec: StepSpec) -> list[str]:
     """List the objections to outputs of this step and of the steps that repairs on the path are for; oldest first."""
-    steps = {spec.name, *(place.step for place in slice.path if place.kind == "repair")}
-    rows = [row for step in steps for row in unaccepted(slice.run.pk, step)]
+    steps = {spec.name, *(place.step for place in session.path if place.kind == "repair")}
+    rows = [row for step in steps for row in unaccepted(session.run.pk, step)]
     return [words_of(row)["text"] for row in sorted(rows, key=lambda row: row.pk)]
 
 

@@ -55,43 +55,43 @@ class RepairTarget(NamedTuple):
     step: str
 
 
-def judged(slice: RunSession, spec: StepSpec, output: StepOutput) -> dict[str, str]:
+def judged(session: RunSession, spec: StepSpec, output: StepOutput) -> dict[str, str]:
     """Run the validators; return the words of each that refuses the output. Raises what they raise."""
-    after = output.over(slice.snapshot.state) if spec.validators else {}
-    found = {name: _words(name, call_method(slice, name, after)) for name in spec.validators}
+    after = output.over(session.snapshot.state) if spec.validators else {}
+    found = {name: _words(name, call_method(session, name, after)) for name in spec.validators}
     return {name: words for name, words in found.items() if words}
 
 
-def repair(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:
-    """Run the step or its producers again, or ask a person; says whether the slice goes on. Raises Fenced."""
-    ring = refusals.tried(slice, spec.name) // spec.tries
-    back = back_to(slice, spec, ring) if 0 < ring <= spec.rings else None
+def repair(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:
+    """Run the step or its producers again, or ask a person; True if the session goes on. Raises Fenced."""
+    ring = refusals.tried(session, spec.name) // spec.tries
+    back = back_to(session, spec, ring) if 0 < ring <= spec.rings else None
     asks = ring > 0 and back is None
-    log.warning("step.refused", step=spec.name, validators=list(refused), ring=ring, attempt=slice.attempt)
+    log.warning("step.refused", step=spec.name, validators=list(refused), ring=ring, attempt=session.attempt)
     going = not asks
     with transaction.atomic():
-        rows = refusals.keep(slice, spec, refused, ring)
+        rows = refusals.keep(session, spec, refused, ring)
         crash_points.point("before_repair", spec.name)
         if asks:
-            _ask(slice, spec, output, refused)
+            _ask(session, spec, output, refused)
         elif back is None:
             said = [refusals.words_of(row) for row in rows]
-            writes = feedback.appended(slice.agent, spec.feedback, said)
-            going = slice.save("repair", spec, writes, spec.name)
+            writes = feedback.appended(session.agent, spec.feedback, said)
+            going = session.save("repair", spec, writes, spec.name)
         else:
-            _move(slice, spec, back)
+            _move(session, spec, back)
     crash_points.point("after_repair", spec.name)
     return going
 
 
-def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None:
+def back_to(session: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None:
     """Return the target before the earliest producer within this ring; None where this ring adds no producer.
 
     None too if an effect that cannot be undone lies after it and its result might not be reused: only a person may
     have such an effect done once more.
     """
-    places = list(slice.path)
-    known = {step.name: step for step in slice.plan.steps}
+    places = list(session.path)
+    known = {step.name: step for step in session.plan.steps}
     reading, found = {len(places): spec}, set[int]()
     for _ in range(ring):
         makers = {_maker(places, known, at, name) for at, reader in reading.items() for name in reader.reads}
@@ -102,26 +102,26 @@ def back_to(slice: RunSession, spec: StepSpec, ring: int) -> RepairTarget | None
         reading = {at: known[places[at].step] for at in new}
     first = min(found)
     executed = [place.step for place in places[first:] if place.kind in EXECUTED]
-    if steps.crosses_final(slice.plan, executed, spec):
+    if steps.crosses_final(session.plan, executed, spec):
         return None
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
         return None  # removed by retention
     return RepairTarget(places[first - 1].id, places[first].step)
 
 
-def said_at_head(slice: RunSession, spec: StepSpec) -> dict[str, Any]:
+def said_at_head(session: RunSession, spec: StepSpec) -> dict[str, Any]:
     """Return the write that feeds back the refusals of the step's outputs from this head; {} for none."""
-    rows = refusals.at(slice.run.pk, spec.name, slice.snapshot.id)
-    return feedback.appended(slice.agent, spec.feedback, [refusals.words_of(row) for row in rows])
+    rows = refusals.at(session.run.pk, spec.name, session.snapshot.id)
+    return feedback.appended(session.agent, spec.feedback, [refusals.words_of(row) for row in rows])
 
 
-def accept(slice: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
+def accept(session: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
     """Save the refused output that a person accepted, exactly as the gate showed it."""
     [shown] = [action for action in outcome.proposal.card.actions if action.id == RETURNED]
     output = outputs.unpacked(shown.arguments)
-    next_step = slice.plan.next_after(spec.name) if output.goto is None else output.goto
+    next_step = session.plan.next_after(spec.name) if output.goto is None else output.goto
     note = f"Taken as it is by {by.name or by.id}, although it was refused."
-    return slice.save("step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False)
+    return session.save("step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False)
 
 
 def _words(name: str, returned: Any) -> str:
@@ -159,28 +159,28 @@ def _wrote(place: CheckpointHeader, step: StepSpec, name: str) -> bool:
         return step.kind != "gate"
 
 
-def _move(slice: RunSession, spec: StepSpec, back: RepairTarget) -> None:
+def _move(session: RunSession, spec: StepSpec, back: RepairTarget) -> None:
     """Move the head to before a producer, with every refusal of the output that its feedback does not hold yet."""
     target = store.load_checkpoint(back.checkpoint)
     there = target.state.get(spec.feedback) or []
-    rows = refusals.unaccepted(slice.run.pk, spec.name)
-    unsaid = [row for row in rows if row.base == slice.snapshot.id or _item(slice, spec, row) not in there]
-    writes = feedback.appended(slice.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
-    slice.move("repair", target, spec, writes, next_step=back.step, by=slice.by)
+    rows = refusals.unaccepted(session.run.pk, spec.name)
+    unsaid = [row for row in rows if row.base == session.snapshot.id or _item(session, spec, row) not in there]
+    writes = feedback.appended(session.agent, spec.feedback, [refusals.words_of(row) for row in unsaid])
+    session.move("repair", target, spec, writes, next_step=back.step, by=session.by)
 
 
-def _item(slice: RunSession, spec: StepSpec, row: Failure) -> Any:
+def _item(session: RunSession, spec: StepSpec, row: Failure) -> Any:
     """Return the refusal as an item of the state's list; None where there is no such list."""
-    return feedback.item(slice.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
+    return feedback.item(session.agent, spec.feedback, refusals.words_of(row)) if spec.feedback else None
 
 
-def _ask(slice: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> None:
+def _ask(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> None:
     """Ask a person how to go on, showing the output that was refused where it is not too large."""
     packed = outputs.packed(output)
-    title, schema = f"What {quoted([spec.title])} returned", _schema_of(slice.plan, packed)
+    title, schema = f"What {quoted([spec.title])} returned", _schema_of(session.plan, packed)
     shown = [Action(id=RETURNED, title=title, tool=spec.name, arguments=packed, edits=False, schema=schema)]
     said = [f"{validator}: {words}" for validator, words in refused.items()]
-    recovery_gate.refused(slice, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
+    recovery_gate.refused(session, spec, said, shown if len(canonical(packed)) <= SHOWN else [])
 
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,26 +28,26 @@ def backoff(attempt: int, first: float = FIRST_BACKOFF) -> float:
     return min(longest, first * 2.0 ** min(attempt - 1, 64)) * spread
 
 
-def catch(slice: RunSession, spec: StepSpec, error: str) -> bool:
-    """Go on with the step that catches the failure; says whether the slice goes on. Raises Fenced."""
+def catch(session: RunSession, spec: StepSpec, error: str) -> bool:
+    """Go on with the step that catches the failure; True if the session goes on. Raises Fenced."""
     log.warning("step.caught", step=spec.name, by=spec.catch)
-    said = Words(text=error, by=spec.name, at=slice.claim.clock())
-    return slice.save("recovery", spec, appended(slice.agent, spec.feedback, [said]), spec.catch)
+    said = Words(text=error, by=spec.name, at=session.claim.clock())
+    return session.save("recovery", spec, appended(session.agent, spec.feedback, [said]), spec.catch)
 
 
-def looping(slice: RunSession, spec: StepSpec) -> bool:
+def looping(session: RunSession, spec: StepSpec) -> bool:
     """Ask a person, and return True, if the step ran as often as its loop guard allows. Releases the run to waiting."""
-    times = turns(slice, spec) if spec.loop_guard else 0
+    times = turns(session, spec) if spec.loop_guard else 0
     if not steps.at_guard(spec, times):
         return False
     log.warning("step.looping", step=spec.name, times=times)
-    recovery_gate.looping(slice, spec, times)
+    recovery_gate.looping(session, spec, times)
     return True
 
 
-def turns(slice: RunSession, spec: StepSpec) -> int:
+def turns(session: RunSession, spec: StepSpec) -> int:
     """Count the step's executions and caught failures on this path since a person last answered about it."""
-    mine = [place for place in slice.path if place.step == spec.name]
+    mine = [place for place in session.path if place.step == spec.name]
     aside = [place.parent for place in mine if place.kind == "recovery" and place.parent]
     asked = Gate.objects.filter(checkpoint__in=aside, kind=Gate.Kind.RECOVERY) if aside else Gate.objects.none()
     answered = set(asked.values_list("checkpoint", flat=True))

@@ -42,11 +42,11 @@ def alone(
     The lock lasts until the commit: the next request would otherwise begin from the older state. What was not committed
     is dropped from the cache.
     """
-    with session_cache.DESK.alone(run_id):
+    with session_cache.SESSIONS.alone(run_id):
         try:
             return once(request, key, do)
         except DatabaseError:
-            session_cache.DESK.take(run_id)
+            session_cache.SESSIONS.take(run_id)
             raise
         except Fenced as error:
             raise session_cache.stale(run_id, token) from error

@@ -57,7 +57,7 @@ def beat_run(request: HttpRequest, run_id: RunId, order: bodies.Heartbeat) -> Ht
 )
 def save_checkpoint(request: HttpRequest, run_id: RunId, order: bodies.Save, key: Key) -> HttpResponse:
     """Save what a step wrote as the run's next checkpoint, and read what comes next."""
-    return worked(request, run_id, order.token, key, lambda slice: _saved(slice, order))
+    return worked(request, run_id, order.token, key, lambda session: _saved(session, order))
 
 
 @checkpoints.post(
@@ -73,13 +73,13 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll,
     saved.
     """
 
-    def do(slice: RunSession) -> RemoteTurn:
+    def do(session: RunSession) -> RemoteTurn:
         said: list[RemoteTurn] = []
         for wrote in order.checkpoints:
             if said and said[-1].kind != "step":
                 raise OutOfTurn(f"Nothing was saved: after {len(said)} of these {_comes(said[-1])}. Send them alone.")
             with _within(f"/checkpoints/{len(said)}"):
-                said.append(_saved(slice, wrote))
+                said.append(_saved(session, wrote))
         return said[-1]
 
     return worked(request, run_id, order.token, key, do)
@@ -89,9 +89,9 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll,
 def open_gate(request: HttpRequest, run_id: RunId, order: bodies.Ask, key: Key) -> HttpResponse:
     """Open a gate, and release the run until people have decided."""
 
-    def do(slice: RunSession) -> RemoteTurn:
+    def do(session: RunSession) -> RemoteTurn:
         card, token = order.card(), token_of(request)
-        turn = asking.ask(slice, order.step, card, token=token, took=order.took, notes=order.notes)
+        turn = asking.ask(session, order.step, card, token=token, took=order.took, notes=order.notes)
         Client.objects.filter(run_id=run_id).update(deferred=order.deferred)
         return turn
 
@@ -108,8 +108,12 @@ def begin_effect(request: HttpRequest, run_id: RunId, order: bodies.Begin, key: 
     def do() -> RemoteTurn:
         if bool(order.step) == (order.undoes is not None):
             raise WorkInvalid([FieldError(pointer="", message="send either `step` or `undoes`")])
-        with session_cache.at_work(reached, order.token) as slice:
-            return results.begin(slice, order.step) if order.undoes is None else results.begin_undo(slice, order.undoes)
+        with session_cache.at_work(reached, order.token) as session:
+            return (
+                results.begin(session, order.step)
+                if order.undoes is None
+                else results.begin_undo(session, order.undoes)
+            )
 
     return with_state(request, run_id, key, do, token=order.token)
 
@@ -152,23 +156,23 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Rep
         if run.token != order.token or run.status != Run.Status.RUNNING:
             results.late(row, order.status, written, order.error)
             return answer(turns.without_work(run.id, order.token))
-        with session_cache.at_work(run, order.token) as slice:
+        with session_cache.at_work(run, order.token) as session:
             row.refresh_from_db()  # somebody may have reported it while this waited for the lock
-            turn = results.reported(slice, row, order.status, written, order.error, retry=order.retry)
+            turn = results.reported(session, row, order.status, written, order.error, retry=order.retry)
         return answer(turn)
 
     return alone(request, run_id, key, told, token=order.token)
 
 
-def _saved(slice: RunSession, order: bodies.Wrote) -> RemoteTurn:
+def _saved(session: RunSession, order: bodies.Wrote) -> RemoteTurn:
     if (order.ops is None) == (order.state is None):
         raise WorkInvalid([FieldError(pointer="", message="send either `ops` or `state`")])
     if order.state is not None:
-        turns.check_next(slice, order.step, "step")
-        writes = results.whole(slice, order.state)
+        turns.check_next(session, order.step, "step")
+        writes = results.whole(session, order.state)
     else:
         writes = results.writes_of([each.model_dump() for each in order.ops or ()])
-    return results.step(slice, order.step, StepWrites(writes, order.next_step, order.took, order.notes))
+    return results.step(session, order.step, StepWrites(writes, order.next_step, order.took, order.notes))
 
 
 def _comes(turn: RemoteTurn) -> str:
@@ -189,8 +193,8 @@ def _within(place: str) -> Iterator[None]:
 def report_failure(request: HttpRequest, run_id: RunId, order: bodies.FailureBody, key: Key) -> HttpResponse:
     """Report that a step failed: it runs again later if its plan says so, else people are asked how to go on."""
 
-    def do(slice: RunSession) -> RemoteTurn:
-        return results.failed(slice, order.step, order.error, retry=order.retry)
+    def do(session: RunSession) -> RemoteTurn:
+        return results.failed(session, order.step, order.error, retry=order.retry)
 
     return worked(request, run_id, order.token, key, do)
 
@@ -204,7 +208,7 @@ def release_run(request: HttpRequest, run_id: RunId, order: bodies.ClaimedReques
 @router.post("/{int:run_id}/endings", response={201: TurnAnswer}, summary="End a run")
 def end_run(request: HttpRequest, run_id: RunId, order: bodies.RunEnding, key: Key) -> HttpResponse:
     """End the run. Effects that it left behind are settled first; until then it is not over."""
-    return worked(request, run_id, order.token, key, lambda slice: results.ended(slice, order.status, order.reason))
+    return worked(request, run_id, order.token, key, lambda session: results.ended(session, order.status, order.reason))
 
 
 def worked(
@@ -214,8 +218,8 @@ def worked(
     run = reach.to_work(run_id, by=reader_of(request))
 
     def told() -> HttpResponse:
-        with session_cache.at_work(run, token) as slice:
-            turn = do(slice)
+        with session_cache.at_work(run, token) as session:
+            turn = do(session)
         return answer(turn)
 
     return alone(request, run_id, key, told, token=token)

@@ -457,11 +457,18 @@ def test_an_effect_that_nobody_allowed_is_not_sent_by_calling_it_failed(ledger: 
     """What had failed was tried again without a permit, so a slipped-in row of that status was as good as one."""
     run, real, slipped = advance(make_run("payer", ledger=str(ledger))), effects_of.newest, list[Effect]()
 
-    def newest(slice: Any, spec: Any) -> Effect | None:
+    def newest(session: Any, spec: Any) -> Effect | None:
         if not slipped:
-            row = {"run": run, "step": spec.name, "base": slice.snapshot.id, "input_digest": slice.input_digest(spec)}
-            slipped.append(Effect.objects.create(**row, key=uuid.uuid4().hex, status="failed", token=slice.claim.token))
-        return real(slice, spec)
+            row = {
+                "run": run,
+                "step": spec.name,
+                "base": session.snapshot.id,
+                "input_digest": session.input_digest(spec),
+            }
+            slipped.append(
+                Effect.objects.create(**row, key=uuid.uuid4().hex, status="failed", token=session.claim.token)
+            )
+        return real(session, spec)
 
     decide(run)
     with mock.patch.object(effects_of, "newest", newest):

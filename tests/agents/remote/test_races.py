@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from agents.models import Effect
-from agents.remote.session_cache import DESK
+from agents.remote.session_cache import SESSIONS
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.harness.waiting import PATIENCE
@@ -61,7 +61,7 @@ def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.
     """The turn was kept for the next call before it was committed, and stayed when that failed."""
     program = Program()
     program.start()
-    assert program.run in DESK.kept
+    assert program.run in SESSIONS.kept
 
     def lost(*args: Any, **more: Any) -> Any:
         raise OperationalError("the connection was lost")
@@ -71,7 +71,7 @@ def test_what_the_database_did_not_take_is_not_gone_on_from(monkeypatch: pytest.
         ops = [{"op": "set", "field": "payment", "value": WIRE}]
         with pytest.raises(OperationalError):
             program.work("checkpoints", step="draft", ops=ops)
-    assert program.run not in DESK.kept
+    assert program.run not in SESSIONS.kept
     assert program.draft()["seq"] == 2
 
 

@@ -14,18 +14,18 @@ REVIEW, WRITE = StepSpec("review", kind="gate"), StepSpec("write")
 
 def test_a_card_is_no_output_of_another_step() -> None:
     card = Returned("a card", 0.0, [])
-    slice = cast(Any, SimpleNamespace(handed_out=None))
-    assert RemotePerformer("review", card).step(slice, REVIEW) is card
+    session = cast(Any, SimpleNamespace(handed_out=None))
+    assert RemotePerformer("review", card).step(session, REVIEW) is card
     performer = RemotePerformer("review", card)
-    assert performer.step(slice, WRITE) is None
-    assert slice.handed_out == HandOut(WRITE)
-    assert performer.step(slice, REVIEW) is None, "it counts once"
+    assert performer.step(session, WRITE) is None
+    assert session.handed_out == HandOut(WRITE)
+    assert performer.step(session, REVIEW) is None, "it counts once"
 
 
 def test_an_effect_begins_that_the_program_named_and_no_other() -> None:
-    slice = cast(Any, SimpleNamespace(handed_out=None))
+    session = cast(Any, SimpleNamespace(handed_out=None))
     performer = RemotePerformer(begun="pay")
-    assert not performer.begins(slice, StepSpec("mail", kind="effect"))
-    assert slice.handed_out == HandOut(StepSpec("mail", kind="effect"))
-    assert not performer.begins(slice, StepSpec("pay", kind="effect")), "it counts once"
-    assert RemotePerformer(begun="pay").begins(slice, StepSpec("pay", kind="effect"))
+    assert not performer.begins(session, StepSpec("mail", kind="effect"))
+    assert session.handed_out == HandOut(StepSpec("mail", kind="effect"))
+    assert not performer.begins(session, StepSpec("pay", kind="effect")), "it counts once"
+    assert RemotePerformer(begun="pay").begins(session, StepSpec("pay", kind="effect"))

@@ -20,10 +20,10 @@ def test_a_save_is_once_on_the_path(read: bool) -> None:
     run = make_run("payer")
     claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="w", lease=60)
     assert claim is not None
-    slice = RunSession(
+    session = RunSession(
         claim, Run.objects.get(pk=run.pk), registry.plans()[run.plan_id], store.load(run), ClaimBeat(claim), 1, LOCAL
     )
-    assert not read or len(slice.path.places) == 1
-    spec = slice.plan.step(slice.snapshot.next_step)
-    assert slice.save("recovery", spec, {}, spec.name, slice_over=False)
-    assert slice.path.places == executions.path(slice.snapshot.id)
+    assert not read or len(session.path.places) == 1
+    spec = session.plan.step(session.snapshot.next_step)
+    assert session.save("recovery", spec, {}, spec.name, slice_over=False)
+    assert session.path.places == executions.path(session.snapshot.id)

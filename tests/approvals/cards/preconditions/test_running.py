@@ -324,9 +324,9 @@ def test_nothing_is_held_open_in_the_database_while_the_world_is_looked_at(
     looked = preconditions.look
     inside: list[bool] = []
 
-    def look(slice: object, name: str) -> object:
+    def look(session: object, name: str) -> object:
         inside.append(connection.in_atomic_block)
-        return looked(slice, name)  # type: ignore[arg-type]
+        return looked(session, name)  # type: ignore[arg-type]
 
     monkeypatch.setattr(preconditions, "look", look)
     run = waiting(world)
