@@ -36,7 +36,7 @@ class CardAction(Protocol):
     def settled(self) -> object | None: ...
 
 
-class Change(Protocol):
+class ChangeByPerson(Protocol):
     """Fields of the state that somebody changed by hand."""
 
     @property
@@ -45,7 +45,7 @@ class Change(Protocol):
 
 G = TypeVar("G", bound=ClosedGate)
 A = TypeVar("A", bound=CardAction)
-C = TypeVar("C", bound=Change)
+C = TypeVar("C", bound=ChangeByPerson)
 
 
 def acting(value: object) -> str:

@@ -13,12 +13,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from agents.session.run_path import SETTLED, RunPath
+from agents.session.run_path import RunPath
 from approvals.cards import binding
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTCOMES
 
 MOVED = ("input", "fork", "edit", "rewind")  # kinds of checkpoints by which a person sent the run somewhere
 NOTHING: Writes = {}
@@ -159,7 +160,9 @@ class Recorded:
 
     def _target(self, to: CheckpointHeader, run: int) -> MoveTarget:
         path = self.path(to)
-        settled = [self.opened[place.parent] for place in path if place.kind in SETTLED and place.parent in self.opened]
+        settled = [
+            self.opened[place.parent] for place in path if place.kind in OUTCOMES and place.parent in self.opened
+        ]
         return MoveTarget(
             run=run, next_step=to.next_step, path=[each for each in path if each.input_digest],
             gates=[id for id in settled if self.gates[id - 1].run == run], by_hand=self._by_hand(path),
