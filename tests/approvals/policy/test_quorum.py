@@ -48,7 +48,7 @@ def test_the_same_person_counts_once() -> None:
     gate = make_gate(policy=make_policy(team, quorum=2))
     person = ann(team)
     decide(gate, person)
-    with pytest.raises(AlreadySaid, match="somebody else has to agree"):
+    with pytest.raises(AlreadySaid, match="another person must approve too"):
         decide(gate, person)
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
