@@ -10,9 +10,9 @@ PIN := $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-versi
 # Checks read the settings and touch no server. They look at what belongs to Holdpoint, not at agents that lie beside it.
 CHECK_ENV := HOLDPOINT_SECRET_KEY=no-secret-at-all-0123456789-abcdefghij DATABASE_URL=postgres://check@/check REDIS_URL=redis://127.0.0.1:1/0
 OURS := agents approvals benchmarks checkpoints clients config docs tests conftest.py manage.py
-# Tests that share a server stay side by side on one worker, until another has nothing left to do. Four on two cores: they
+# Tests that share a server stay side by side on one worker, until another has nothing left to do. Three on two cores: they
 # often wait for processes to start, to be missed or to come back.
-IN_PARALLEL := -n 4 --dist worksteal --durations=20
+IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
 .PHONY: help run reset trial test test-long check pins bench screenshots browser
 help: ## list these targets
