@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,13 +11,20 @@ import pytest
 AGENTS = "tests.factories.sample_agents"
 
 
-@pytest.fixture(autouse=True)
-def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Know the sample agents and no others, here and in processes started from here."""
+@contextmanager
+def knowing_only(agents: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know the agents of this module and no others, here and in processes started from here."""
     from agents.definition import registry  # Django is set up only after this file is read
 
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
+    settings.HOLDPOINT_AGENTS = [agents]
+    monkeypatch.setenv("HOLDPOINT_AGENTS", agents)
     registry.forget()
     yield
     registry.forget()
+
+
+@pytest.fixture(autouse=True)
+def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know the sample agents and no others, here and in processes started from here."""
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield

@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.harness.known_agents import knowing_only
+
 AGENTS = "tests.agents.steps.repaired_agents"
 
 
 @pytest.fixture(autouse=True)
 def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know these agents and no others, here and in processes started from here."""
-    from agents.definition import registry  # Django is set up only after this file is read
-
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
-    registry.forget()
-    yield
-    registry.forget()
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.known_agents import knowing_only
+
 if TYPE_CHECKING:
     from .watched_world import World
 
@@ -17,12 +19,7 @@ AGENTS = "tests.approvals.cards.preconditions.watched_world"
 @pytest.fixture
 def world(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     """A world of the test's own, and the agent that looks at it."""
-    from agents.definition import registry  # Django is set up only after this file is read
-
     from .watched_world import World
 
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
-    registry.forget()
-    yield World(tmp_path)
-    registry.forget()
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield World(tmp_path)

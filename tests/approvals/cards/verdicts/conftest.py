@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 
+from tests.harness.known_agents import knowing_only
+
 AGENTS = "tests.approvals.cards.verdicts.several_action_agents"
 
 
 @pytest.fixture(autouse=True)
 def known_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know these agents and no others."""
-    from agents.definition import registry  # Django is set up only after this file is read
-
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
-    registry.forget()
-    yield
-    registry.forget()
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from checkpoints.models import Run
 from tests.conftest import SharedWeb
 from tests.factories import ann, make_team
 from tests.harness.browser_checks import is_live, watched
+from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import until
 
 AGENTS = "tests.approvals.views.in_a_browser.courier_agent"
@@ -24,13 +25,8 @@ BY_NOW = 30_000  # milliseconds: what a worker does at once, on a machine that i
 @pytest.fixture(autouse=True)
 def courier(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know this agent and no other, here and in the processes started from here."""
-    from agents.definition import registry
-
-    settings.HOLDPOINT_AGENTS = [AGENTS]
-    monkeypatch.setenv("HOLDPOINT_AGENTS", AGENTS)
-    registry.forget()
-    yield
-    registry.forget()
+    with knowing_only(AGENTS, settings, monkeypatch):
+        yield
 
 
 @pytest.fixture
