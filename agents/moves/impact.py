@@ -104,7 +104,7 @@ class ImpactReader:
             effects=self.lineage.effect_facts,
             gates=self.lineage.gate_facts,
             places=head.places,
-            ending=self.run.settling,
+            ending=bool(self.run.ending),
             reopened=head.head.step if head.places and head.head.kind == "reopen" else "",
             draws=self.draws,
             writes=self.lineage.written,

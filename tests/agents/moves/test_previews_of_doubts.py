@@ -8,6 +8,7 @@ import pytest
 
 from agents.moves import fork as forks
 from agents.moves import impact
+from agents.moves import rewind as rewinds
 from approvals.impact import ImpactVerdict
 from checkpoints.models import Run
 from tests.approvals.impact.property.moves import Answer
@@ -81,3 +82,21 @@ def test_an_order_to_do_it_once_more_is_no_permission(ledger: str) -> None:
     answer(fork, "do_again")
     advance_to_rest(fork)
     assert open_gate(fork).step == "review"
+
+
+def test_an_answer_while_the_run_settles_at_once_is_foretold_to_go_on(ledger: str, tmp_path: Path) -> None:
+    """A person ordered the undo while a gate was open: the preview of an answer said that the run ends."""
+    flag = tmp_path / "undo"
+    run = advance_to_rest(make_run("booking", ledger=ledger, undo_flag=str(flag)))
+    decide(run)
+    advance_to_rest(run)
+    edit(run, 1, size=2)
+    advance_to_rest(run)
+    flag.touch()
+    rewinds.settle_now(run, by=ann(run.team))
+    assert (advance_to_rest(run).settling, open_gate(run).kind) == (True, "recovery")
+    told = Answer("keep").foretell(run)
+    assert (told.ends, told.asks) == (False, "review")
+    answer(run, "keep")
+    advance_to_rest(run)
+    assert open_gate(run).step == "review"
