@@ -49,7 +49,6 @@ POINTS = (  # of a run
     "after_rewind",
 )
 OF_AUDITS = "audit_step"  # after the seals of one step of a verification were checked
-OF_WEBHOOKS = ("webhook_taken", "webhook_sent")
 OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()

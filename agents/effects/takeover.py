@@ -10,7 +10,7 @@ from django.db import transaction
 from agents.definition import outputs
 from agents.models import Effect
 from agents.session import translate_history
-from agents.session.run_path import EXECUTED, RunPath
+from agents.session.run_path import RunPath
 from agents.session.run_session import RunSession
 from agents.steps import recovery_gate
 from approvals.cards.recovery_answers import RecoveryAnswer
@@ -20,6 +20,7 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.canonical_json import canonical
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from . import intent
 
@@ -80,6 +81,6 @@ def done_by_fork(path: RunPath, said: Collection[tuple[UUID | None, str]]) -> fr
     for place in reversed(path.places):
         if place.kind == "recovery" and (place.parent, place.step) in said and place.step not in landed:
             own.add(place.step)
-        elif place.kind in EXECUTED:
+        elif place.kind in OUTPUT_LANDED:
             landed.add(place.step)
     return frozenset(own)

@@ -11,14 +11,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from agents.models import Effect
-from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.cards.action import APPROVE, EDIT, Action, editable
 from approvals.cards.card import Card
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
-from checkpoints.values.checkpoint_kinds import GATE_CLOSED
+from checkpoints.values.checkpoint_kinds import GATE_CLOSED, OUTPUT_LANDED
 from checkpoints.values.patch import same
 
 
@@ -67,6 +66,6 @@ def _done_since(session: RunSession, spec: StepSpec) -> dict[UUID, str]:
         if place.step == spec.name and place.kind in GATE_CLOSED:
             if at == 0 or places[at - 1].kind != "reopen":
                 break
-        elif place.kind in EXECUTED:
+        elif place.kind in OUTPUT_LANDED:
             found[place.id] = place.step
     return found

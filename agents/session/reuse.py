@@ -16,6 +16,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 from checkpoints.values.ops import Append, Splice
 
 from .run_session import RunSession
@@ -28,7 +29,7 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
     if steps.runs_anyway(spec, forced=session.path.forced(spec.name)):
         return None
     twin = twin_of(session, spec)
-    if twin is None or twin.kind not in steps.EXECUTED or not steps.fits(session.plan, spec, twin.next_step):
+    if twin is None or twin.kind not in OUTPUT_LANDED or not steps.fits(session.plan, spec, twin.next_step):
         return None
     try:
         writes = executions.writes_of([twin.id])[twin.id]

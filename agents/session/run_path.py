@@ -15,9 +15,8 @@ from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
-from checkpoints.values.checkpoint_kinds import MAY_LEAVE_BEHIND, OUTCOMES
+from checkpoints.values.checkpoint_kinds import MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED
 
-EXECUTED = steps.EXECUTED
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
 ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
 
@@ -71,7 +70,7 @@ class RunPath:
 
     def executions(self, step: str) -> int:
         """Count how often this step was executed, on any input."""
-        return sum(1 for place in self.places if place.step == step and place.kind in EXECUTED)
+        return sum(1 for place in self.places if place.step == step and place.kind in OUTPUT_LANDED)
 
     def holds(self, checkpoints: Iterable[UUID]) -> bool:
         """Tell whether one of these checkpoints is on the path."""

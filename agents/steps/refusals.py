@@ -13,13 +13,13 @@ from django.db.models import Max, Q, QuerySet
 
 from agents.definition.feedback import Words
 from agents.models import Failure
-from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.models import Gate
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import StepSpec
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LONGEST = 4000  # characters of one validator's words that are kept
 SENT = ("input", "fork", "edit", "rewind", "upcast")  # kinds of the checkpoints from which a person sent a run on
@@ -87,6 +87,6 @@ def _of(run_id: int, step: str) -> QuerySet[Failure]:
 
 def _accepted(run_id: int, step: str) -> int:
     """Return the newest checkpoint's number at which an output was saved or a person sent the run on; 0 for none."""
-    landed = Q(step=step, kind__in=EXECUTED) | Q(kind__in=SENT)
+    landed = Q(step=step, kind__in=OUTPUT_LANDED) | Q(kind__in=SENT)
     found = Checkpoint.objects.filter(landed, run_id=run_id).aggregate(seq=Max("seq"))["seq"]
     return int(found or 0)

@@ -23,7 +23,6 @@ from agents.definition import feedback, outputs
 from agents.definition.outputs import StepOutput
 from agents.errors import OutputRefused
 from agents.models import Failure
-from agents.session.run_path import EXECUTED
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
 from approvals.engine_rules import steps
@@ -38,6 +37,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.canonical_json import canonical
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from . import recovery_gate, refusals
 from .invoke import call_method
@@ -101,7 +101,7 @@ def back_to(session: RunSession, spec: StepSpec, ring: int) -> RepairTarget | No
         found |= new
         reading = {at: known[places[at].step] for at in new}
     first = min(found)
-    executed = [place.step for place in places[first:] if place.kind in EXECUTED]
+    executed = [place.step for place in places[first:] if place.kind in OUTPUT_LANDED]
     if steps.crosses_final(session.plan, executed, spec):
         return None
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
@@ -145,7 +145,7 @@ def _maker(places: list[CheckpointHeader], known: Mapping[str, StepSpec], at: in
         step = known.get(place.step)
         if step is None or place.input_digest is None or not _wrote(place, step, name):
             continue
-        return index if step.kind == "step" and place.kind in EXECUTED else None
+        return index if step.kind == "step" and place.kind in OUTPUT_LANDED else None
     return None
 
 

@@ -57,7 +57,7 @@ def create(request: HttpRequest) -> HttpResponse:
         wanted = asked(reader, form)
         tokens.check(**wanted)
         if not step_up.counts(step_up.of_session(request), by=reader, now=timezone.now()):
-            return _to_the_password(reader, form)
+            return _redirect_to_password(reader, form)
         made, sent = tokens.issue(**wanted, form=_key(form), by=actors.of_user(reader))
     except FormUsed as refused:
         return show(request, refused=str(refused), status=409)
@@ -125,7 +125,7 @@ def show(
     return render(request, "tokens/page.html", context, status=status)
 
 
-def _to_the_password(reader: User, form: QueryDict) -> HttpResponse:
+def _redirect_to_password(reader: User, form: QueryDict) -> HttpResponse:
     """Redirect to the password confirmation, then back to the form. Raises TokenRefused for an account without one."""
     if not reader.has_usable_password():
         raise TokenRefused(

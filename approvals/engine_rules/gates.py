@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence, Set
 
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.checkpoint_kinds import GATE_CLOSED
+from checkpoints.values.checkpoint_kinds import GATE_CLOSED, OUTPUT_LANDED
 
 from .effects import EffectRow, adoptable
-from .steps import EXECUTED
 
 MIXED = "mixed"  # decided action by action
 AGREED = ("approved", "edited", MIXED, "answered")  # kinds of outcomes that let a run go on
@@ -49,7 +48,7 @@ def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
 def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[CheckpointHeader | None, list[str]]:
     """Return where a gate last closed, None for nowhere, and the steps that were executed since."""
     at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in GATE_CLOSED), default=-1)
-    since = [place.step for place in path[at + 1 :] if place.kind in EXECUTED]
+    since = [place.step for place in path[at + 1 :] if place.kind in OUTPUT_LANDED]
     return (path[at] if at >= 0 else None), since
 
 

@@ -7,9 +7,9 @@ from typing import Protocol, TypeVar
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from .gates import MIXED, allowing
-from .steps import EXECUTED
 
 
 class ClosedGate(Protocol):
@@ -82,7 +82,7 @@ def refused_action(kind: str, actions: Iterable[A], effect: StepSpec, *, now: st
 
 def executed_since(after: Iterable[CheckpointHeader], step: str) -> list[CheckpointHeader]:
     """List the executions of a step among what follows a gate on the path."""
-    return [place for place in after if place.step == step and place.kind in EXECUTED]
+    return [place for place in after if place.step == step and place.kind in OUTPUT_LANDED]
 
 
 def permission_left(*, given: int, unused: int, executed: int) -> bool:

@@ -8,8 +8,6 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
-EXECUTED = OUTPUT_LANDED
-
 
 def runs_anyway(spec: StepSpec, *, forced: bool) -> bool:
     """Tell whether a plain step runs despite a recorded output: a person sent the run to it, or it reads the world."""
@@ -23,7 +21,7 @@ def fits(plan: PlanSpec, spec: StepSpec, next_step: str) -> bool:
 
 def last_start(path: Iterable[CheckpointHeader], step: str) -> CheckpointHeader | None:
     """Return the last execution of a step, to whose start the run is sent back; None where it never ran."""
-    return next((place for place in reversed([*path]) if place.step == step and place.kind in EXECUTED), None)
+    return next((place for place in reversed([*path]) if place.step == step and place.kind in OUTPUT_LANDED), None)
 
 
 def at_guard(spec: StepSpec, times: int) -> bool:

@@ -9,9 +9,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from approvals.engine_rules import effects
-from approvals.engine_rules.steps import EXECUTED
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from .facts import OPEN, EffectFact, GateFact, MoveTarget, RecordedHistory
 from .values import StepInput
@@ -29,7 +29,7 @@ class Records:
         self._executions: dict[str, list[CheckpointHeader]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
-        path = [each for each in target.path if each.kind in EXECUTED]
+        path = [each for each in target.path if each.kind in OUTPUT_LANDED]
         self._on_path = {each.id for each in path}
         self._executed = {(each.step, each.input_digest, each.occurrence) for each in path}
         self._take([self._taken_up(self._as_decided(row)) for row in history.effects])
@@ -87,7 +87,7 @@ class Records:
 
     def twins(self, step: StepSpec) -> list[CheckpointHeader]:
         """List the executions of a step with this very code that may be reused, oldest first."""
-        return [each for each in self.every(step) if each.kind in EXECUTED]
+        return [each for each in self.every(step) if each.kind in OUTPUT_LANDED]
 
     def every(self, step: StepSpec) -> list[CheckpointHeader]:
         """List all executions of a step with this very code."""

@@ -98,14 +98,14 @@ def _contents() -> Iterator[bytes]:
     yield from _payloads(_CHUNKS, (Int8(0), b""))
 
 
-def _payloads(slice: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
+def _payloads(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
     """Yield the contents of a table after a key, reading a bounded number of rows per statement.
 
     So no statement lasts as long as reading the whole table. The rows come in the order of their keys, in which states
     are handed on: what a row names, if its checkpoint is removed meanwhile, is named by a later row of that run or of
     a fork, or by a chunk.
     """
-    while rows := run_sql(slice, [*after, Int8(AT_ONCE)]):
+    while rows := run_sql(statement, [*after, Int8(AT_ONCE)]):
         yield from (payloads.unpack(codec, payload) for _, _, codec, payload in rows)
         run, second = rows[-1][:2]
         after = (Int8(run), second if isinstance(second, bytes) else Int4(second))
