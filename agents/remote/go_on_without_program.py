@@ -65,8 +65,8 @@ def go_on(run_id: int) -> bool:
                 )
                 if claim is None:
                     return False
-                session = session_of(whole(run_id), claim)
-                session.for_whom = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
+                owner = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()
+                session = session_of(claim, owner)
                 engine.go_on(session)
                 if session.handed_out:
                     transaction.set_rollback(True)

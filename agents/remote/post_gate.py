@@ -34,7 +34,6 @@ from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans
-from .reach import whole
 from .session_cache import SESSIONS, session_of
 from .turns import RemoteTurn
 
@@ -121,8 +120,7 @@ def post(
         if claim is None:
             raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
         Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
-        session = session_of(whole(run.pk), claim)
-        session.for_whom = owner.pk
+        session = session_of(claim, owner.pk)
         turn = asking.ask(session, GATE, _placed(posted), token=token)
     SESSIONS.take(run.pk)
     return turn

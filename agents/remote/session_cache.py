@@ -83,21 +83,24 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     The caller has the run `alone` until its own transaction, around this one, is committed, and afterwards turns Fenced
     into `stale`. Raises Fenced, StaleToken, RunEnded and NotVerified.
     """
-    session = _kept(run, token) or session_of(whole(run.id), _held(run.id, token))
+    session = _kept(run, token) or session_of(_held(run.id, token), run.by)
     session.performer, session.handed_out, session.for_whom = RemotePerformer(), None, run.by
     with transaction.atomic(savepoint=False):
         yield session
     SESSIONS.put(session)
 
 
-def session_of(run: Run, claim: Claim) -> RunSession:
-    """Return the engine's session of a run that a program has claimed. Raises NotVerified."""
+def session_of(claim: Claim, for_whom: int | None) -> RunSession:
+    """Return the engine's session of a run that a program has claimed on behalf of `for_whom`. Raises NotVerified."""
+    run = whole(claim.run_id)
     known = plans.registered(run.plan_id)
     if known is None:
         raise LookupError(f"{run.plan} is not an external agent")
     beat = ClaimBeat(claim)
     beat.halt = run.halt
-    return RunSession(claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"))
+    return RunSession(
+        claim, run, known, store.load(run), beat, run.attempts, RemotePerformer(), ends=float("inf"), for_whom=for_whom
+    )
 
 
 def _kept(run: ReachedRun, token: int) -> RunSession | None:

@@ -66,8 +66,7 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
         if made is None:
             raise why_not(run_id)
         Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
-        session = session_of(whole(run_id), made)
-        session.for_whom = reached.by
+        session = session_of(made, reached.by)
         turn = go_on(session)
     SESSIONS.put(session)
     return turn
