@@ -87,7 +87,7 @@ class Assistant(Agent):
 
     @classmethod
     def title(cls, state: State) -> str:
-        """The task's first line."""
+        """Return the task's first line."""
         return assistant_words.title_of(state.task)
 
     @classmethod
@@ -97,12 +97,12 @@ class Assistant(Agent):
 
     @classmethod
     def result(cls, state: State) -> str:
-        """The model's last answer."""
+        """Return the model's last answer."""
         return state.answer
 
     @classmethod
     def lacks(cls) -> str:
-        """A key for the model's endpoint."""
+        """Say that the key for the model's endpoint is missing, or return "" if it is set."""
         return assistant_model.lacking()
 
     @classmethod

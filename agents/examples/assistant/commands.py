@@ -50,7 +50,7 @@ class Said:
 
 
 def run(argv: list[str], *, folder: str, seconds: float) -> str:
-    """What it said, and how it ended. Never raises for what the command does."""
+    """Run a command, and return how it ended and what it said. Never raises for what the command does."""
     reads, writes = os.pipe()
     with os.fdopen(reads, "rb", 0) as pipe:
         try:
@@ -115,7 +115,7 @@ def _environment(folder: str) -> dict[str, str]:
 
 @cache
 def _tie() -> tuple[str, ...]:
-    """What a command is begun with so that it dies with its parent; nothing where the machine has no such tool."""
+    """Return what to put before a command so that it dies with its parent; empty if the machine has no such tool."""
     tool = shutil.which("setpriv")
     if tool is None or subprocess.run([tool, *TIE, "true"], capture_output=True).returncode:
         return ()

@@ -32,7 +32,10 @@ class FileRefused(Exception):
 
 
 def listed(folder: str, path: str) -> str:
-    """A line for each entry, folders with a / at their end, files with their size."""
+    """Return a line for each entry of a folder: folders have a / at their end, files have their size.
+
+    Raises FileRefused and FileNotFoundError.
+    """
     with _into(folder, _parts(path, or_itself=True)) as at:
         names = sorted(os.listdir(at))
         lines = [_line(at, name) for name in names[:MOST]]
@@ -41,7 +44,7 @@ def listed(folder: str, path: str) -> str:
 
 
 def read(folder: str, path: str) -> str:
-    """The text of a file."""
+    """Return the text of a file. Raises FileRefused."""
     content = _content(folder, path)
     if content is None:
         raise FileRefused(f"There is no file {path}.")
@@ -52,14 +55,17 @@ def read(folder: str, path: str) -> str:
 
 
 def there(folder: str, call: str, path: str, *, shown: int) -> There:
-    """What a file holds now, its first `shown` characters, also of one that is to be new. Raises FileRefused."""
+    """Return a file's digest and its first `shown` characters; both are empty for a new file. Raises FileRefused."""
     content = _content(folder, path)
     text = "" if content is None else content[: shown * 4].decode(errors="ignore")[:shown]
     return There(call=call, path=path, digest=_digest(content), text="" if "\0" in text else text)
 
 
 def kept(folder: str, path: str) -> dict[str, Any]:
-    """What stands where a file is to be written, kept: `Written` without what is written. Raises FileRefused."""
+    """Keep what stands where a file is to be written, and describe it. Raises FileRefused.
+
+    The result is `Written` without what is written: the fields `before`, `mode` and `made`.
+    """
     content, parts = _content(folder, path), _parts(path)
     mode = 0o644
     if content is not None:
@@ -106,7 +112,7 @@ def put_back(folder: str, written: Written, *, key: str) -> None:
 
 
 def digest_of(was: dict[str, Any]) -> str:
-    """The SHA-256 of what `kept` found, "" where nothing was there."""
+    """Return the SHA-256 of what `kept` found, "" if nothing was there."""
     return str(was["before"][artifacts.MARK]) if was["before"] else ""
 
 
@@ -130,7 +136,7 @@ def _put(folder: str, path: str, content: bytes, *, mode: int, key: str) -> None
 
 
 def _content(folder: str, path: str) -> bytes | None:
-    """A file's bytes; None where there is none. Raises FileRefused."""
+    """Return a file's bytes, None if there is no such file. Raises FileRefused."""
     try:
         with _opened(folder, path) as file:
             about = os.fstat(file)
@@ -158,7 +164,10 @@ def _opened(folder: str, path: str) -> Iterator[int]:
 
 @contextmanager
 def _into(folder: str, parts: list[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of a folder within the folder. Raises FileRefused, FileNotFoundError unless it is to `make` it."""
+    """Yield the descriptor of a folder within the folder; with `make`, make it first if it is missing.
+
+    Raises FileRefused, and without `make` also FileNotFoundError.
+    """
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(parts):
@@ -176,7 +185,7 @@ def _into(folder: str, parts: list[str], *, make: bool = False) -> Iterator[int]
 
 @contextmanager
 def _told(path: str) -> Iterator[None]:
-    """What the operating system says, in words; that something is not there is the caller's to judge."""
+    """Raise FileRefused with what the operating system says, in words. The caller judges a FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:
@@ -190,7 +199,7 @@ def _told(path: str) -> Iterator[None]:
 
 
 def _parts(path: str, *, or_itself: bool = False) -> list[str]:
-    """The names on the way. Raises FileRefused for a path that leads out of the folder or nowhere."""
+    """Split a path into its names. Raises FileRefused for a path that leads out of the folder or nowhere."""
     if path.startswith(("/", "~")) or "\0" in path:
         raise FileRefused(f"{path!r} is no path within the folder; write one like notes/today.md.")
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -227,7 +236,7 @@ def _digest(content: bytes | None) -> str:
 
 
 def home() -> str:
-    """The folder of the setting, made where it is missing, as the one path that it has."""
+    """Return the resolved path of HOLDPOINT_ASSISTANT_FOLDER; make the folder if it is missing."""
     path = Path(settings.HOLDPOINT_ASSISTANT_FOLDER)
     path.mkdir(parents=True, exist_ok=True)
     return str(path.resolve())

@@ -51,7 +51,7 @@ class Turn:
 
 
 def lacking() -> str:
-    """What has to be set before the model can be asked; empty where nothing has."""
+    """Say what has to be set before the model can be asked, or return "" if nothing has."""
     return "" if settings.OPENAI_API_KEY else NO_KEY
 
 
@@ -76,7 +76,7 @@ def turn(messages: Sequence[Message], tools: list[dict[str, Any]], hear: Callabl
 
 
 def wire(message: Message) -> dict[str, Any]:
-    """A message as the endpoint takes it."""
+    """Return a message in the form that the endpoint takes."""
     made: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.answers:
         made["tool_call_id"] = message.answers
@@ -89,9 +89,10 @@ def wire(message: Message) -> dict[str, Any]:
 
 
 def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The chunks in a stream of Server-Sent Events, read to its very end, so that the connection can be kept.
+    """Yield the chunks of a stream of Server-Sent Events.
 
-    Raises Retry where the endpoint gives up in the middle, ValueError or AttributeError for what nobody can read.
+    The stream is read to its very end, so that the connection can be kept. Raises Retry where the endpoint gives up in
+    the middle, ValueError or AttributeError for what nobody can read.
     """
     data: list[str] = []
     for line in chain(lines, [""]):
@@ -108,7 +109,7 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 def _read(events: Iterator[dict[str, Any]], hear: Callable[[str], None]) -> Turn:
-    """The turn, put together from its chunks. Raises Retry where the stream ends before the turn does."""
+    """Put the turn together from its chunks. Raises Retry where the stream ends before the turn does."""
     said = Turn()
     calls: dict[int, Asked] = {}
     for event in events:
@@ -137,7 +138,7 @@ def _read(events: Iterator[dict[str, Any]], hear: Callable[[str], None]) -> Turn
 
 
 def _so_far(text: str, calls: Iterable[Asked]) -> str:
-    """What is shown of a turn that is not whole yet."""
+    """Return what is shown of a turn that is not whole yet."""
     writing = [f"Writes a call of {each.name}: {len(each.arguments):,} characters so far." for each in calls]
     return "\n\n".join(filter(None, [text, "\n".join(writing)]))
 

@@ -75,7 +75,7 @@ TOOLS = {
 
 @cache
 def offered() -> list[dict[str, Any]]:
-    """The tools as the model's endpoint takes them."""
+    """Return the tools in the form that the model's endpoint takes."""
     return [
         {
             "type": "function",
@@ -86,7 +86,7 @@ def offered() -> list[dict[str, Any]]:
 
 
 def read(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
-    """The calls that can be made, and what the model is told in the place of the others."""
+    """Return the calls that can be made, and what the model is told in place of the others."""
     calls: list[AnyCall] = []
     told: list[Message] = []
     written: set[str] = set()
@@ -128,9 +128,9 @@ def _call(asked: Asked, number: int) -> AnyCall:
 
 
 def named(ids: Sequence[str], turn: int) -> list[str]:
-    """What the conversation calls the calls of a turn: the endpoint's own ids where they tell them apart.
+    """Return the ids of a turn's calls in the conversation: the endpoint's own if every call has a different one.
 
-    Else nine letters and digits, which every endpoint takes back.
+    Otherwise each id is nine letters and digits, which every endpoint takes back.
     """
     if all(ids) and len(set(ids)) == len(ids):
         return list(ids)
@@ -138,7 +138,7 @@ def named(ids: Sequence[str], turn: int) -> list[str]:
 
 
 def perform(folder: str, call: AnyCall) -> str:
-    """What a call gives that nobody has to be asked about."""
+    """Make a call that nobody has to be asked about, and return what it gives."""
     try:
         if isinstance(call, Listing):
             return assistant_files.listed(folder, call.arguments.path)
@@ -154,14 +154,17 @@ def perform(folder: str, call: AnyCall) -> str:
 
 
 def before(folder: str, call: AnyCall, *, shown: int) -> list[There]:
-    """What a call would write over, its first `shown` characters. Raises FileRefused for what it may not write."""
+    """Return the first `shown` characters of what a call would write over.
+
+    Raises FileRefused for what it may not write.
+    """
     if not isinstance(call, Writing):
         return []
     return [assistant_files.there(folder, call.id, call.arguments.path, shown=shown)]
 
 
 def called(calls: Sequence[AnyCall], id: str, takes: type[Arguments]) -> Arguments:
-    """The arguments of one call. Raises EffectFailed where it is not there, or is another tool's."""
+    """Return the arguments of one call. Raises EffectFailed where it is not there, or is another tool's."""
     found = next((call.arguments for call in calls if call.id == id), None)
     if not isinstance(found, takes):
         raise EffectFailed(f"There is no call {id} with such arguments, so nothing was done.")

@@ -30,7 +30,7 @@ def tokens(messages: Sequence[Message]) -> int:
 
 
 def cut(messages: Sequence[Message], budget: int) -> Splice | None:
-    """What to put in the place of the oldest rounds; None where all fits, or nothing can go."""
+    """Return what to put in the place of the oldest rounds; None if all fits, or nothing can go."""
     if tokens(messages) <= budget:
         return None
     before = _left_out(messages)
@@ -47,6 +47,6 @@ def cut(messages: Sequence[Message], budget: int) -> Splice | None:
 
 
 def _left_out(messages: Sequence[Message]) -> int:
-    """How many messages were left out before."""
+    """Count the messages that were left out before."""
     found = _LEFT_OUT.match(messages[HEAD].content) if len(messages) > HEAD else None
     return int(found.group(1)) if found else 0

@@ -33,7 +33,7 @@ class Taken:
 
 
 def taken(turn: Turn, number: int) -> Taken:
-    """What follows from turn `number`. Raises StepFailed where the endpoint's filter stopped it."""
+    """Return what follows from turn `number`. Raises StepFailed where the endpoint's filter stopped it."""
     ids = assistant_tools.named([each.id for each in turn.calls], number)
     asked = [each.model_copy(update={"id": id}) for each, id in zip(turn.calls, ids, strict=True)]
     mine = Message(role="assistant", content=turn.text or turn.refusal, calls=asked)
@@ -57,7 +57,7 @@ def _asked_anew(mine: Message, words: str, why: str) -> Taken:
 
 
 def counted(usage: Usage, turn: Turn) -> Usage:
-    """The tokens with this turn's, and what they cost where prices are set."""
+    """Return the usage with this turn's tokens added, and with their cost if prices are set."""
     now = usage.model_copy(
         update={"turns": usage.turns + 1, "read": usage.read + turn.read, "wrote": usage.wrote + turn.wrote}
     )

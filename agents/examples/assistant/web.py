@@ -34,7 +34,7 @@ class AddressWrong(ValueError):
 
 
 def parsed(url: str) -> httpx.URL:
-    """The address as it would be fetched. Raises AddressWrong."""
+    """Parse an address as it would be fetched. Raises AddressWrong."""
     try:
         found = httpx.URL(url)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
@@ -47,7 +47,7 @@ def parsed(url: str) -> httpx.URL:
 
 
 def get(url: str) -> str:
-    """What came back, in words and text. Never raises for what the other side does."""
+    """Fetch an address, and say in words and text what came back. Never raises for what the other side does."""
     try:
         address = parsed(url)
         port = address.port or PORTS[address.scheme]
@@ -96,7 +96,9 @@ def _body(answer: httpx.Response, until: float) -> tuple[bytes, bool]:
 
 
 def _charset(answer: httpx.Response) -> str:
-    """The character set that the answer names, or UTF-8: Python knows more by name, of which some raise, and some make
-    text that no state holds."""
+    """Return the character set that the answer names, or UTF-8 if it is not one of CHARSETS.
+
+    Python knows more by name. Some of those raise, and some make text that no state holds.
+    """
     named = (answer.charset_encoding or "utf-8").lower()
     return named if named in CHARSETS else "utf-8"

@@ -53,12 +53,12 @@ SHORT = 2_000  # characters of a changed value that the model is told
 
 
 def title_of(task: str) -> str:
-    """The task's first line."""
+    """Return the task's first line."""
     return one_line(task.strip().partition("\n")[0], 120) or "A task without words"
 
 
 def said_of(call: AnyCall) -> str:
-    """A call in one line, for people."""
+    """Describe a call in one line, for people."""
     if isinstance(call, Writing):
         return f"write {one_line(call.arguments.path, 120)}"
     if isinstance(call, Running):
@@ -69,7 +69,7 @@ def said_of(call: AnyCall) -> str:
 
 
 def heading(calls: Sequence[AnyCall]) -> str:
-    """The gate's title."""
+    """Return the gate's title."""
     if len(calls) == 1:
         [only] = calls
         return one_line(said_of(only)[:1].upper() + said_of(only)[1:], 100)
@@ -130,7 +130,7 @@ def _of_command(argv: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def answered(call: AnyCall, result: str, decision: Decision | None, feedback: Sequence[Feedback]) -> Message:
-    """What the model is told of one call that a gate asked for."""
+    """Return what the model is told of one call that a gate asked for."""
     verdict = (decision.verdicts.get(call.id) if decision else None) or {}
     by = verdict.get("by") or (decision.by if decision else "") or "A person"
     if verdict.get("verdict") == "reject":
@@ -147,18 +147,18 @@ def answered(call: AnyCall, result: str, decision: Decision | None, feedback: Se
 
 
 def gave(call: AnyCall, result: str) -> Message:
-    """The answer to a call that nobody had to be asked about."""
+    """Return the answer to a call that nobody had to be asked about."""
     return Message(role="tool", answers=call.ref, content=result)
 
 
 def refused(call: AnyCall, said: Feedback) -> Message:
-    """What the model is told of a call where all of the turn's were refused."""
+    """Return what the model is told of a call if all calls of its turn were refused."""
     words = f"{said.by} refused this call, so it was not made. {_why(said.text)} {AGAIN}"
     return Message(role="tool", answers=call.ref, content=words)
 
 
 def spoken(said: Sequence[Feedback]) -> list[Message]:
-    """A reviewer's words that are about no call that the model remembers."""
+    """Return the reviewers' words that are about no call that the model remembers."""
     return [
         Message(role="user", content=f"{each.by} looked at what you proposed last and sent it back: {each.text}")
         for each in said
@@ -171,7 +171,7 @@ def _why(reason: str) -> str:
 
 
 def _edits(call: AnyCall) -> list[str]:
-    """Which argument was changed, from what to what."""
+    """List the arguments that were changed, each with its value before and after."""
     rows = changes(call.asked, call.arguments.model_dump(mode="json"))
     return [f"- {row['pointer'].lstrip('/')}: {_change(row)}" for row in rows]
 

@@ -84,7 +84,7 @@ class JobShop(Agent):
 
     @classmethod
     def title(cls, state: State) -> str:
-        """The shop's name and size."""
+        """Return the shop's name and size."""
         shop = jobshop_reading.read(state.source.text)[0]
         return f"{state.source.name}: {len(shop.jobs)} jobs on {shop.machines} machines"
 
@@ -234,7 +234,7 @@ class JobShop(Agent):
         return {"published": published}
 
     def on_the_board(self, *, key: str) -> dict[str, Any] | None:
-        """What was published under a key."""
+        """Return what was published under a key, None if nothing was."""
         published = jobshop_floor.published(key)
         return {"published": published} if published else None
 

@@ -22,10 +22,10 @@ def faults(
     stop: Stop | None = None,
     before: Sequence[Row] = (),
 ) -> list[str]:
-    """What is wrong with a schedule, as sentences; nothing where it can be worked.
+    """Say in sentences what is wrong with a schedule; return an empty list if it can be worked.
 
-    `stop`: a machine that stands still; `before`: the schedule that was being worked when it stopped, of which
-    nothing that had begun may change.
+    `stop` is a machine that stands still. `before` is the schedule that was being worked when it stopped; what had
+    begun in it may not change.
     """
     found = _completeness(jobs, rows)
     if found:  # without every operation there exactly once the rest cannot be asked
@@ -97,7 +97,7 @@ def _standstill(rows: Sequence[Row], stop: Stop) -> list[str]:
 
 
 def _history(rows: Sequence[Row], stop: Stop, before: Sequence[Row]) -> list[str]:
-    """What had begun keeps its start, and nothing begins in what is already past."""
+    """Check that what had begun keeps its start, and that nothing begins in what is already past."""
     began = {(row[0], row[1]): row[3] for row in before if row[3] < stop[1]}
     found = []
     for row in rows:

@@ -32,7 +32,7 @@ class Heeded:
 
 
 def heeded(feedback: Sequence[Feedback], jobs: int) -> Heeded:
-    """What the feedback asks for, in a shop of so many jobs."""
+    """Return what the feedback asks for, in a shop of `jobs` jobs."""
     found = Heeded()
     for said in feedback:
         if said.by in VALIDATORS:
@@ -52,5 +52,5 @@ def heeded(feedback: Sequence[Feedback], jobs: int) -> Heeded:
 
 
 def refusals(feedback: Sequence[Feedback], validator: str) -> int:
-    """How often a validator refused what it judges."""
+    """Count how often a validator refused what it judges."""
     return sum(1 for said in feedback if said.by == validator)

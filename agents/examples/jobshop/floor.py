@@ -20,7 +20,7 @@ from .state import Published, Schedule
 
 
 def board() -> Path:
-    """The folder, under HOLDPOINT_HOME."""
+    """Return the board's folder, under HOLDPOINT_HOME."""
     return Path(settings.HOME) / "shop-floor"
 
 
@@ -46,7 +46,7 @@ def publish(name: str, schedule: Schedule, key: str) -> Published:
 
 
 def published(key: str) -> Published | None:
-    """What is on the board under a key."""
+    """Return what is on the board under a key, None if nothing is."""
     made = _published(key)
     return made if (board() / made.file).is_file() else None
 
@@ -57,7 +57,7 @@ def withdraw(key: str) -> None:
 
 
 def sheet(name: str, schedule: Schedule, key: str) -> dict[str, Any]:
-    """What a foreman reads: by machine, what it works on, from when until when."""
+    """Return what a foreman reads: for each machine, what it works on, from when until when."""
     work: dict[str, list[dict[str, int]]] = {f"machine {machine}": [] for machine in range(schedule.machines)}
     for job, index, machine, start, end, _ in sorted(schedule.operations, key=lambda row: (row[3], row[0], row[1])):
         work[f"machine {machine}"].append({"job": job, "operation": index, "from": start, "until": end})

@@ -30,7 +30,7 @@ class Repaired:
 
 
 def shifted(situation: Situation) -> list[int]:
-    """The right-shift: every machine's order stays, and whatever must wait waits."""
+    """Return the starts of the right-shift: every machine's order stays, and whatever must wait waits."""
     starts = timed(situation, situation.orders, frozenset())
     if starts is None:
         raise AssertionError("the orders of a schedule wait in a circle")
@@ -121,7 +121,7 @@ class _Search:
 
 
 def worth(situation: Situation, starts: Sequence[int]) -> Worth:
-    """The smaller the better."""
+    """Rate a schedule; the smaller the better."""
     off = [abs(start - planned) for start, planned in zip(starts, situation.planned, strict=True)]
     return situation.makespan(starts), sum(1 for each in off if each), sum(off)
 

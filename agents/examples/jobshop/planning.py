@@ -23,7 +23,7 @@ RULES: dict[str, Rule] = {
 
 
 def rule_after(rule: str, refused: int) -> str:
-    """The rule to try when schedules by this one and those after it were refused so many times."""
+    """Return the rule to try after schedules by `rule` and the rules after it were refused `refused` times."""
     names = list(RULES)
     return names[(names.index(rule) + refused) % len(names)]
 
@@ -79,7 +79,10 @@ def timed(plant: Plant, orders: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _operations(plant: Plant, machine: int, jobs: Sequence[int]) -> list[int]:
-    """The operations behind an order of jobs: a job's visits to the machine come in its own order."""
+    """Return the operations behind an order of jobs. Raises OrdersRefused.
+
+    A job's visits to the machine come in the job's own order.
+    """
     visits = [
         [op for op in range(first, end) if plant.machine[op] == machine and plant.duration[op]]
         for first, end in pairwise(plant.first)

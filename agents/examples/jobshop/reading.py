@@ -72,7 +72,7 @@ def read(text: str) -> list[Shop]:
 
 
 def written(shop: Shop) -> str:
-    """A shop in the standard form."""
+    """Return a shop as text in the standard form."""
     rows = ("  ".join(f"{machine} {duration}" for machine, duration in job) for job in shop.jobs)
     return "\n".join([f"{len(shop.jobs)} {shop.machines}", *rows]) + "\n"
 
@@ -109,7 +109,7 @@ def _two_tables(block: _Block, faults: list[str]) -> Shop:
 
 
 def _blocks(lines: list[_Line], faults: list[str]) -> list[_Block]:
-    """The shops of a text in Taillard's form. Other words than the two tables' are labels, and are passed over."""
+    """Split a text in Taillard's form into shops. Other words than the two tables' are labels, and are passed over."""
     blocks: list[_Block] = []
     rows: list[_Line] | None = None
     for line in lines:
@@ -129,7 +129,7 @@ def _blocks(lines: list[_Line], faults: list[str]) -> list[_Block]:
 
 
 def _full(block: _Block) -> bool:
-    """Whether a shop has all its lines, so that the next line of numbers begins another."""
+    """Tell whether a shop has all its lines, so that the next line of numbers begins another."""
     numbers = block.header.text.split()
     count = int(numbers[0]) if _NUMBER.fullmatch(numbers[0]) else 0
     return len(block.tables) == 2 and all(len(rows) >= count for rows in block.tables.values())
@@ -159,7 +159,7 @@ def _size(line: _Line, faults: list[str], *, exactly: bool) -> tuple[int, int] |
 def _rows(
     lines: list[_Line], count: int, width: int, said: str, header: _Line, faults: list[str]
 ) -> list[tuple[_Line, list[int]]]:
-    """The lines that are jobs, each with its numbers; what is wrong with the others goes into `faults`."""
+    """Return the lines that are jobs, each with its numbers. What is wrong with the others goes into `faults`."""
     found = []
     for job, line in enumerate(lines):
         if job >= count:
@@ -179,7 +179,7 @@ def _rows(
 
 
 def _shop(machines: int, table: dict[int, tuple[list[int], list[int]]], faults: list[str]) -> Shop:
-    """The shop of a table: by line, the machines that a job visits and for how long."""
+    """Make a shop from a table: by line, the machines that a job visits and for how long."""
     visited = {machine for row, _ in table.values() for machine in row}
     base = 1 if visited and 0 not in visited and max(visited) == machines else 0
     jobs = []
@@ -195,7 +195,7 @@ def _shop(machines: int, table: dict[int, tuple[list[int], list[int]]], faults: 
 
 
 def _numbers(line: _Line, faults: list[str]) -> list[int] | None:
-    """The line's numbers; None where one of its words is none."""
+    """Return the line's numbers, None if one of its words is no number."""
     words = line.text.split()
     wrong = [word for word in words if not _NUMBER.fullmatch(word)]
     for word in wrong:

@@ -11,7 +11,7 @@ from .state import Breakdown, Downtime, Feedback, Instance, Repair, Row, Schedul
 
 
 def planned(plant: Plant, starts: Sequence[int]) -> Schedule:
-    """A first schedule."""
+    """Make a first schedule from the starts of the operations."""
     rows = [_row(plant, op, start, start + plant.duration[op], 0) for op, start in enumerate(starts)]
     return Schedule(machines=plant.machines, operations=rows, makespan=max((row[4] for row in rows), default=0))
 
@@ -28,7 +28,7 @@ def derived(breakdown: Breakdown, plant: Plant, plan: Schedule) -> Downtime:
 
 
 def situation(instance: Instance, plan: Schedule, downtime: Downtime, feedback: Sequence[Feedback]) -> Situation:
-    """What is to be decided anew, and which jobs are to be kept."""
+    """Describe what is to be decided anew, and which jobs are to be kept."""
     starts = [row[3] for row in sorted(plan.operations)]
     down = Down(downtime.machine, downtime.since, downtime.until)
     kept = jobshop_feedback.heeded(feedback, len(instance.jobs)).kept
@@ -36,7 +36,7 @@ def situation(instance: Instance, plan: Schedule, downtime: Downtime, feedback: 
 
 
 def repair(found: Situation, starts: Sequence[int], *, seconds: float, how: str) -> Repair:
-    """A schedule after the breakdown, with what it moved."""
+    """Make a schedule after the breakdown, with what it moved."""
     plant, down = found.plant, found.down
     elsewhere = resequenced(plant, found.planned, starts)
     later = retimed(found.planned, starts)
@@ -55,7 +55,7 @@ def repair(found: Situation, starts: Sequence[int], *, seconds: float, how: str)
 
 
 def displaced(found: Situation) -> list[int]:
-    """The jobs that are to be kept and cannot be: the breakdown itself holds them up."""
+    """Return the jobs that are to be kept and cannot be: the breakdown itself holds them up."""
     return sorted(
         {found.plant.job[op] for op, (start, _) in found.fixed.items() if start != found.planned[op]} & set(found.kept)
     )
@@ -66,15 +66,15 @@ def _row(plant: Plant, op: int, start: int, end: int, moved: int) -> Row:
 
 
 def retimed(planned: Sequence[int], starts: Sequence[int]) -> set[int]:
-    """The operations that start at another time than planned."""
+    """Return the operations that start at another time than planned."""
     return {op for op, (was, now) in enumerate(zip(planned, starts, strict=True)) if was != now}
 
 
 def resequenced(plant: Plant, planned: Sequence[int], starts: Sequence[int]) -> set[int]:
-    """The operations that have to be taken out and put elsewhere to get from the old orders to the new ones.
+    """Return the operations that have to be moved to get from the old orders to the new ones.
 
-    On each machine those that kept their time also kept their order, and are left where they are; of the others as
-    few as can be are taken out, which leaves the longest run that kept its order.
+    Each is taken out and put elsewhere. On each machine those that kept their time also kept their order, and are left
+    where they are. Of the others as few as possible are taken out, which leaves the longest run that kept its order.
     """
     before = plant.in_order(range(len(plant)), planned)
     after = plant.in_order(range(len(plant)), starts)
@@ -88,7 +88,7 @@ def resequenced(plant: Plant, planned: Sequence[int], starts: Sequence[int]) -> 
 
 
 def _heaviest_rise(values: Sequence[int], favoured: Sequence[bool]) -> set[int]:
-    """The places of an increasing subsequence with the most favoured places, and among those of a longest one."""
+    """Return the places of an increasing subsequence with the most favoured places, a longest one of those."""
     weights: list[tuple[int, int]] = []  # (favoured places, places) of the best that ends at each
     back: list[int] = []
     for at, value in enumerate(values):

@@ -40,18 +40,18 @@ class Plant:
 
     @cached_property
     def first(self) -> list[int]:
-        """The number of each job's first operation, and one more for where the next would be."""
+        """Return the number of each job's first operation, and one more for where the next would be."""
         return [0, *accumulate(len(operations) for operations in self.jobs)]
 
     def __len__(self) -> int:
         return len(self.job)
 
     def before(self, op: int) -> int:
-        """The operation before `op` in its job; -1 where it is the first."""
+        """Return the operation before `op` in its job, -1 if it is the first."""
         return op - 1 if self.index[op] else -1
 
     def after(self, op: int) -> int:
-        """The operation after `op` in its job; -1 where it is the last."""
+        """Return the operation after `op` in its job, -1 if it is the last."""
         return op + 1 if op + 1 < self.first[self.job[op] + 1] else -1
 
     def busy(self) -> list[int]:
@@ -68,7 +68,7 @@ class Plant:
 
 
 def merged(blocks: Iterable[Block]) -> list[Block]:
-    """The same stretches of time, those that touch or overlap as one, in order."""
+    """Return the same stretches of time in order, those that touch or overlap as one."""
     found: list[Block] = []
     for start, end in sorted(blocks):
         if found and start <= found[-1][1]:
@@ -79,7 +79,7 @@ def merged(blocks: Iterable[Block]) -> list[Block]:
 
 
 def fitted(earliest: int, duration: int, blocks: Sequence[Block]) -> int:
-    """The first moment from `earliest` on at which something that long fits between merged blocks."""
+    """Return the first moment from `earliest` on at which `duration` fits between merged blocks."""
     for start, end in blocks:
         if earliest + duration <= start:
             break

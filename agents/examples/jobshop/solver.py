@@ -122,7 +122,7 @@ class _Model:
         return solver, solver.solve(self.model)
 
     def _starts(self, solver: cp_model.CpSolver, status: cp_model.CpSolverStatus, hint: Sequence[int]) -> list[int]:
-        """What the solver found; the hint where the time was too short to find anything."""
+        """Return the starts that the solver found, the hint if the time was too short to find anything."""
         if status not in (self.tools.OPTIMAL, self.tools.FEASIBLE):
             return list(hint)
         fixed = self.situation.fixed

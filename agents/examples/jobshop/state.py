@@ -36,7 +36,7 @@ class Source(Noun):
 
     @classmethod
     def read(cls, file: Path) -> list[Source]:
-        """The shops of a file, one source each. Raises OSError and InstanceRefused."""
+        """Read the shops of a file, one source each. Raises OSError and InstanceRefused."""
         with file.open(encoding="utf-8", errors="replace") as source:
             text = source.read(MOST_TEXT + 1)
         shops = jobshop_reading.read(text)

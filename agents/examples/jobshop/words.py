@@ -21,7 +21,7 @@ def number(value: int) -> str:
 
 
 def figures(repair: Repair, plan: Schedule) -> Figures:
-    """What is set side by side at the gate."""
+    """Return what is set side by side at the gate, as (label, figure)."""
     of = len(repair.operations)
     return [
         ("Ends at", number(repair.makespan)),
@@ -39,7 +39,7 @@ def against(repair: Repair, plan: Schedule) -> str:
 
 
 def two(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Question]:
-    """The charts of the two schedules, and the question which of them it is to be."""
+    """Return the charts of the two schedules, and the question which of them it is to be."""
     each = (
         ("local", "Local repair", "/local_repair", local),
         ("global", "Global plan", "/global_plan", whole),
@@ -52,12 +52,12 @@ def two(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Ques
 
 
 def label(name: str, repair: Repair) -> str:
-    """A choice's words: what it is, when it ends, what it moves."""
+    """Describe a choice: what it is, when it ends, what it moves."""
     return f"{name}: ends at {number(repair.makespan)}, {count(repair.retimed, 'operation')} moved"
 
 
 def summary(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair, *, kept: Sequence[int]) -> str:
-    """The agent's account of the two. `kept`: the jobs that were not to be moved."""
+    """Return the agent's account of the two. `kept` are the jobs that were not to be moved."""
     asked = f" Kept as asked: {'job' if len(kept) == 1 else 'jobs'} {', '.join(map(str, kept))}." if kept else ""
     return (
         f"Machine {downtime.machine} stops at {number(downtime.since)} and is back at {number(downtime.until)}. "
@@ -81,7 +81,7 @@ def reasons(
 
 
 def quoted(feedback: Sequence[Feedback]) -> list[Quote]:
-    """What was said, as the gate shows it."""
+    """Quote what was said, as the gate shows it."""
     return [
         Quote(
             label=said.by or "Somebody",

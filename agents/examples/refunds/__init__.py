@@ -101,7 +101,7 @@ class Refunds(Agent):
 
     @classmethod
     def title(cls, state: State) -> str:
-        """Who writes, and about what."""
+        """Say who writes, and about what."""
         mail = refunds_mail.parse(state.mail.octets)
         who = mail.from_name or one_line(mail.from_address) or "Unknown sender"
         return one_line(f"{who}: {mail.subject or 'no subject'}", 150)
@@ -245,7 +245,7 @@ class Refunds(Agent):
         return {"payment": payment}
 
     def find_refund(self, proposal: Proposal, *, key: str) -> dict[str, Any] | None:
-        """What `pay` would have returned, as the provider tells by the key; None where nothing was paid."""
+        """Return what `pay` would have returned, as the provider tells by the key; None if nothing was paid."""
         if not proposal.refund.amount:
             return {"payment": None}  # there is nothing to find, and nothing that could be missing
         payment = refunds_payments.find(key)
@@ -258,7 +258,10 @@ class Refunds(Agent):
             refunds_payments.cancel(payment.id)
 
     def _look_up(self, number: str) -> Order | None:
-        """The order, with what others were given back of its payment."""
+        """Return the order, with what others were given back of its payment; None if there is no such order.
+
+        Raises StepFailed where the orders cannot be read.
+        """
         try:
             order = refunds_orders.find(number)
         except refunds_orders.OrdersRefused as error:
@@ -270,7 +273,7 @@ class Refunds(Agent):
 
     @property
     def reference(self) -> str:
-        """What the provider keeps with this run's refunds, so that they can be told from those of others."""
+        """Return what the provider keeps with this run's refunds, so that they can be told from those of others."""
         return f"holdpoint run {self.run.id}"
 
     @effect(title="Reply to the customer", irreversible=True)

@@ -119,7 +119,7 @@ def _actions(order: Order, proposal: Proposal, standing: Standing) -> list[Actio
 
 
 def said(ticket: Ticket) -> list[Quote]:
-    """The customer's own words, as the reviewer should read them: beside the agent's summary, not through it."""
+    """Quote the customer's own words, for the reviewer to read beside the agent's summary, not through it."""
     who = one_line(ticket.from_name or ticket.from_address) or "Unknown sender"
     in_sight = Quote(label=who, role="customer, by mail", pointer="/ticket/text")
     hidden = Quote(label=who, role="may be out of sight in the mail", pointer="/ticket/hidden")

@@ -23,7 +23,10 @@ def _twice(earlier: Sequence[int]) -> list[str]:
 
 
 def _sender(ticket: Ticket, order: Order) -> list[str]:
-    """A mail without a sender is no other person's: the reply goes to the order's own address."""
+    """Return a doubt if the mail comes from another address than the order's.
+
+    A mail without a sender raises none: the reply goes to the order's own address.
+    """
     if not ticket.from_address or ticket.from_address.casefold() == order.email.casefold():
         return []
     sender = one_line(ticket.from_address)

@@ -36,10 +36,10 @@ def cancel(refund_id: str) -> Payment:
 
 
 def find(key: str) -> Payment | None:
-    """The refund that was made under this key and stands; None where there is none.
+    """Find the refund that was made under this key and stands; None if there is none.
 
-    Raises EffectUnknown where the provider does not say. Only its own words are a no: a 404 of something else on
-    the way, taken for one, would have the money paid twice.
+    Raises EffectUnknown where the provider does not say. Only its own words count as a no: if a 404 of something else
+    on the way were taken for one, the money would be paid twice.
     """
     try:
         with provider() as client:
@@ -88,7 +88,7 @@ def _payment(answer: httpx.Response) -> Payment:
 
 
 def _facts(answer: httpx.Response) -> dict[str, Any]:
-    """The answer's JSON object; an empty one where it is none."""
+    """Return the answer's JSON object, an empty one if it is no object."""
     try:
         facts = answer.json()
     except ValueError:

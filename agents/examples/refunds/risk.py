@@ -74,7 +74,7 @@ def assess(
 
 
 def _given(order: Order, refund: Refund, standing: Standing) -> Iterator[str]:
-    """What of the payment was given back already."""
+    """Yield what of the payment was given back already, and whether too little of it is left."""
     if standing.elsewhere:
         yield f"{shown(standing.elsewhere, order.currency)} is already refunded on this charge by others"
     if refund.amount > standing.left:
@@ -83,7 +83,7 @@ def _given(order: Order, refund: Refund, standing: Standing) -> Iterator[str]:
 
 
 def _strange(ticket: Ticket, order: Order, reason: Reason) -> list[str]:
-    """What an honest mail does not have."""
+    """List what an honest mail does not have."""
     found = []
     if (lines := blank_stretch(ticket.text)[0]) > FAR_DOWN:
         found.append(f"The customer's mail hides text behind {lines:,} blank lines")

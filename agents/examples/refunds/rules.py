@@ -55,7 +55,7 @@ class Draft:
     refused: bool = False  # a person said that nothing is to be paid
 
     def due(self, order: Order) -> Decimal:
-        """What the rules give, however much is left of the payment."""
+        """Return what the rules give, however much is left of the payment."""
         if self.refused:
             return Decimal(0)
         goods = sum((item.total for item in self.items), Decimal(0))
@@ -63,7 +63,7 @@ class Draft:
         return cents(due * self.share)
 
     def amount(self, order: Order) -> Decimal:
-        """What it comes to; never more than is left of the payment."""
+        """Return what the refund comes to, never more than is left of the payment."""
         return min(self.due(order), order.left)
 
 
@@ -93,7 +93,7 @@ def ticket_of(mail: ParsedMail) -> Ticket:
 
 
 def words_in_sight(text: str) -> str:
-    """The text before the first stretch of blank lines where they are many in sum, without quoted lines."""
+    """Return the text without quoted lines, up to the first stretch of blank lines if they are many in sum."""
     lines, start = blank_stretch(text)
     near = text[:start] if lines > FAR_DOWN else text
     return "\n".join(line for line in near.split("\n") if not line.startswith(">"))
@@ -143,29 +143,29 @@ def heed(made: Draft, order: Order, feedback: Feedback) -> None:
 
 
 def mentions(text: str, item: Item) -> bool:
-    """Whether a word of the item's name of four letters or more stands in `text`, in the singular or plural."""
+    """Tell whether a word of the item's name of four letters or more is in `text`, in the singular or plural."""
     words = {form for word in re.findall(r"\w+", text.lower()) for form in _forms(word)}
     return any(_forms(word) & words for word in re.findall(r"\w{4,}", item.name.lower()))
 
 
 def listed(items: Sequence[Item]) -> str:
-    """The items in words: "2 Titanium frames and Leather case"."""
+    """Put the items into words: "2 Titanium frames and Leather case"."""
     names = [f"{item.quantity} {_several(item.name)}" if item.quantity > 1 else item.name for item in items]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _several(name: str) -> str:
-    """The name in the plural; one that ends in a number or capitals is left as it is."""
+    """Put the name into the plural; leave one as it is that ends in an s, a number or capitals."""
     return f"{name}s" if name[-1:].islower() and not name.endswith("s") else name
 
 
 def _forms(word: str) -> set[str]:
-    """The word, and what it may be the plural of."""
+    """Return the word, and what it may be the plural of."""
     return {word, word.removesuffix("s"), word.removesuffix("es")}
 
 
 def _only(text: str) -> Iterator[str]:
-    """What stands after each "only", and what stands before it: "only the frames", "frames only"."""
+    """Yield what stands after each "only", and what stands before it: "only the frames", "frames only"."""
     for found in _ONLY.finditer(text):
         yield found[0]
         yield re.split(r"[.,:;!?\n]", text[: found.start()])[-1]

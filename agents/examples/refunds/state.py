@@ -31,7 +31,7 @@ class Mail(Noun):
 
     @property
     def octets(self) -> bytes:
-        """The mail's bytes. Text that somebody typed, and that is no such bytes, is taken as UTF-8."""
+        """Return the mail's bytes. Text that somebody typed, and that is no such bytes, is taken as UTF-8."""
         try:
             return self.raw.encode("iso-8859-1")
         except UnicodeEncodeError:
@@ -39,7 +39,7 @@ class Mail(Noun):
 
     @classmethod
     def read(cls, file: Path) -> Mail:
-        """A mail from its file, as much of it as is ever read. Raises OSError."""
+        """Take a mail from its file, as much of it as is ever read. Raises OSError."""
         with file.open("rb") as source:
             raw = source.read(MAX_MAIL + 1)
         return cls(name=file.name[:200], raw=raw.decode("iso-8859-1"))

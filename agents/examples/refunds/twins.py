@@ -13,10 +13,10 @@ MOST = 20  # runs of the same title that are looked at, the newest first
 
 
 def earlier(run_id: int, agent: str, mail: Mail) -> list[int]:
-    """The earlier runs of the team, by id, that handle or have handled this very mail: its sender, subject and words.
+    """Return the ids of the team's earlier runs that handle or have handled this very mail.
 
-    Not those that came to nothing, and not this run's own lineage, which forks share. A mail that is sent anew has
-    another date and another id, so neither is compared.
+    The sender, subject and words are compared. Runs that came to nothing are left out, and so is this run's own
+    lineage, which forks share. A mail that is sent anew has another date and another id, so neither is compared.
     """
     mine = Run.objects.filter(pk=run_id).first()
     if mine is None:
@@ -29,7 +29,10 @@ def earlier(run_id: int, agent: str, mail: Mail) -> list[int]:
 
 
 def _mail_of(run: Run) -> tuple[str, ...] | None:
-    """What its mail says; None where that cannot be read any more: by its title it is the same."""
+    """Return what a run's mail says, None if that cannot be read any more.
+
+    By its title such a mail is the same.
+    """
     try:
         return _said(Mail.model_validate(store.load(run).state["mail"]))
     except (CheckpointError, KeyError, ValueError):

@@ -14,7 +14,7 @@ from .state import Facts, Payment, Reason, Refund, Ticket
 
 
 def summary(order: Order, reason: Reason, made: Draft, amount: Decimal) -> str:
-    """What the agent found and does about it, two or three sentences in its own words."""
+    """Say what the agent found and does about it, in two or three sentences of its own words."""
     said = ["Nothing is to be paid, as was decided." if made.refused else _found(order, reason, made), *made.heeded]
     if made.unheeded:
         said.append(f"I could not apply the feedback from {english.listed(made.unheeded)}; the proposal is unchanged.")
@@ -51,7 +51,10 @@ def letter(order: Order, facts: Facts, made: Draft) -> str:
 
 
 def refusal(order: Order, facts: Facts) -> str:
-    """The reply's text where nothing is paid. Whoever wrote may be a stranger, so it tells nothing of the order."""
+    """Write the reply's text if nothing is paid.
+
+    Whoever wrote may be a stranger, so it tells nothing of the order.
+    """
     return (
         f"Dear {facts.name or 'customer'},\n\nthank you for your mail. We cannot pay a refund for order {order.number} "
         "as you ask. If you think that this is wrong, please write to us from the e-mail address that the order was "
@@ -74,14 +77,14 @@ def missing(ticket: Ticket, facts: Facts) -> tuple[str, str]:
 
 
 def still(elsewhere: Decimal) -> str:
-    """What must still be so when the refund is paid; `{value}` is what others were given back."""
+    """Say what must still be so when the refund is paid; `{value}` is what others were given back."""
     if elsewhere:
         return "{value} is already refunded on this charge by others, and this has not changed"
     return "Nothing else has been refunded on this charge: {value}"
 
 
 def statement(order: Order, refund: Refund, payment: Payment | None) -> str:
-    """What is put below the reply's text."""
+    """Write what is put below the reply's text."""
     lines = [f"Order       {order.number}", f"Refund      {shown(refund.amount, refund.currency)}"]
     if payment:
         lines += [f"To          card ending {refund.card}", f"Reference   {payment.id}"]
@@ -104,6 +107,6 @@ def _found(order: Order, reason: Reason, made: Draft) -> str:
 
 
 def _the(items: Sequence[Item]) -> str:
-    """The items in the middle of a sentence: "the paper table lamp"; a name of several capitals stays as it is."""
+    """Put the items into the middle of a sentence: "the paper table lamp". Only the first letter is made small."""
     said = listed(items) or "goods"
     return f"the {said[0].lower()}{said[1:]}"

@@ -72,13 +72,13 @@ class Restock(Agent):
 
     @classmethod
     def title(cls, state: State) -> str:
-        """Which shop, and how much of it is low."""
+        """Say which shop it is, and how much of it is low."""
         low = len(restock_rules.low(state.shelf))
         return f"{state.shelf.shop}: {low} of {len(state.shelf.items)} run low"
 
     @classmethod
     def result(cls, state: State) -> str:
-        """What was done, and what was not and why."""
+        """Say what was done, and what was not and why."""
         return state.summary
 
     @classmethod

@@ -16,13 +16,13 @@ HIGH, MEDIUM = Decimal(2_500), Decimal(500)
 
 
 def low(shelf: Shelf) -> list[Item]:
-    """What does not last until a delivery and a week more, the scarcest first."""
+    """Return the articles that do not last until a delivery and a week more, the scarcest first."""
     found = [item for item in shelf.items if item.weekly and days(item) < shelf.lead_days + 7]
     return sorted(found, key=lambda item: (days(item), item.sku))
 
 
 def days(item: Item) -> int:
-    """How long the stock lasts."""
+    """Return how many days the stock lasts; 9,999 if none is sold."""
     return item.stock * 7 // item.weekly if item.weekly else 9_999
 
 
@@ -43,7 +43,7 @@ def purchase_of(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
 
 
 def scaled(quantity: int, feedback: Sequence[Feedback]) -> int:
-    """The quantity after what reviewers said of all of them."""
+    """Scale the quantity as reviewers said of the whole proposal."""
     for said in feedback:
         words = said.text.casefold()
         if said.action:

@@ -14,24 +14,24 @@ _GAP = re.compile(r" {3,}")
 
 
 def spaced(text: str) -> str:
-    """The text with a space for each character that looks blank, but line feeds: as long as it was."""
+    """Replace each character that looks blank by a space, but not line feeds. The length stays the same."""
     return text.translate({ord(char): " " for char in set(text) - {"\n"} if _blank(char)})
 
 
 def blank_stretch(text: str) -> tuple[int, int]:
-    """The blank lines with something behind them: (how many, where they begin); (0, len) without any.
+    """Count the blank lines with something behind them: (how many, where they begin); (0, len) without any.
 
-    In sum, else a letter between two stretches of them would hide both. Up to three on end count for nothing: an empty
-    paragraph of a mail program makes so many.
+    They are summed up: else a letter between two stretches of them would hide both. Up to three in a row count for
+    nothing: an empty paragraph of a mail program makes so many.
     """
     found = list(_STRETCH.finditer(spaced(text).rstrip()))
     return sum(each.group().count("\n") - 1 for each in found), found[0].start() if found else len(text)
 
 
 def far_apart(text: str) -> bool:
-    """Whether spaces, wherever they stand in a line, may push its words or the next line out of sight.
+    """Tell whether spaces, wherever they stand in a line, may push its words or the next line out of sight.
 
-    One or two on end are none: people type two after a sentence. Nor are plain ones at a line's end.
+    One or two in a row do not count: people type two after a sentence. Plain ones at a line's end do not count either.
     """
     lines = spaced(re.sub(r"(?<![ \t])[ \t]+(?=\n|\Z)", "", text)).split("\n")
     return any(sum(map(len, _GAP.findall(line))) > WIDE for line in lines)

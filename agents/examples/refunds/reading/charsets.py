@@ -32,7 +32,7 @@ _DIGITS_MAY_BE_PARTS = ("utf-16", "utf-16-le", "utf-16-be", "iso2022_jp", "gb180
 
 
 def in_sight(data: bytes, charset: str) -> bool:
-    """Whether a reader is sure to see what this program reads in bytes of that charset."""
+    """Tell whether a reader is sure to see what this program reads in bytes of that charset."""
     codec = _codec(charset)
     if codec in _DIGITS_MAY_BE_PARTS:
         try:

@@ -90,7 +90,10 @@ _PICTURE = {"width": re.compile(r"[0-9]{1,3}"), "height": re.compile(r"[0-9]{1,2
 
 
 def all_in_sight(html: str, soup: BeautifulSoup) -> bool:
-    """Whether a reader of the page sees all of its words; in `soup`, the page, no attribute may replace another."""
+    """Tell whether a reader of the page sees all of its words.
+
+    `soup` is the page, parsed so that no attribute replaces another.
+    """
     if "<" in _TAG.sub("", html) or _OTHERWISE.search(html):
         return False
     elements = soup.find_all(True)
@@ -98,9 +101,10 @@ def all_in_sight(html: str, soup: BeautifulSoup) -> bool:
 
 
 def _pushed(soup: BeautifulSoup, elements: list[Tag]) -> float:
-    """How far any word may be pushed: by what it stands in, by the other cells of its rows, and by all that is empty.
+    """Return how far any word may be pushed, in pixels, at most.
 
-    In pixels, at most. Elements beside each other that hold words push each other away by those, which are seen.
+    It is pushed by what it stands in, by the other cells of its rows, and by all that is empty. Elements beside each
+    other that hold words push each other away by those words, which are seen.
     """
     worded = _worded(soup)
     reach: dict[int, float] = {}
@@ -116,7 +120,7 @@ def _pushed(soup: BeautifulSoup, elements: list[Tag]) -> float:
 
 
 def _worded(soup: BeautifulSoup) -> set[int]:
-    """The ids of the elements that hold words, in themselves or further in."""
+    """Return the ids of the elements that hold words, in themselves or further in."""
     found: set[int] = set()
     for words in soup.find_all(string=True):
         for element in words.parents if spaced(words).strip() else ():
@@ -127,7 +131,7 @@ def _worded(soup: BeautifulSoup) -> set[int]:
 
 
 def _taken(element: Tag) -> float:
-    """The pixels that a plain element takes beside its words, at most: in its width, or in its height."""
+    """Return the pixels that a plain element takes beside its words, at most: in its width, or in its height."""
     taken = float(_TAKEN.get(element.name, 0))
     for side in ("width", "height"):
         said = str(element.get(side, "")).strip()
@@ -141,7 +145,7 @@ def _taken(element: Tag) -> float:
 
 
 def _plain(element: Tag) -> bool:
-    """Whether the element, where it stands, leaves its words and all others in sight."""
+    """Tell whether the element, where it stands, leaves its words and all others in sight."""
     name, parent = element.name, element.parent.name if element.parent else ""
     inside = _CHILDREN.get(name)
     if name not in _READ or parent not in _PARENTS.get(name, (parent,)):
@@ -187,7 +191,7 @@ def _declaration(name: str, value: str) -> bool:
 
 
 def _luminance(colour: str) -> float | None:
-    """The relative luminance of a colour, from 0 to 1, as WCAG 2.2 defines it; None where it is written otherwise."""
+    """Return a colour's relative luminance, from 0 to 1, as WCAG 2.2 defines it; None if it is written otherwise."""
     if not (found := _COLOUR.fullmatch(_NAMED.get(colour, colour))):
         return None
     if digits := found[1]:

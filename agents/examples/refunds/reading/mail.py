@@ -132,7 +132,7 @@ def _read_headers(message: Message, mail: ParsedMail) -> None:
 
 
 def _header(raw: list[tuple[str, str]], name: str, mail: ParsedMail) -> str:
-    """The first header of that name on one line, bounded, still encoded."""
+    """Return the first header of that name on one line, bounded, still encoded."""
     value = next((value for key, value in raw if key == name), "")
     if len(value) > MAX_HEADER:
         mail.complain(f"its {name} header has more than {MAX_HEADER:,} characters")
@@ -140,7 +140,7 @@ def _header(raw: list[tuple[str, str]], name: str, mail: ParsedMail) -> str:
 
 
 def _unfolded(value: str, mail: ParsedMail) -> str:
-    """A header's text with its encoded words read (RFC 2047), the rest as the bytes it came as."""
+    """Read a header's text: its encoded words by RFC 2047, the rest from the bytes it came as."""
     text, end = "", 0
     for found in _ENCODED_WORDS.finditer(value):
         text += _decoded(_bytes(value[end : found.start()]), "utf-8", mail)
@@ -155,7 +155,7 @@ def _unfolded(value: str, mail: ParsedMail) -> str:
 
 
 def _bytes(text: bytes | str) -> bytes:
-    """What the email package holds as text, as the bytes it came as."""
+    """Turn what the email package holds as text back into the bytes it came as."""
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
 
 
@@ -172,7 +172,7 @@ def _address(header: str, mail: ParsedMail) -> tuple[str, str]:
 
 
 def _text_of(part: Message, mail: ParsedMail, budget: _Budget, depth: int) -> str:
-    """The text of a part and of what is in it; everything else is listed as an attachment."""
+    """Return the text of a part and of what is in it; list everything else as an attachment."""
     budget.parts -= 1
     if depth > MAX_DEPTH or budget.parts < 0:
         mail.complain("it has parts in parts in parts; the innermost were not read")
@@ -217,14 +217,14 @@ def _one_of(children: list[Message], mail: ParsedMail, budget: _Budget, depth: i
 
 
 def _named(text: str) -> tuple[object, ...]:
-    """The amounts and the order numbers of a text, in their order, however its lines are broken and quoted."""
+    """Return the amounts and order numbers of a text, in their order, however its lines are broken and quoted."""
     words = " ".join(re.sub(r"(?m)^[> ]+", "", text).split())
     named = refunds_numbers.named("", words)
     return (*amounts_in(words), *named.numbers, *named.lookalikes)
 
 
 def _readable(read: Callable[[], Read], otherwise: Read) -> Read:
-    """What the email package reads, or this where it raises on it."""
+    """Return what the email package reads, or `otherwise` where it raises."""
     try:
         return read()
     except UNREADABLE:

@@ -31,15 +31,15 @@ class NumbersNamed:
 
     @property
     def only(self) -> str | None:
-        """The order's number, where there is one and nothing that could be another."""
+        """Return the order's number if there is one and nothing that could be another, else None."""
         return self.numbers[0] if len(self.numbers) == 1 and not self.lookalikes else None
 
 
 def named(subject: str, words: str) -> NumbersNamed:
-    """What the subject and the words in sight name.
+    """Find what the subject and the words in sight name.
 
-    Behind "order", "Bestellung", "заказ" or "#" any number of four to eight digits; a number of five digits by itself
-    only where there is none of those.
+    Behind "order", "Bestellung", "заказ" or "#" any number of four to eight digits counts. A number of five digits by
+    itself counts in the subject if that has none of those, and in the words if nothing else was found.
     """
     said = [*_NUMBERED.findall(subject), *_NUMBERED.findall(words)]
     said = [*(said or []), *([] if _NUMBERED.search(subject) else _LONE.findall(subject))]

@@ -19,9 +19,9 @@ _BREAKS = re.compile(r"(?<![ \t])[ \t]*[\v\n](?:[ \t]*[\v\n])*[ \t]*")
 
 
 def invisible(text: str) -> int:
-    """How many characters cannot be seen: controls, format characters, tags, private use, blank letters.
+    """Count the characters that cannot be seen: controls, format characters, tags, private use, blank letters.
 
-    Joiners in emoji are none.
+    Joiners in emoji do not count.
     """
     hidden, before = 0, ""
     for char in text:
