@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
+
+from tests.harness import examples
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Telling of each element that is right too takes longer than finding out what is wrong.
 OPTIONS = {"runOnly": TAGS, "resultTypes": ["violations"], "preload": False}
 
 # Each width and each scheme; what is wrong in the other two combinations alone is found by `make test-long`.
-in_each_look = pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (1440, "light"),
-        (390, "dark"),
-        pytest.param(1440, "dark", marks=pytest.mark.long),
-        pytest.param(390, "light", marks=pytest.mark.long),
-    ],
-)
+LOOKS = [(1440, "light"), (390, "dark")]
+LONG_LOOKS = [*LOOKS, (1440, "dark"), (390, "light")]
+HEIGHT = 900
+
+
+def each_look(page: Page) -> Iterator[tuple[int, str]]:
+    """Give an open page each look in turn. Without motion, as it would be read with colours that are still changing."""
+    for width, scheme in LONG_LOOKS if examples.trying_all() else LOOKS:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        yield width, scheme
 
 
 def watched(page: Page) -> list[str]:
@@ -48,3 +53,12 @@ def check(page: Page, address: str, said: list[str]) -> list[str]:
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     faults = [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found]
     return complaints + faults + ([f"{address}: wider than the window"] if wide else [])
+
+
+def check_each_look(page: Page, address: str, said: list[str]) -> list[str]:
+    """The faults of a page in each look: see `check`. It is opened once, in the look that it has."""
+    faults = []
+    for width, scheme in each_look(page):
+        faults += [f"{width} {scheme}: {fault}" for fault in check(page, address, said)]
+        address = ""
+    return faults

@@ -1,8 +1,12 @@
-"""How many examples a test tries that makes them up: few each time, all of them in `make test-long`."""
+"""How many examples a test tries, made up or listed: few each time, all of them in `make test-long`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import hypothesis
+import pytest
 
 FEW = 8  # times fewer
 DEFAULT = 100  # of Hypothesis
@@ -28,3 +32,14 @@ def trying_all() -> bool:
 def many(number: int) -> int:
     """Return `number` where all examples are tried, else a part of it."""
     return number if _all else max(1, number // FEW)
+
+
+def each_third(cases: Iterable[Any]) -> list[Any]:
+    """Return the cases of a test, of which all but each third are tried by `make test-long` alone.
+
+    For places where a process is killed: the crash sweep tries each of them, in each way, every time.
+    """
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.long] if number % 3 else [])
+        for number, case in enumerate(cases)
+    ]

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.conftest import SharedWeb, sign_in
 from tests.factories import ann, make_gate, make_team
 from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
-from tests.harness.browser_checks import check, in_each_look, watched
+from tests.harness.browser_checks import check_each_look, watched
 
 from .conftest import Deploy
 
 
-@in_each_look
-def test_red_and_amber_have_no_fault_that_axe_can_find(
-    deploy: Deploy, shared_web: SharedWeb, browser: Browser, width: int, scheme: str
-) -> None:
+@pytest.mark.examples
+def test_red_and_amber_have_no_fault_that_axe_can_find(deploy: Deploy, shared_web: SharedWeb, browser: Browser) -> None:
     team = make_team()
     deploy("one")
     gate = open_gate(advance_to_rest(make_run("porter", team=team, order="A-1")))
     unknown = make_gate(team=team)
     base = shared_web({"HOLDPOINT_AGENTS": "tests.agents.compatibility.porter.two_bare"})
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-    context = browser.new_context(base_url=base, **options)
+    context = browser.new_context(base_url=base)
     sign_in(context, ann(team), base)
     page = context.new_page()
     said = watched(page)
     faults: list[str] = []
     for address in (f"/gates/{gate.pk}/", f"/runs/{gate.run_id}/", f"/gates/{unknown.pk}/"):
-        faults += check(page, address, said)
+        faults += check_each_look(page, address, said)
         assert page.locator(".preflight[open]").is_visible()
     assert faults == []
 

@@ -277,7 +277,7 @@ def again(call: Call) -> None:
 @pytest.mark.parametrize(
     ("at", "step"),
     [
-        ("statement", 16),
+        ("statement", 40),
         ("commit", 4),
         pytest.param("statement", 1, marks=pytest.mark.long),
         pytest.param("commit", 1, marks=pytest.mark.long),

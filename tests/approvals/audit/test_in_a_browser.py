@@ -15,7 +15,7 @@ from checkpoints.actors import Actor
 from checkpoints.models import Verification
 from tests.checkpoints.audit.sealed_events import say, seal_all
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 AUDITOR = ("checkpoints.view_audit", "checkpoints.erase_text")
@@ -27,24 +27,22 @@ def alone() -> None:
     Verification.objects.underway().delete()
 
 
-@in_each_look
-def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str, width: int) -> None:
+@pytest.mark.examples
+def test_the_audit_has_no_fault_that_axe_can_find(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
     decide(gate, ann(team), comment="She\u202e is <b>right</b>")
     say("words " * 200, team=team.pk)
     seal_all()
     seal_verification.go_on(Verification.objects.ask(by=Actor("user:7", "Ann")).pk)
-    page = new_page(
-        make_user("Olga Auditor", team, may=AUDITOR), color_scheme=scheme, viewport={"width": width, "height": 900}
-    )
+    page = new_page(make_user("Olga Auditor", team, may=AUDITOR))
     said = watched(page)
-    faults = check(page, "/audit/", said)
+    faults = check_each_look(page, "/audit/", said)
     for row in page.locator(".audit-row > details > summary").all():
         row.click()
     page.locator(".audit-more summary").click()
-    faults += check(page, "", said)
-    faults += check(page, "/audit/?words=nothingfitsthis", said)
+    faults += check_each_look(page, "", said)
+    faults += check_each_look(page, "/audit/?words=nothingfitsthis", said)
     assert faults == []
 
 

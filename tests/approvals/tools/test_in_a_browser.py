@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.agents.remote.outside_program import Program
 from tests.factories import ann, make_user
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check, check_each_look, is_live, watched
 
 from .lying_program import ARGUMENTS, LYING, TITLE, lied
 from .registered_tools import make_tool
@@ -55,22 +55,20 @@ def test_a_label_is_quoted_beside_the_real_name_which_is_larger_where_it_is_pinn
     assert check(page, "", said) == []
 
 
-@in_each_look
-def test_the_pages_hold_at_each_width(new_page: NewPage, width: int, scheme: str) -> None:
+@pytest.mark.examples
+def test_the_pages_hold_at_each_width(new_page: NewPage) -> None:
     program = Program()
     gate = lied(program)
     make_tool(program.team)
     drawn = lied(program)
-    page = new_page(
-        ann(program.team), viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-    )
+    page = new_page(ann(program.team))
     said = watched(page)
     for name, address in (
         ("lie", f"/gates/{gate.pk}/"), ("registered", f"/gates/{drawn.pk}/"), ("inbox", "/?queue=all"),
         ("run", f"/runs/{gate.run_id}/"),
     ):  # fmt: skip
-        assert check(page, address, said) == []
-        look(page, f"{name}-{width}-{scheme}")
+        assert check_each_look(page, address, said) == []
+        look(page, name)
 
 
 @pytest.mark.parametrize("width", [390, 1440])

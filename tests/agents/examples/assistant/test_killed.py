@@ -18,6 +18,7 @@ from checkpoints.models import Run
 from tests.agents.examples.refunds.test_killed import killed
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
+from tests.harness.examples import each_third
 from tests.harness.session import ROOT
 
 from .assistant_runs import DONE, begun, calling
@@ -62,7 +63,7 @@ def restarted(run: Run) -> Run:
     return advance_to_rest(run)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", each_third(PLACES))
 def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
     place: str, endpoint: Endpoint, folder: Path, hand: subprocess.Popen[str]
 ) -> None:

@@ -22,6 +22,7 @@ from checkpoints import actors
 from checkpoints.models import Run
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate
+from tests.harness.examples import each_third
 from tests.harness.session import ROOT
 
 from .conftest import World, past_doubts
@@ -54,7 +55,7 @@ def only_refunds(settings: Any, sandbox: World) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("only_refunds")
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", each_third(PLACES))
 def test_a_worker_killed_while_it_pays_leaves_one_refund(
     place: str, sandbox: World, hand: subprocess.Popen[str]
 ) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.core import mail as outbox
 from playwright.sync_api import Page, expect
 
@@ -16,7 +17,7 @@ from approvals.models import Gate
 from tests.agents.examples.refunds.conftest import World
 from tests.factories import ann, bob, make_team, make_user
 from tests.factories.driven_runs import advance_to_rest, open_gate, state
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 
 from .restock_runs import made, make_restock
 
@@ -177,15 +178,15 @@ def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: N
     expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
 
 
-@in_each_look
-def test_the_page_has_no_fault_that_axe_can_find(new_page: NewPage, scheme: str, width: int) -> None:
+@pytest.mark.examples
+def test_the_page_has_no_fault_that_axe_can_find(new_page: NewPage) -> None:
     team = make_team()
     gate = open_gate(make_restock(team=team))
-    page = new_page(ann(team), color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = new_page(ann(team))
     said = watched(page)
-    faults = check(page, f"/gates/{gate.pk}/", said)
+    faults = check_each_look(page, f"/gates/{gate.pk}/", said)
     choose(page, "order", "approve")
     choose(page, "price", "reject")
     choose(page, "message", "respond")
-    faults += check(page, "", said)
+    faults += check_each_look(page, "", said)
     assert faults == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Checkpoint, Run
 from tests.agents.moves.moved_runs import after, before, edit
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, state
-from tests.harness.browser_checks import check, in_each_look, watched
+from tests.harness.browser_checks import check_each_look, watched
 
 from .sent_orders import booked
 
@@ -164,15 +165,13 @@ def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: N
     expect(page.locator("#timeline")).to_contain_text(f"to {after(run, 'book')}")
 
 
-@in_each_look
-def test_the_pages_are_accessible_and_never_wider_than_the_screen(
-    new_page: NewPage, ledger: str, width: int, scheme: str
-) -> None:
+@pytest.mark.examples
+def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     last = after(run, "tell")
     edit(run, 1, size=2)
     advance_to_rest(run)
-    page = new_page(ann(run.team), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = new_page(ann(run.team))
     root = f"/runs/{run.pk}/"
     said = watched(page)
     for address in (
@@ -183,7 +182,7 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(
         f"{root}checkpoints/1/fork/",
         f"{root}comparisons/?a={last}&b={last + 2}",
     ):
-        assert check(page, address, said) == []
+        assert check_each_look(page, address, said) == []
     page.goto(f"{root}?at={last}")
     open_panel(page)
-    assert check(page, "", said) == []
+    assert check_each_look(page, "", said) == []

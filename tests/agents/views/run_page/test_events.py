@@ -16,7 +16,7 @@ from checkpoints.models import Event, Run
 from checkpoints.runs import notes
 from tests.agents.views.stored_histories import Walk, begin, held
 from tests.factories import ann, bob, decide, make_team
-from tests.harness.browser_checks import check, in_each_look, watched
+from tests.harness.browser_checks import check_each_look, watched
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
@@ -160,12 +160,10 @@ def test_events_are_picked_without_a_script(new_page: NewPage) -> None:
     expect(page.get_by_label("Which events")).to_have_value("effects")
 
 
-@in_each_look
-def test_the_events_page_is_accessible_and_never_wider_than_the_screen(
-    new_page: NewPage, width: int, scheme: str
-) -> None:
+@pytest.mark.examples
+def test_the_events_page_is_accessible_and_never_wider_than_the_screen(new_page: NewPage) -> None:
     run = lived()
-    page = new_page(bob(run.team), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = new_page(bob(run.team))
     said = watched(page)
     for query in ("", "?family=effects&words=nothing", "?family=saves&before=3"):
-        assert check(page, f"/runs/{run.pk}/events/{query}", said) == []
+        assert check_each_look(page, f"/runs/{run.pk}/events/{query}", said) == []

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from checkpoints.models import Run
 from tests.agents.views.stored_histories import ORDER, PROPOSAL, begin, held, sent_back
 from tests.factories import bob, make_card, make_gate, make_plan, make_run, make_spec, make_team
-from tests.harness.browser_checks import check, in_each_look, watched
+from tests.harness.browser_checks import check_each_look, each_look, watched
 
 NewPage = Callable[..., Page]
 
@@ -110,28 +111,29 @@ def test_a_run_that_begins_appears_in_the_list(new_page: NewPage) -> None:
     expect(page.locator(f"#run-{run.pk}")).to_contain_text("Held at “Review”")
 
 
-@in_each_look
-def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewPage, width: int, scheme: str) -> None:
+@pytest.mark.examples
+def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewPage) -> None:
     team = make_team()
     reviewer = bob(team)
     walk = sent_back(team, by=reviewer)
     walk.fail("review")
-    page = new_page(reviewer, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = new_page(reviewer)
     run = walk.ask().run
     said = watched(page)
     for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/?view=state&at=6", f"/runs/{run.pk}/checkpoints/5/", "/runs/"):
-        assert check(page, address, said) == []
+        assert check_each_look(page, address, said) == []
 
 
-@in_each_look
-def test_what_a_cell_of_the_head_says_stays_within_it(new_page: NewPage, width: int, scheme: str) -> None:
+@pytest.mark.examples
+def test_what_a_cell_of_the_head_says_stays_within_it(new_page: NewPage) -> None:
     """ "Held at “Review the refund”" was printed over the agent's name."""
     team = make_team()
     titled = [replace(step, title="Review the refund") if step.name == "review" else step for step in make_spec().steps]
     gate = make_gate(run=make_run(team=team, plan=make_plan(replace(make_spec(), steps=tuple(titled)))))
-    page = new_page(bob(team), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = new_page(bob(team))
     page.goto(f"/runs/{gate.run_id}/")
     expect(page.locator("#run-head .cells .status")).to_contain_text("Held at “Review the refund”")
     beyond = """cells => cells.flatMap(cell => [...cell.querySelectorAll("dd *")].filter(each =>
         each.getBoundingClientRect().right > cell.getBoundingClientRect().right + 0.5).map(each => each.textContent))"""
-    assert page.locator("#run-head .cells > div").evaluate_all(beyond) == []
+    for _ in each_look(page):
+        assert page.locator("#run-head .cells > div").evaluate_all(beyond) == []

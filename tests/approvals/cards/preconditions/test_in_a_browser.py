@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate, Outcome
 from tests.factories import ann, bob, decide, make_policy, make_team
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 
 from .offering_gates import make_observing_gate, make_precondition
 
@@ -92,15 +91,12 @@ def test_the_ticks_of_a_half_typed_answer_outlive_the_page_and_what_others_do(ne
     expect(mood).not_to_be_checked()
 
 
-@in_each_look
-def test_the_group_and_the_worlds_difference_have_no_fault_that_axe_can_find(
-    new_page: NewPage, scheme: str, width: int
-) -> None:
+@pytest.mark.examples
+def test_the_group_and_the_worlds_difference_have_no_fault_that_axe_can_find(new_page: NewPage) -> None:
     gate = make_observing_gate(BALANCE, MOOD, reopened={"gate": 1, "changes": [WORLD]})
     closed = make_observing_gate(BALANCE, MOOD, policy=None)
     decide(closed, ann(closed.team), preconditions=["mood"])
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     for each in (gate, closed):
-        page = new_page(bob(each.team), **options)
+        page = new_page(bob(each.team))
         said = watched(page)
-        assert check(page, f"/gates/{each.pk}/", said) == []
+        assert check_each_look(page, f"/gates/{each.pk}/", said) == []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import LOOKS, check, is_live, watched
 from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
@@ -45,7 +46,7 @@ def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
     return page
 
 
-@in_each_look
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     first = make_gate(team=team)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -26,7 +25,7 @@ from tests.factories import (
     make_team,
     make_user,
 )
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
@@ -404,26 +403,23 @@ def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -
     is_live(page)
 
 
-@in_each_look
-def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(
-    new_page: NewPage, scheme: str, width: int
-) -> None:
+@pytest.mark.examples
+def test_the_pages_have_no_fault_that_axe_can_find_and_break_no_policy(new_page: NewPage) -> None:
     team = make_team()
     card = make_card(risk="high", reasons=["Amount over 100"], summary="She\u202e is right.")
     gate = make_gate(policy=make_policy(team, quorum=2), card=card)
     recovery = make_gate(team=team, kind="recovery")
     closed = make_gate(policy=gate.policy)
     decide(closed, bob(team), "reject", then="back", back_to="propose")
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-    page, stranger = new_page(ann(team), **options), new_page(**options)
+    page, stranger = new_page(ann(team)), new_page()
     said, said_to_stranger = watched(page), watched(stranger)
-    faults = check(stranger, "/accounts/login/", said_to_stranger)
+    faults = check_each_look(stranger, "/accounts/login/", said_to_stranger)
     for address in ("/", "/?queue=decided", *(f"/gates/{each.pk}/" for each in (gate, recovery, closed))):
-        faults += check(page, address, said)
+        faults += check_each_look(page, address, said)
     page.goto(f"/gates/{gate.pk}/")
     page.fill(AMOUNT, "7.00")
     page.locator("label[data-choice=reject]").click()
-    faults += check(page, "", said)
+    faults += check_each_look(page, "", said)
     assert faults == []
 
 

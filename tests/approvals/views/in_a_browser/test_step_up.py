@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.factories import make_gate, make_policy, make_team, make_user
-from tests.harness.browser_checks import check, in_each_look, is_live, watched
+from tests.harness.browser_checks import check_each_look, is_live, watched
 
 NewPage = Callable[..., Page]
 PASSWORD = "open sesame again"
@@ -22,13 +22,10 @@ def strict_gate() -> Gate:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-@in_each_look
-def test_sent_asked_confirmed_and_sent(new_page: NewPage, width: int, scheme: str, scripts: bool) -> None:
+@pytest.mark.examples
+def test_sent_asked_confirmed_and_sent(new_page: NewPage, scripts: bool) -> None:
     gate = strict_gate()
-    page = new_page(
-        make_user("Ann Okafor", gate.team, password=PASSWORD),
-        viewport={"width": width, "height": 800}, color_scheme=scheme, java_script_enabled=scripts,
-    )  # fmt: skip
+    page = new_page(make_user("Ann Okafor", gate.team, password=PASSWORD), java_script_enabled=scripts)
     said = watched(page)
     page.goto(f"/gates/{gate.pk}/")
     expect(page.locator("#step-up")).to_contain_text("You will confirm your password")
@@ -38,14 +35,14 @@ def test_sent_asked_confirmed_and_sent(new_page: NewPage, width: int, scheme: st
     page.locator(COMMIT).click()
     expect(page.get_by_role("heading", name="Confirm your password")).to_be_visible()
     if scripts:
-        assert check(page, "", said) == []
+        assert check_each_look(page, "", said) == []
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Confirm").click()
     expect(page.locator("#step-up")).to_contain_text("Your password is confirmed")
     expect(page.locator("#comment")).to_have_value("As agreed by telephone")
     assert Gate.objects.get(pk=gate.pk).status == "open"
     if scripts:
-        assert check(page, "", said) == []
+        assert check_each_look(page, "", said) == []
     page.locator(COMMIT).click()
     expect(page.locator("#gate-head")).not_to_have_attribute("data-status", "open")
     [decision] = gate.decisions.all()
