@@ -10,7 +10,7 @@ from django.urls import reverse
 from playwright.sync_api import Page
 
 from tests.factories import make_gate, make_policy, make_team, make_user, unique
-from tests.harness.browser_checks import check_each_look, each_look, watched
+from tests.harness.browser_checks import check, each_look, watched
 
 OUT_OF_SIGHT = """() => [...document.querySelectorAll("#result_list tbody :is(th, td)")]
   .filter(cell => cell.getBoundingClientRect().right > innerWidth || !cell.dataset.label).length"""
@@ -34,12 +34,13 @@ def rows() -> dict[str, str]:
 @pytest.mark.examples
 def test_no_column_of_a_list_is_cut(new_page: Callable[..., Page], web: str) -> None:
     """Policies had four columns behind the edge at 1,440 pixels, with nothing that told of them."""
-    page = new_page(make_user("Root", superuser=True))
-    said, faults = watched(page), check_each_look(page, f"{web}{reverse('admin:index')}", [])
-    for name, words in rows().items():
-        faults += check_each_look(page, f"{web}{reverse(f'admin:{name}_changelist')}?q={words}", said)
-        faults += [] if page.locator("#result_list tbody tr").count() else [f"{name}: nothing is found by {words}"]
-        for width, _ in each_look(page):
-            hidden = page.evaluate(OUT_OF_SIGHT)
-            faults += [f"{name}: {hidden} cells out of sight or without a label at {width}"] if hidden else []
+    page, made = new_page(make_user("Root", superuser=True)), rows()
+    said, faults = watched(page), list[str]()
+    for width, scheme in each_look(page):  # loaded in each: Django's own colours change slowly, without motion too
+        faults += check(page, f"{web}{reverse('admin:index')}", said)
+        for name, words in made.items():
+            faults += check(page, f"{web}{reverse(f'admin:{name}_changelist')}?q={words}", said)
+            shown, hidden = page.locator("#result_list tbody tr").count(), page.evaluate(OUT_OF_SIGHT)
+            faults += [] if shown else [f"{name}: nothing is found by {words}"]
+            faults += [f"{name}, {width} {scheme}: {hidden} cells out of sight or without a label"] if hidden else []
     assert faults == []
