@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
@@ -17,6 +18,8 @@ OPTIONS = {"runOnly": TAGS, "resultTypes": ["violations"], "preload": False}
 LOOKS = [(1440, "light"), (390, "dark")]
 LONG_LOOKS = [*LOOKS, (1440, "dark"), (390, "light")]
 HEIGHT = 900
+# What people do on a page, at the width where there is least room; all else that is done in a browser is done at 1,440.
+each_width = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.long)])
 
 
 def each_look(page: Page) -> Iterator[tuple[int, str]]:

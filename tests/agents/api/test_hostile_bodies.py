@@ -65,7 +65,7 @@ ALWAYS = (
     "nothing",
 )
 REST = [name for name in HOSTILE if name not in ALWAYS]
-SPREAD = 12  # each of the rest is sent to every twelfth place
+SPREAD = 24  # each of the rest is sent to every 24th place
 MARK = "@@here@@"
 
 

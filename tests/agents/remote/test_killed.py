@@ -274,16 +274,14 @@ def again(call: Call) -> None:
     assert answer.status_code in (200, 201), answer.content
 
 
-@pytest.mark.parametrize(
-    ("at", "step"),
-    [
-        ("statement", 40),
-        ("commit", 4),
-        pytest.param("statement", 1, marks=pytest.mark.long),
-        pytest.param("commit", 1, marks=pytest.mark.long),
-    ],
-)
-@pytest.mark.parametrize("name", CALLS)
+def kills() -> Iterator[Any]:
+    """Between statements or around commits, in turn; `make test-long` kills each call at every one of both."""
+    for number, name in enumerate(CALLS):
+        yield name, *(("commit", 4) if number % 2 else ("statement", 40))
+        yield from (pytest.param(name, at, 1, marks=pytest.mark.long) for at in ("statement", "commit"))
+
+
+@pytest.mark.parametrize(("name", "at", "step"), [*kills()])
 def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_again_it_is_done_once(
     name: str, at: str, step: int, web: subprocess.Popen[str]
 ) -> None:

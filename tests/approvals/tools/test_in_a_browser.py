@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.agents.remote.outside_program import Program
 from tests.factories import ann, make_user
-from tests.harness.browser_checks import check, check_each_look, is_live, watched
+from tests.harness.browser_checks import check, check_each_look, each_width, is_live, watched
 
 from .lying_program import ARGUMENTS, LYING, TITLE, lied
 from .registered_tools import make_tool
@@ -71,7 +71,7 @@ def test_the_pages_hold_at_each_width(new_page: NewPage) -> None:
         look(page, name)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_the_administrations_pages_of_tools(new_page: NewPage, width: int) -> None:
     program = Program()
     tool = make_tool(program.team)

@@ -22,6 +22,7 @@ from tests.approvals.cards.verdicts.verdict_forms import make_three
 from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.driven_runs import open_gate
 from tests.factories.runs import Proposal
+from tests.harness.browser_checks import each_width
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 __all__ = ["known_agents", "ledger"]
@@ -172,7 +173,7 @@ def test_an_edit_beside_a_rejection_turns_it_into_no_approval(button: dict[str, 
     assert fresh(gate).status == "open"
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_an_approval_of_what_is_typed_is_an_edit_and_says_so(new_page: NewPage, width: int) -> None:
     """The field said 30.00 and the button "Approve €120.00"."""
     gate = make_gate(team=make_team())

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
@@ -24,6 +23,7 @@ from tests.factories import (
     make_team,
 )
 from tests.factories.runs import STEPS
+from tests.harness.browser_checks import each_width
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 from .test_gate_page import make_lacking
@@ -102,7 +102,7 @@ def test_rejecting_each_by_itself_without_script_asks_what_becomes_of_the_run() 
     assert "Twice the price." in page
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_r_and_control_enter_ask_for_the_reason_and_then_for_what_happens(new_page: NewPage, width: int) -> None:
     """They rejected at once, without a word, and ended the run."""
     gate = make_final()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from approvals.models import Delivery, Webhook
 from tests.factories import make_team, make_user
-from tests.harness.browser_checks import watched
+from tests.harness.browser_checks import each_width, watched
 
 from .made_webhooks import make_webhook, sent
 from .receiver import Receiver, status
@@ -18,7 +17,7 @@ from .receiver import Receiver, status
 NewPage = Callable[..., Page]
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_one_is_made_tested_refused_and_sent_again(new_page: NewPage, receiver: Receiver, width: int) -> None:
     team = make_team()
     operator = make_user("Olga Operator", team, may=("approvals.manage_webhooks",))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.factories import ann, make_team
 from tests.factories.driven_runs import open_gate
+from tests.harness.browser_checks import each_width
 
 from .restock_runs import make_restock
 
@@ -25,7 +25,7 @@ def opened(new_page: NewPage, width: int) -> tuple[Gate, Page]:
     return gate, page
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_one_changed_of_several_and_all_approved_is_one_press(new_page: NewPage, width: int) -> None:
     gate, page = opened(new_page, width)
     button, before = page.locator("[data-commit]:visible"), page.locator(PRICE).input_value()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from approvals.models import Gate
 from tests.factories import ann
 from tests.factories.driven_runs import open_gate
-from tests.harness.browser_checks import check, watched
+from tests.harness.browser_checks import check, each_width, watched
 
 from .restock_runs import make_restock
 
@@ -99,7 +99,7 @@ def test_enter_in_a_field_presses_no_button_of_a_list(new_page: NewPage) -> None
     assert len(sent) == 1
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_the_form_has_no_fault_that_axe_can_find(new_page: NewPage, width: int) -> None:
     gate = open_gate(make_restock())
     page = new_page(ann(gate.team), viewport={"width": width, "height": 900})

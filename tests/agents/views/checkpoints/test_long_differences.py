@@ -12,7 +12,7 @@ from tests.agents.views.run_page.test_live import NewPage, open_run
 from tests.agents.views.run_page.test_run_page import page_of
 from tests.agents.views.stored_histories import Walk, begin
 from tests.factories import bob, make_card, make_team
-from tests.harness.browser_checks import check
+from tests.harness.browser_checks import check, each_width
 
 SUMMARY = re.compile(r"Show (\d+) more changes?\s*</summary>")
 
@@ -36,7 +36,7 @@ def test_the_first_rows_are_drawn_and_the_rest_is_folded_away(query: str, count:
     assert rest.partition("</details>")[0].count("<tr data-kind=") == max(count - 30, 0)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_what_stands_below_a_long_difference_is_within_reach(new_page: NewPage, width: int) -> None:
     walk = long_walk(75)
     page = open_run(new_page, bob(walk.run.team), walk.fresh(), "?at=2", viewport={"width": width, "height": 900})

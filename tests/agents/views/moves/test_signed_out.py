@@ -15,7 +15,7 @@ from tests.agents.moves.moved_runs import after
 from tests.agents.views.stored_histories import held
 from tests.factories import make_team, make_user
 from tests.factories.driven_runs import state
-from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.browser_checks import check, each_width, is_live, watched
 
 from .sent_orders import booked
 
@@ -80,7 +80,7 @@ def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(n
     expect(page.locator("#note-text")).to_have_value("")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@each_width
 def test_an_edit_with_a_list_that_grew_comes_back_as_it_was(new_page: NewPage, ledger: str, width: int) -> None:
     run = booked(ledger)
     user = somebody(run)

@@ -23,7 +23,7 @@ from .holding import Before, Horizon, complaints
 from .living import MOST_TRIES, Life, born
 from .moves import Answer, Move, People, refused
 
-FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:960" if trying_all() else "0:36").partition(":")
+FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:960" if trying_all() else "0:24").partition(":")
 AT_ONCE = 6
 KINDS = (
     Knobs(),

@@ -32,7 +32,7 @@ def asked(*, actions: list[dict[str, Any]], **more: Any) -> tuple[Client, int]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@pytest.mark.parametrize("part", ["", "preview/"])
+@pytest.mark.parametrize("part", ["", pytest.param("preview/", marks=pytest.mark.long)])
 def test_fifty_actions_with_all_that_may_be_pinned_fit_on_a_page_and_each_is_reachable(text: str, part: str) -> None:
     """The page had 73 MB and took 52 seconds."""
     actions = [{"id": f"wire{n}", "arguments": {"to": text + END}, "pinned": ["/to"]} for n in range(50)]
