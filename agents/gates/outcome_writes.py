@@ -15,6 +15,7 @@ from agents.definition.feedback import Words
 from agents.definition.plan_builder import DECISION
 from agents.session.run_session import RunSession
 from agents.text import one_line
+from approvals.cards import answer as answering
 from approvals.cards.action import RESPOND, SettledAction
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
@@ -44,8 +45,8 @@ def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> 
     for action in outcome.proposal.card.actions:
         common = Words(at=outcome.created_at, gate=gate.pk, action=action.id)
         before = asked.action(action.id)
-        if action.settled is not None:
-            yield common | Words(text=_refusal(action.settled), by=action.settled.by, pointer=action.pointer)
+        if settled := action.masked_settled:
+            yield common | Words(text=_refusal(settled), by=settled.by, pointer=action.pointer)
         elif edits and before is not None:
             for row in redact.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
@@ -62,15 +63,6 @@ def _edit(row: dict[str, Any]) -> str:
     return {"added": f"Added {now}.", "removed": f"Removed {was}."}.get(row["kind"], f"Changed from {was} to {now}.")
 
 
-def hidden_answer(outcome: Outcome) -> Any:
-    """Return the answer to a question, without what the schema of its value hides."""
-    answer, question = outcome.answered, outcome.gate.asked.question
-    if not answer or not question:
-        return answer
-    schemas = {choice["id"]: choice.get("schema") or {} for choice in question["choices"]}
-    return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
-
-
 def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any]) -> dict[str, Any]:
     """Return what the agent is told of the decision, where its state has a place for it."""
     if DECISION not in session.agent.State.model_fields:
@@ -81,10 +73,11 @@ def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any
         "by": outcome.by_name or outcome.by,
         # The state has the true values in their fields; these are read where nothing says that they are secret.
         "changes": fields.veil(session.agent.State).rows(patch.changes(session.snapshot.state, after)),
-        "answer": hidden_answer(outcome),
+        "answer": answering.masked(outcome.gate.asked, outcome.answered),
     }
     if outcome.kind == Outcome.Kind.MIXED:
-        settled = {each.id: asdict(each.settled) for each in outcome.proposal.card.actions if each.settled}
+        known = {each.id: each.masked_settled for each in outcome.proposal.card.actions}
+        settled = {name: asdict(each) for name, each in known.items() if each}
         said["verdicts"] = {
             name: {"verdict": verdict, **settled.get(name, {})} for name, verdict in outcome.by_action.items()
         }  # fmt: skip

@@ -81,6 +81,12 @@ class Action:
         return self.redaction.masked(self.arguments)
 
     @property
+    def masked_settled(self) -> SettledAction | None:
+        """Return how it is settled, with what is secret in the response masked."""
+        hidden = redact.veil(self.response)
+        return self.settled and replace(self.settled, response=hidden.masked(self.settled.response))
+
+    @property
     def editable(self) -> bool:
         """Tell whether there are arguments that people may edit."""
         return self.edits and self.arguments is not None

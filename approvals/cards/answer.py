@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.errors import Invalid, Problem, problem
-from approvals.schema import validate
+from approvals.schema import redact, validate
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
@@ -38,6 +38,25 @@ def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
     if not card.rejects:
         return answer["choice"] in GRANTING
     return any(choice["id"] == answer["choice"] and choice.get("grants", False) for choice in card.question["choices"])
+
+
+def redaction(card: Card, answer: Mapping[str, Any]) -> redact.Redaction:
+    """Return what is secret in the value of an answer."""
+    choices = card.question["choices"] if card.question else []
+    return redact.veil(next((choice.get("schema") or {} for choice in choices if choice["id"] == answer["choice"]), {}))
+
+
+def masked(card: Card, answer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return an answer with what is secret in its value masked."""
+    return answer and {**answer, "value": redaction(card, answer).masked(answer.get("value"))}
+
+
+def row(card: Card, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Mask one row of a difference between two answers, by the schemas of all choices."""
+    for choice in card.question["choices"] if card.question else []:
+        schema = choice.get("schema") or {}
+        changed = redact.veil({"type": "object", "properties": {"value": schema}}, schema).row(changed)
+    return dict(changed)
 
 
 def _faults(choice: AnswerChoice, value: Any) -> list[Problem]:

@@ -12,6 +12,7 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
+from approvals.cards import answer as answering
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.impact.walk import DECISION
@@ -79,6 +80,8 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
         elif part == "verdict" and action is not None:
             inner = redact.veil({"type": "object", "properties": {"response": action.response}}, action.response)
             found.append(inner.row(row))
+        elif part == "answer":
+            found.append(answering.row(card, row))
         else:
             found.append(veil.row(row) if part == PART else dict(row))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.cards.card import Card
+from approvals.cards import answer as answering
 from approvals.decisions import edit_state
 from approvals.models import Gate, Outcome, Proposal
 from approvals.schema import redact
@@ -23,7 +23,13 @@ def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
         found += [place + each for each in veil.places(action.get("arguments"))]
         action["arguments"] = veil.masked(action.get("arguments"), named=True)
         if settled := action.get("settled"):
-            settled["response"] = redact.veil(action.get("response") or {}).masked(settled["response"], named=True)
+            veil, place = redact.veil(action.get("response") or {}), f"/actions/{at}/settled/response"
+            found += [place + each for each in veil.places(settled["response"])]
+            settled["response"] = veil.masked(settled["response"], named=True)
+    if answer := plain["answer"]:
+        veil = answering.redaction(proposal.card, answer)
+        found += ["/answer/value" + each for each in veil.places(answer["value"])]
+        answer["value"] = veil.masked(answer["value"], named=True)
     if state and plain.get("state"):
         plain["state"] = state.patch(plain["state"])
     if state and plain.get("reopened"):
@@ -42,17 +48,9 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
     }
     return {
         "arguments": canonical(shown),
-        "answer": canonical(_answer(card, outcome.answered)),
+        "answer": canonical(answering.masked(card, outcome.answered)),
         "patch": canonical(state.patch(outcome.state_patch)),
     }
-
-
-def _answer(card: Card, answer: Any) -> Any:
-    """Mask the value of an answer to a question, by the choice's schema."""
-    if not answer or not card.question:
-        return answer
-    schemas = {choice["id"]: choice.get("schema") or {} for choice in card.question["choices"]}
-    return {**answer, "value": redact.veil(schemas.get(answer["choice"], {})).masked(answer.get("value"))}
 
 
 def _veil(gate: Gate) -> Redaction:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from approvals.forms import names
+from approvals.forms import Form, names
 from approvals.forms.texts import as_json
 from approvals.models import Proposal
+from approvals.schema import redact
 from approvals.schema.redact import Redaction, placeholder
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
 
-from . import actions, whole_state
+from . import actions, answer_forms, whole_state
 from .posted import SHOWN
 
 ABOUT_THE_FORM = frozenset(
@@ -26,17 +27,24 @@ def kept(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
     """Return the fields of a posted form that a draft keeps; `proposal` is what it was rendered from."""
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole_state.NAME, whole_state.veil_of(proposal.gate))
+    question = proposal.card.question
+    for choice in question["choices"] if question else ():
+        _mask_inputs(said, answer_forms.answer_form(choice, fields), redact.veil(choice.get("schema") or {}))
     for action in proposal.card.actions:
-        hidden = action.redaction
-        if not hidden:
-            continue
-        _mask(said, f"override.{action.id}", hidden)
-        for field in actions.form_of(action, fields).fields if action.editable else ():
-            if field.kind == "secret":
-                said.pop(field.name, None)
-            elif field.kind == "json":
-                _mask(said, field.name, hidden.at(field.pointer))
+        if redact.veil(action.response):
+            said.pop(f"response.{action.id}", None)  # nothing there could put a placeholder's secret back
+        _mask(said, f"override.{action.id}", action.redaction)
+        if action.editable:
+            _mask_inputs(said, actions.form_of(action, fields), action.redaction)
     return said
+
+
+def _mask_inputs(fields: dict[str, str], form: Form, veil: Redaction) -> None:
+    for field in form.fields if veil else ():
+        if field.kind == "secret":
+            fields.pop(field.name, None)
+        elif field.kind == "json":
+            _mask(fields, field.name, veil.at(field.pointer))
 
 
 def _about_the_form(name: str) -> bool:

@@ -108,7 +108,7 @@ def judged(outcome: Outcome) -> list[ActionOutcome]:
     rejected = outcome.kind == "rejected"
     found = []
     for number, action in enumerate(outcome.proposal.card.actions, 1):
-        settled = None if rejected else action.settled
+        settled = None if rejected else action.masked_settled
         found.append(
             ActionOutcome(
                 number=number, action=action, verdict=verdicts[action.id],

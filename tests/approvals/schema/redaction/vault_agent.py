@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from agents import Action, Agent, Card, StepFailed, effect, gate, step
+from agents import Action, Agent, Card, EffectUnknown, StepFailed, effect, gate, step
 from tests.factories.sample_agents import write_line
 
 TOKEN, KEY, SEED, SESSION = "tok-4f1c9a7e55", "key-88d0b1c2aa", "seed-19c4e6f0bd", "session-c0ffee7710"
@@ -91,4 +91,39 @@ class Vault(Agent):
         """Fail with the secret in the words, where the note says so."""
         if note == "fail":
             raise StepFailed(f"the provider refused {token.get_secret_value()}")
+        return {"closed": True}
+
+
+class Teller(Agent):
+    """Wants a code, which a person may give in the place of what would fetch it."""
+
+    name = "teller"
+
+    class State(BaseModel):
+        """`code` is a secret, wherever it comes from."""
+
+        ledger: str
+        lost: bool = False
+        code: SecretStr | None = None
+        feedback: list[Words] = []
+        decision: dict[str, Any] = {}
+        closed: bool = False
+
+    @gate(allows=["fetch"])
+    def review(self, ledger: str) -> Card:
+        """Ask about the fetching, and about something beside it."""
+        verdicts = ["approve", "reject", "respond"]
+        fetch = Action(id="fetch", title="Fetch", tool="fetch", effect="fetch", edits=False, verdicts=verdicts)
+        return Card(title="Fetch a code", actions=[fetch, Action(id="tell", title="Tell", tool="tell", arguments={})])
+
+    @effect(responds="code", irreversible=True)
+    def fetch(self, ledger: str, lost: bool, key: str) -> Any:
+        """Fetch it, unless the answer is lost."""
+        if lost:
+            raise EffectUnknown("the line was cut")
+        return {"code": SecretStr(SESSION)}
+
+    @step(retry=0)
+    def close(self, ledger: str) -> Any:
+        """End."""
         return {"closed": True}
