@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from checkpoints.values import json_pointer
+
 from . import names
 
 
@@ -50,9 +52,9 @@ def _put_back(ids: list[str], item: str) -> list[str]:
     """Insert `item` after the last of the ids that originally came before it."""
     if item in ids:
         return ids
-    if not (item.isascii() and item.isdigit()):
+    if not json_pointer.INDEX.fullmatch(item):
         return [*ids, item]
-    before = [at for at, each in enumerate(ids) if each.isdigit() and int(each) < int(item)]
+    before = [at for at, each in enumerate(ids) if json_pointer.INDEX.fullmatch(each) and int(each) < int(item)]
     at = before[-1] + 1 if before else 0
     return [*ids[:at], item, *ids[at:]]
 

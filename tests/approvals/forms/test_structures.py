@@ -133,6 +133,13 @@ def test_an_item_that_was_removed_can_be_put_back_with_what_it_held() -> None:
     assert form(applied(as_posted(changed), "args.o/lines/1:restore")).value is ORDER
 
 
+@pytest.mark.parametrize("order", ["/²/0", f"/{'9' * 5000}/0"], ids=["a digit that is none in JSON", "no index"])
+def test_an_order_of_junk_breaks_no_button(order: str) -> None:
+    """A number that Python alone reads, or refuses for its length, ended the request with an error."""
+    form = applied({"args.x!order/lines": order}, "args.x/lines/1:restore")
+    assert names.ids_of(form["args.x!order/lines"])[-1] == "1"
+
+
 def test_a_new_item_that_was_removed_leaves_nothing_to_the_next_new_one() -> None:
     _, posted = after("/lines:add", **{"lines__~new1__sku": "old"})
     posted = applied(applied(posted, "args.o/lines/~new1:remove"), "args.o/lines:add")
