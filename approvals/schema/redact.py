@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
-from .walk import Schema, is_secret, parts, reachable, within
+from .walk import MOST, Schema, is_secret, parts, reachable, within
 
 MASK = "••••••••"
 NOT_HERE = gettext_lazy(
@@ -39,8 +39,8 @@ class Redaction:
 
     @cached_property
     def secret(self) -> bool:
-        """Tell whether the value itself is hidden."""
-        return any(is_secret(part) for part in self.parts)
+        """Tell whether the value itself is hidden; so is one of too many parts to read, if any may hide something."""
+        return any(is_secret(part) for part in self.parts) or (len(self.parts) >= MOST and self.hides)
 
     @cached_property
     def hides(self) -> bool:

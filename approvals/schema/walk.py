@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from checkpoints.values import json_pointer
 
@@ -17,7 +18,7 @@ Schema = Mapping[str, Any]
 _DEPTH = 32  # references to references, and unions of one branch in each other
 _NULL: Schema = {"type": "null"}
 _NESTED = 64  # levels of a schema that are read
-_MOST = 200  # parts that may describe one value
+MOST = 200  # parts that may describe one value
 _WRITTEN = 12  # levels of objects and lists whose members are listed by `places`
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs")  # of schemas, by name
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")  # of schemas
@@ -77,15 +78,29 @@ def branches(part: Schema) -> list[Schema]:
 
 def definition(part: Schema, root: Schema) -> Schema:
     """Return the definition to which a part refers in the same schema; {} where there is none."""
-    ref = part.get("$ref")
-    return _map(json_pointer.get(root, ref[1:])) if isinstance(ref, str) and ref.startswith("#") else {}
+    return _map(json_pointer.get(root, place)) if (place := _place(part.get("$ref"))) is not None else {}
+
+
+def unfollowed(schema: Schema) -> str:
+    """Return the first reference in a schema that leads to a definition by other ways than `definition`; "" for none.
+
+    What is behind one could be secret, and nobody would see that.
+    """
+    for part in reachable(schema, schema):
+        others = [part[name] for name in ("$dynamicRef", "$recursiveRef") if name in part]
+        others += [part["$id"]] if "$id" in part and part is not schema else []
+        if "$ref" in part and ((place := _place(part["$ref"])) is None or not json_pointer.has(schema, place)):
+            others.append(part["$ref"])
+        if others:
+            return str(others[0])
+    return ""
 
 
 def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
     """List every part that describes the same value as these: with their references, branches and conditions."""
     found: dict[int, Schema] = {}
     left = list(schemas)
-    while left and len(found) < _MOST:
+    while left and len(found) < MOST:
         part = left.pop()
         if part and id(part) not in found:
             found[id(part)] = part
@@ -253,6 +268,11 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
 
 def _without(part: Schema, *names: str) -> Schema:
     return {name: each for name, each in part.items() if name not in names}
+
+
+def _place(ref: Any) -> str | None:
+    """Return the pointer in a reference into the same schema, percent-encoded there (RFC 6901); None for another."""
+    return unquote(ref[1:]) if isinstance(ref, str) and ref.startswith("#") else None
 
 
 def _map(part: Any) -> Mapping[str, Any]:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.models import Answer, Effect
 from checkpoints import store
@@ -15,7 +17,7 @@ from tests.factories import MEMBER, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.signed_in_clients import signed_in
 
-from .outside_program import SCHEMA, Program, decide
+from .outside_program import SCHEMA, STEPS, Program, decide
 from .test_going_back import rewind
 
 SECRET = "acct-7f3a9c0d"
@@ -37,6 +39,26 @@ def queued() -> Keeper:
     program.register()
     program.run = program.ok(program.post("runs", {"input": {"invoice": {"account": SECRET}}}))["id"]
     return program
+
+
+@pytest.mark.parametrize(
+    ("part", "beside"),
+    [
+        ({"$ref": "#account"}, {"$defs": {"a": {"$anchor": "account", "writeOnly": True}}}),
+        ({"$dynamicRef": "#account"}, {"$defs": {"a": {"$dynamicAnchor": "account", "writeOnly": True}}}),
+        ({"$ref": "https://x/y#/$defs/a"}, {"$id": "https://x/y", "$defs": {"a": {"writeOnly": True}}}),
+        ({"$id": "z", "$ref": "#/$defs/a", "$defs": {"a": {"writeOnly": True}}}, {"$defs": {"a": {}}}),
+    ],
+    ids=["by an anchor", "by a dynamic anchor", "by its own address", "in a schema of its own"],
+)
+def test_a_secret_that_only_a_validator_would_find_is_refused(part: dict[str, Any], beside: dict[str, Any]) -> None:
+    """The plan was taken, its values were checked by the definition, and shown as if nothing hid them."""
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "invoice": part}, **beside}
+    program = Program()
+    answer = program.post(f"agents/{program.agent}/versions", {"version": "1", "state_schema": schema, "steps": STEPS})
+    [fault] = refusal(answer, 422)["errors"]
+    assert fault["parameter"] == "/state_schema"
+    assert "so that its secrets are found" in fault["detail"]
 
 
 def keeps_a_secret() -> bool:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from agents.definition import fields
-from approvals.schema import redact
+from approvals.schema import redact, walk
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer, patch
 
@@ -82,12 +82,20 @@ def test_a_plan_without_secrets_costs_nothing() -> None:
         {"if": {}, "then": {"properties": {"a": {"writeOnly": True}}}},
         {"properties": {"a": {"$ref": "#/properties/b"}, "b": {"format": "password"}}},
         {"patternProperties": {"$defs": {"writeOnly": True}}},
+        {"properties": {"a": {"$ref": "#/$defs/Key%3Ctext%3E"}}, "$defs": {"Key<text>": {"writeOnly": True}}},
         {"$ref": "#/$defs/me", "$defs": {"me": {"properties": {"a": {"writeOnly": True, "$ref": "#/$defs/me"}}}}},
     ],
     ids=str,
 )  # fmt: skip
 def test_wherever_a_schema_says_it(schema: dict[str, Any]) -> None:
     assert redact.veil(schema).masked({"a": "secret"}) == {"a": redact.MASK}
+
+
+def test_what_has_more_parts_than_are_read_is_hidden_if_any_may_be() -> None:
+    """The secret one of many branches was not read, so that its value was shown."""
+    plain = [{"title": str(n)} for n in range(walk.MOST + 100)]
+    for branches, shown in (([{"writeOnly": True}, *plain], redact.MASK), (plain, "secret")):
+        assert redact.veil({"properties": {"a": {"anyOf": branches}}}).masked({"a": "secret"}) == {"a": shown}
 
 
 def test_a_member_may_have_the_name_of_a_keyword() -> None:
