@@ -25,10 +25,17 @@ TABLES = re.compile(
 SQL = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|AND)\b|%s|\$\d")
 ASKED = {
     "has_perm", "has_perms", "has_module_perms", "get_all_permissions", "get_group_permissions", "is_superuser",
-    "user_permissions", "groups", "started_by_id", "asked_by_id",
+    "user_permissions", "groups", "started_by_id", "asked_by_id", "with_perm", "user_set",
 }  # fmt: skip
-FILTERS = {"filter", "exclude", "get", "Q"}
-LOOKUP = re.compile(r"(?:^|__)(groups|user_permissions|permissions|is_superuser|started_by|asked_by)(?:_id)?(?:__|$)")
+APART = {"started_by", "asked_by"}  # read to name somebody, but compared only where somebody is kept apart
+IMPORTED = {
+    "Right", "ReviewingTeam", "permission_required", "user_passes_test", "PermissionRequiredMixin",
+    "UserPassesTestMixin",
+}  # fmt: skip
+FILTERS = {"filter", "exclude", "get", "aget", "Q", "When", "get_object_or_404", "get_list_or_404"}
+LOOKUP = re.compile(
+    r"(?:^|__)(groups|user_permissions|permissions|is_superuser|started_by|asked_by|(?:team|group)__user)(?:_id)?(?:__|$)"
+)
 OF_CHANNELS = {"self", "access", "ear"}  # whose groups are the audiences of facts
 
 EXCEPTIONS = {
@@ -36,6 +43,9 @@ EXCEPTIONS = {
     ("approvals/admin/accounts.py", "is_superuser"): "of the account that is changed, not of who changes it",
     ("approvals/admin/accounts.py", "user_permissions"): "the page on which permissions are given",
     ("approvals/admin/teams.py", "groups"): "the page on which people are put into teams",
+    ("approvals/admin/teams.py", "user_set"): "tells in an event who was put into a team",
+    ("approvals/gates/reading.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
+    ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",
@@ -63,8 +73,24 @@ def _named(tree: ast.Module) -> Iterator[str]:
                 yield node.attr
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            keywords = [each.arg or "" for each in node.keywords] if name in FILTERS else []
-            yield from (match[1] for each in keywords if (match := LOOKUP.search(each)))
+            asked = [each for keyword in node.keywords for each in _lookups(keyword)] if name in FILTERS else []
+            yield from (match[1] for each in asked if (match := LOOKUP.search(each)))
+            if name in FILTERS and "user" in asked and ast.unparse(node.func).startswith("Group."):
+                yield "user"
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if not any(isinstance(each, ast.Constant) and each.value is None for each in sides):
+                yield from (each.attr for each in sides if isinstance(each, ast.Attribute) and each.attr in APART)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (each.name for each in node.names if each.name in IMPORTED)
+
+
+def _lookups(keyword: ast.keyword) -> list[str]:
+    """List the lookups of an argument: its name, or the names that are written out in `**{…}`."""
+    if keyword.arg is not None:
+        return [keyword.arg]
+    keys = keyword.value.keys if isinstance(keyword.value, ast.Dict) else []
+    return [each.value for each in keys if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
 def copies() -> set[tuple[str, str]]:
@@ -90,6 +116,12 @@ def test_a_permission_is_named_in_one_place() -> None:
     assert found - NAMED_BEFORE_DJANGO == {"checkpoints/access/permissions.py"}
 
 
+def test_no_template_asks_for_itself() -> None:
+    """Django puts `perms` into every page, whose answer is the same in every team."""
+    asks = re.compile(r"{[{%][^}]*\bperms\.")
+    assert [path for path in (ROOT / "templates").rglob("*.html") if asks.search(path.read_text())] == []
+
+
 def test_every_exception_is_still_one() -> None:
     assert EXCEPTIONS.keys() - copies() == set()
 
@@ -113,6 +145,17 @@ def test_every_exception_is_still_one() -> None:
         ("mine = Gate.objects.exclude(run__started_by=user)", "started_by"),
         ("seen = Group.objects.filter(permissions__codename='view_run')", "permissions"),
         ("mine = Policy.objects.filter(Q(groups__in=teams))", "groups"),
+        ("people = User.objects.with_perm('approvals.decide_gate')", "with_perm"),
+        ("people = team.user_set.filter(is_active=True)", "user_set"),
+        ("run = get_object_or_404(Run, pk=1, started_by=user)", "started_by"),
+        ("mine = Run.objects.filter(**{'started_by': user, 'pk': 1})", "started_by"),
+        ("mine = Gate.objects.annotate(mine=Case(When(run__started_by=user, then=1)))", "started_by"),
+        ("if gate.run.started_by == request.user: pass", "started_by"),
+        ("if gate.asked_by in people: pass", "asked_by"),
+        ("seen = Run.objects.filter(team__user=user)", "team__user"),
+        ("teams = Group.objects.filter(user=user)", "user"),
+        ("from checkpoints.access.permissions import Right", "Right"),
+        ("from django.contrib.auth.decorators import permission_required", "permission_required"),
     ],
 )
 def test_a_copy_is_found(source: str, name: str) -> None:
@@ -127,6 +170,8 @@ def test_a_copy_is_found(source: str, name: str) -> None:
         'FIELDS = ("username", "is_superuser", "groups")',
         '"""Superusers are in auth_user_groups like anybody."""',
         "run = start_run(name, started_by=by)",
+        "if run.started_by is not None: pass",
+        "mine = Decision.objects.filter(gate=gate, user=by)",
         "teams_where(user, 'checkpoints.view_run')",
     ],
 )
