@@ -11,8 +11,9 @@ from checkpoints.runs.plans import PlanSpec
 LANDED = ("done", "kept")  # a later execution may adopt these
 IN_DOUBT = ("intended", "unknown")  # nobody knows yet whether it happened
 OPEN = ("done", *IN_DOUBT)  # settled where the run's path does not carry the result
+FAILED, UNDONE = "failed", "undone"
 ABANDONED = "abandoned"  # of unknown outcome, and a person had it done again
-GONE = ("failed", "undone", ABANDONED)  # nothing of it is left for a fork to ask about
+GONE = (FAILED, UNDONE, ABANDONED)  # nothing of it is left for a fork to ask about
 
 
 class Status(Protocol):
@@ -118,9 +119,10 @@ def left_behind(row: Status, *, on_path: bool) -> bool:
 def repeatable(rows: Iterable[Executed]) -> list[Executed]:
     """List the effects that were or may have been done, so that doing the same again repeats them.
 
-    One that was abandoned counts until it is redone in a newer generation; one that was taken over only for its origin.
+    One that was abandoned counts until a newer generation is done, or may be: one that failed or was undone leaves it
+    as doubtful as it was. One that was taken over counts only for its origin.
     """
-    known = [row for row in rows if not row.taken]
+    known = [row for row in rows if not row.taken and row.status not in (FAILED, UNDONE)]
     newest: dict[Hashable, int] = {}
     for row in known:
         newest[_execution(row)] = max(row.generation, newest.get(_execution(row), 0))

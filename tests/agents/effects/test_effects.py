@@ -10,8 +10,12 @@ import pytest
 
 from agents import EffectFailed, EffectUnknown
 from agents.effects import http, late_reports
+from agents.models import Effect
+from approvals.consequences.gate import GateImpacts
 from approvals.errors import Invalid
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import rewind
+from tests.factories import change_effects
 from tests.factories.driven_runs import (
     advance,
     advance_to_rest,
@@ -115,6 +119,24 @@ def test_a_guarded_effect_that_is_ordered_again_runs_on_the_answers_own_grant(le
     answer(run, "happened", {"mailed": True})
     assert advance(run).status == "completed"
     assert [words[0] for words in sent(ledger)] == ["pay", "mail", "mail"]
+
+
+@pytest.mark.parametrize("end", ["failed", "undone"])
+def test_what_may_have_happened_is_named_where_doing_it_again_came_to_nothing(ledger: Path, end: str) -> None:
+    """Once it was begun under another key, whoever agreed to do it was not told of the first, whatever came of that."""
+    run = advance(make_run("payer", ledger=str(ledger), mode="unknown mail"))
+    decide(run)
+    advance(run)
+    answer(run, "again")
+    advance(run)
+    first, second = effects(run, "mail")
+    assert first.status == "abandoned"
+    change_effects(Effect.objects.filter(pk=second.pk), status=end)
+    rewind(run, to=1, feedback="less")
+    advance(run)
+    gate = open_gate(run)
+    told = GateImpacts(gate, gate.standing().card, []).approve().repeats
+    assert [(each.effect, each.done) for each in told if each.step == "mail"] == [(first.pk, False)]
 
 
 def test_a_fenced_workers_late_report_settles_its_effect_and_nothing_is_sent_again(ledger: Path) -> None:
