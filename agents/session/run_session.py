@@ -33,6 +33,7 @@ from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import EXECUTIONS
+from checkpoints.values.ops import Append, Splice
 
 from . import translate_history, unsettled_effects
 from .heartbeat import ClaimBeat
@@ -108,6 +109,13 @@ class RunSession:
         """Remove the state's secrets from a text of the agent, or of an exception, that is kept, shown or logged."""
         return str(redact.scrubbed(words, self.secrets))
 
+    def clean_of(self, writes: Mapping[str, Any], words: str) -> str:
+        """Remove the secrets of what a step writes from a text: the state does not have those yet."""
+        veil = fields.veil(self.agent.State)
+        grown = (Append, Splice)
+        written = {name: [*each.items] if isinstance(each, grown) else each for name, each in writes.items()}
+        return str(redact.scrubbed(words, veil.words(written))) if veil else words
+
     def check(self) -> None:
         """Raise Fenced where the lease is known to be lost."""
         if self.beat.lost:
@@ -170,7 +178,8 @@ class RunSession:
         """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
-        return self.save(kind, spec, writes, next_step, took=took, notes=notes)
+        said = [self.clean_of(writes, note) for note in notes]
+        return self.save(kind, spec, writes, next_step, took=took, notes=said)
 
     def save(
         self,

@@ -59,7 +59,7 @@ def judged(session: RunSession, spec: StepSpec, output: StepOutput) -> dict[str,
     """Run the validators; return the words of each that refuses the output. Raises what they raise."""
     after = output.over(session.snapshot.state) if spec.validators else {}
     found = {name: _words(name, call_method(session, name, after)) for name in spec.validators}
-    return {name: words for name, words in found.items() if words}
+    return {name: session.clean_of(output.writes, words) for name, words in found.items() if words}
 
 
 def repair(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:

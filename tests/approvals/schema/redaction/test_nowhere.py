@@ -13,8 +13,9 @@ import pytest
 from agents.models import Effect, Failure
 from approvals.models import Gate, Proposal
 from checkpoints import store
-from checkpoints.models import Event, EventText, Run
+from checkpoints.models import Event, EventText, Note, Run
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate
+from tests.factories.driven_runs import make_run as started
 from tests.harness.signed_in_clients import signed_in
 
 from .vault_agent import SECRETS, SESSION, TOKEN
@@ -100,3 +101,18 @@ def _of(gate: Gate, **changes: Any) -> dict[str, Any]:
     action = gate.standing().card.action("pay")
     assert action is not None
     return {"pay": {**action.arguments, **changes}}
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+def test_what_a_step_says_of_a_secret_that_it_makes_is_kept_without_it(refuse: bool, log: io.StringIO) -> None:
+    """A text was searched for the secrets of the state before the step, which did not have this one yet."""
+    team = make_people()
+    run = advance_to_rest(started("minter", team=team, refuse=refuse))
+    assert run.status == ("waiting" if refuse else "completed")
+    notes = [bytes(each.text).decode() for each in Note.objects.filter(run=run)]
+    assert notes == ([] if refuse else ["made ••••••••"])
+    kept = [each.error + bytes(each.traceback).decode() for each in Failure.objects.filter(run=run)]
+    kept += [Proposal.objects.get(gate=gate).card.summary for gate in Gate.objects.filter(run=run)]
+    assert [words for words in kept if SESSION in words] == []
+    assert bool(kept) is refuse
+    assert SESSION not in str(store.load(run).state["feedback"]) + log.getvalue()

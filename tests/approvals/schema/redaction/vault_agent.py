@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from agents import Action, Agent, Card, EffectUnknown, StepFailed, effect, gate, step
+from agents import Action, Agent, Append, Card, EffectUnknown, StepFailed, effect, gate, step, validator
 from tests.factories.sample_agents import write_line
 
 TOKEN, KEY, SEED, SESSION = "tok-4f1c9a7e55", "key-88d0b1c2aa", "seed-19c4e6f0bd", "session-c0ffee7710"
@@ -127,3 +127,27 @@ class Teller(Agent):
     def close(self, ledger: str) -> Any:
         """End."""
         return {"closed": True}
+
+
+class Minter(Agent):
+    """Makes secrets, and says them in its notes and its validator's words."""
+
+    name = "minter"
+
+    class State(BaseModel):
+        """What it has made."""
+
+        refuse: bool = False
+        coins: list[Account] = []
+        feedback: list[Words] = []
+
+    @step(validators=["good"], feedback="feedback", tries=1, rings=0)
+    def mint(self, refuse: bool, coins: list[Account]) -> Any:
+        """Make one more."""
+        self.notes.append(f"made {SESSION}")
+        return {"coins": Append([Account(name="new", key=SecretStr(SESSION))])}
+
+    @validator
+    def good(self, refuse: bool, coins: list[Account]) -> str | None:
+        """Refuse it, where the input says so."""
+        return f"{coins[-1].key.get_secret_value()} is worn" if refuse else None
