@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
+from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
@@ -38,6 +39,10 @@ class ChosenVerdict:
     verdict: str = ""
     reason: str = ""
     response: str = ""
+
+    def hiding(self, action: Action) -> ChosenVerdict:
+        """Return it without a response that may hold a secret, which no page shows again."""
+        return replace(self, response="") if redact.veil(action.response) else self
 
     @property
     def words(self) -> str:
@@ -84,7 +89,7 @@ def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Pr
 
 
 def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:
-    said = said or ChosenVerdict(verdict=action.settled_as)
+    said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
     choices = [
         OfferedVerdict(value=name, label=str(label), icon=icon, key=key, chosen=name == said.verdict)
         for name, (label, icon, key) in CHOICES.items()

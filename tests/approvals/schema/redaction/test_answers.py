@@ -18,7 +18,7 @@ from tests.factories import make_policy, make_user
 from tests.factories.driven_runs import advance_to_rest, answer, open_gate
 from tests.factories.driven_runs import decide as decide_run
 from tests.factories.driven_runs import make_run as started
-from tests.harness.signed_in_clients import form_of, signed_in
+from tests.harness.signed_in_clients import form_of, post, signed_in
 
 from .vault_runs import make_people, member
 
@@ -100,6 +100,20 @@ def test_a_secret_given_to_a_question_is_not_told_to_who_comes_second(ledger: st
     assert (said.status_code, said.json()["code"]) == (409, "stale")
     assert said.json()["changes"]
     assert GIVEN not in said.content.decode()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_secret_that_was_typed_comes_back_on_no_page(ledger: str, closed: bool) -> None:
+    run, ann = waiting(ledger)
+    gate = open_gate(run)
+    beside = "approve" if closed else "edit"
+    typed = {"verdict.fetch": "respond", "response.fetch": json.dumps(GIVEN), "verdict.tell": beside}
+    form = form_of(gate, "each", **typed)
+    if closed:
+        decide_run(run)
+    page = post(ann, gate, form)
+    assert page.status_code == (409 if closed else 422)
+    assert GIVEN not in page.content.decode()
 
 
 @pytest.mark.parametrize("lost", [False, True])
