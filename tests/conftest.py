@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import django
 import pytest
@@ -77,12 +76,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what needs the shared web server last, and of that what needs the browser: each is started once.
 
-    What reads all of its database comes first, while there is little in it. Modules are mixed, always in the same way:
-    side by side they would have all workers wait for processes at once, and then compute at once.
+    What reads all of its database comes first, while there is little in it.
     """
-    items.sort(
-        key=lambda item: [_needs(item, "browser"), _needs(item, "shared_web"), not _reads_all(item), _mixed(item)]
-    )
+    items.sort(key=lambda item: [_needs(item, "browser"), _needs(item, "shared_web"), not _reads_all(item)])
 
 
 @pytest.hookimpl(trylast=True)
@@ -90,10 +86,6 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """Close the browser before a test that asks for none: its event loop would be in the way of a test's own."""
     if nextitem is None or not _needs(nextitem, "browser"):
         CHROMIUM.close()
-
-
-def _mixed(item: pytest.Item) -> int:
-    return crc32(item.location[0].encode())
 
 
 def _reads_all(item: pytest.Item) -> bool:
