@@ -59,7 +59,7 @@ def check(page: Page, address: str, said: list[str]) -> list[str]:
 
 
 def check_each_look(page: Page, address: str, said: list[str]) -> list[str]:
-    """The faults of a page in each look: see `check`. It is opened once, in the look that it has."""
+    """The faults of a page in each look: see `check`. It is opened once, in the first of them."""
     faults = []
     for width, scheme in each_look(page):
         faults += [f"{width} {scheme}: {fault}" for fault in check(page, address, said)]
