@@ -23,6 +23,7 @@ from approvals.gates.opening import open_gate
 from approvals.models import Gate
 from checkpoints import crash_points, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
@@ -63,8 +64,12 @@ def ask(session: RunSession, spec: StepSpec) -> bool:
 
 def at_head(session: RunSession) -> Gate | None:
     """Return the gate of the head's checkpoint, with its outcome where it has one."""
-    found = Gate.objects.select_related("outcome").filter(run_id=session.run.pk, checkpoint=session.snapshot.id)
-    return next(iter(found), None)
+    return next(iter(_AT_HEAD(session.run.pk, session.snapshot.id)), None)
+
+
+_AT_HEAD = PreparedQuery(
+    lambda run, head: Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=head), places=2
+)
 
 
 def wait_for(session: RunSession, gate: Gate) -> bool:

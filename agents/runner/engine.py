@@ -31,6 +31,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
@@ -105,8 +106,11 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
+_RUN = PreparedQuery(lambda run: Run.objects.filter(pk=run), places=1)
+
+
 def _work(claim: Claim, beat: ClaimBeat) -> None:
-    run = Run.objects.get(pk=claim.run_id)  # without joins: their SQL costs more to write than to run
+    (run,) = _RUN(claim.run_id)
     known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return

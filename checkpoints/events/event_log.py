@@ -8,19 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from django.contrib.postgres.search import SearchVector
 from django.db import transaction
-from django.db.models import Value
+from psycopg.types.numeric import Int4, Int8
 
 from checkpoints import request_ids
 from checkpoints.actors import Actor
-from checkpoints.postgresql.sql import storable
+from checkpoints.postgresql.sql import run_sql, storable
 from checkpoints.values.canonical_json import canonical
 
 from . import event_proof, wakeup
-from .event import Event, EventText
 
 FINDABLE = 100_000  # characters of a text that are indexed for search
+_EVENTS = """
+INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[],
+  $8::bytea[], $9::bytea[])
+RETURNING id
+"""
+_TEXT = """
+INSERT INTO checkpoints_eventtext (event_id, salt, text, terms) VALUES ($1, $2, $3, to_tsvector('simple', $4))
+"""
 
 
 class OfTeam(Protocol):
@@ -65,33 +72,29 @@ def record(
 
 def append(entries: Sequence[Entry]) -> None:
     """Append events in this order, and wake the tailers once after commit."""
-    texts: list[EventText] = []
-    events: list[Event] = []
-    for entry in entries:
-        run, salt = entry.run, secrets.token_bytes(16)
-        words = None if entry.text is None else entry.text.encode(errors="replace")
-        event = Event(
-            kind=entry.kind,
-            subject=entry.subject,
-            run_id=run.pk if run else None,
-            team_id=run.team_id if run and entry.team_id is None else entry.team_id,
-            version=entry.version,
-            actor=entry.by.id,
-            actor_name=entry.by.name,
-            data=canonical(
-                event_proof.proven(entry.kind, entry.subject, entry.version, with_request(entry.data or {}))
-            ),
-            text_digest=None if words is None else hashlib.sha256(salt + words).digest(),
-        )
-        events.append(event)
-        if words is not None:
-            found_by = SearchVector(Value(storable(words.decode(errors="replace"))[:FINDABLE]), config="simple")
-            texts.append(EventText(event=event, salt=salt, text=words, terms=found_by))
+    salts = [secrets.token_bytes(16) for _ in entries]
+    words = [None if each.text is None else each.text.encode(errors="replace") for each in entries]
+    rows = [_row(*each) for each in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
-        Event.objects.bulk_create(events)
-        EventText.objects.bulk_create(texts)
+        written = run_sql(_EVENTS, [list(column) for column in zip(*rows, strict=True)]) if rows else []
+        for (event,), salt, text in zip(written, salts, words, strict=True):
+            if text is not None:
+                found_by = storable(text.decode(errors="replace"))[:FINDABLE]
+                run_sql(_TEXT, [event, salt, text, found_by])
     transaction.on_commit(wakeup.ring)
+
+
+def _row(entry: Entry, salt: bytes, words: bytes | None) -> tuple[Any, ...]:
+    """Return the columns of an event, as _EVENTS has them."""
+    run, data = entry.run, with_request(entry.data or {})
+    team = run.team_id if run and entry.team_id is None else entry.team_id
+    return (
+        entry.kind, Int8(run.pk) if run else None, None if team is None else Int8(team), entry.subject,
+        Int4(entry.version), entry.by.id, entry.by.name,
+        canonical(event_proof.proven(entry.kind, entry.subject, entry.version, data)),
+        None if words is None else hashlib.sha256(salt + words).digest(),
+    )  # fmt: skip
 
 
 def with_request(data: Mapping[str, Any]) -> Mapping[str, Any]:

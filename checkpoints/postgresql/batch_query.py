@@ -58,12 +58,12 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
         except EmptyResultSet:
             continue
         asked.append(name)
-        parts.append(f"ARRAY({_filled(sql, parameters)})")
+        parts.append(f"ARRAY({filled(sql, parameters)})")
     return BatchStatement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
 
 
-def _filled(sql: str, parameters: Sequence[Any]) -> str:
-    """Return the statement with its parameters inserted."""
+def filled(sql: str, parameters: Sequence[Any]) -> str:
+    """Return the statement with its parameters inserted as constants, and its places as numbers."""
     pieces = zip_longest(sql.split("%s"), map(_written, parameters), fillvalue="")
     return "".join(text.replace("%%", "%") + value for text, value in pieces)
 

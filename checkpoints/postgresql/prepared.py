@@ -1,0 +1,93 @@
+"""Prepared statements for what the ORM reads and inserts after every step and at every gate.
+
+Building a queryset's statement takes several times as long as running it, and the server plans it anew each time. Here
+both happen once. Rows become the same model instances as a queryset's; annotations and `prefetch_related` are
+not for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Field, Model, QuerySet
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.query import get_related_populators
+from psycopg.types.numeric import Int8
+
+from .batch_query import ParameterPlace, filled
+from .sql import run_sql
+
+M = TypeVar("M", bound=Model)
+Row = Sequence[Any]
+
+
+class PreparedQuery(Generic[M]):
+    """A queryset that is built once a process: `build` gets a ParameterPlace for each of `places` parameters."""
+
+    def __init__(self, build: Callable[..., QuerySet[M]], *, places: int) -> None:
+        self.build, self.places = build, places
+
+    def __call__(self, *values: Any) -> list[M]:
+        """Return the instances, read with these values in the places. Integers are sent as bigint."""
+        sql, read = self._compiled
+        return [read(row) for row in run_sql(sql, [_sent(value) for value in values])]
+
+    @cached_property
+    def _compiled(self) -> tuple[str, Callable[[Row], M]]:
+        queryset = self.build(*[ParameterPlace(n + 1) for n in range(self.places)])
+        compiler = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, parameters = compiler.as_sql()
+        if compiler.annotation_col_map or compiler.get_converters([each[0] for each in compiler.select]):
+            raise TypeError(f"Read {queryset.model.__name__} by its queryset: Django computes or converts a column")
+        told: Any = compiler.klass_info
+        model, fields = told["model"], told["select_fields"]
+        columns = slice(fields[0], fields[-1] + 1)
+        names = [each[0].target.attname for each in compiler.select[columns]]
+        related = get_related_populators(told, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
+
+        def read(row: Row) -> M:
+            made: M = model.from_db(DEFAULT_DB_ALIAS, names, row[columns])
+            for each in related:
+                each.populate(row, made)
+            return made
+
+        return filled(sql, parameters), read
+
+
+def _sent(value: Any) -> Any:
+    return Int8(value) if type(value) is int else value
+
+
+def insert(row: Model) -> None:
+    """Insert one instance that is not saved yet, and set its key and what else the database gives.
+
+    Its values are plain ones or the database's defaults; for expressions, use `save`. Sends no signals.
+    """
+    values, given = [], []
+    for field in row._meta.concrete_fields:
+        value = field.pre_save(row, add=True)
+        if isinstance(value, DatabaseDefault) or (field.primary_key and value is None):
+            continue
+        given.append(field)
+        values.append(field.get_db_prep_save(value, connection))
+    sql, returned = _insertion(type(row), tuple(given))
+    (found,) = run_sql(sql, values)
+    for name, value in zip(returned, found, strict=True):
+        setattr(row, name, value)
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+@cache
+def _insertion(model: type[Model], given: tuple[Field[Any, Any], ...]) -> tuple[str, list[str]]:
+    """Return the statement for these fields, and the names of those that it returns."""
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(str(field.column)) for field in given)
+    places = ", ".join(f"${n + 1}" for n in range(len(given)))
+    left = [field for field in model._meta.concrete_fields if field not in given]
+    sql = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608 - names of models
+    return f"{sql} RETURNING {', '.join(quote(str(field.column)) for field in left) or '1'}", [
+        each.attname for each in left
+    ]
