@@ -18,6 +18,7 @@ from approvals.cards.binding import Approved
 from approvals.engine_rules import permissions
 from approvals.english import quoted
 from approvals.models import Grant, Outcome
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.runs.plans import StepSpec
 
 
@@ -80,6 +81,14 @@ def _binds(session: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
     return approved
 
 
+_GRANTS = PreparedQuery(
+    lambda outcome, effect: (
+        Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
+    ),
+    places=2,
+)
+
+
 def _gate(session: RunSession, outcome: Outcome) -> str:
     """Return the gate's title in quotes."""
     return quoted([session.plan.title_of(outcome.gate.step)])
@@ -100,7 +109,7 @@ def _available(session: RunSession, spec: StepSpec, outcome: Outcome) -> Grant |
     Where the effect performs several actions, only the grant of the one it is about to perform counts: with that of
     another, a refused action could run, or one could run twice.
     """
-    found = outcome.grants.filter(effect=spec.name).select_related("effect_row").order_by("pk")
+    found = _GRANTS(outcome.pk, spec.name)
     grants = [each for each in found if not spec.action or each.action == acting(session, spec)]
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
     after = session.path.after(outcome.gate.checkpoint) or []

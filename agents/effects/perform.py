@@ -24,6 +24,7 @@ from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
+from checkpoints.postgresql import prepared
 from checkpoints.runs.plans import StepSpec
 
 from . import authorize, classify_failure, intent, late_reports, readback, skip, takeover, undo_left_behind
@@ -69,9 +70,8 @@ def perform(session: RunSession, spec: StepSpec) -> bool:
     if retry.looping(session, spec):
         return False
     # The effect that it replaces is undone first, so that the two are never both done.
-    if not undo_left_behind.settle(
-        session, unsettled_effects.due(session.unsettled(), session.plan, about_to=spec.name)
-    ):
+    left = unsettled_effects.due(session.unsettled(), session.plan, about_to=spec.name)
+    if left and not undo_left_behind.settle(session, left):
         return False
     if session.attempt > spec.retry + 1:  # attempts at an undo do not count for this effect
         return execute.died(session, spec)
@@ -80,7 +80,7 @@ def perform(session: RunSession, spec: StepSpec) -> bool:
     crash_points.point("before_step", spec.name)
     if row is not None and unsent:
         return _send(session, spec, _again(session, row))
-    before = newest(session, spec)  # read anew: settling may have changed it
+    before = newest(session, spec) if left else row  # settling may have changed it
     return _send(session, spec, intend(session, spec, permit, 0 if before is None else before.generation + 1))
 
 
@@ -95,7 +95,8 @@ def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, 
     columns = intent.columns(session, spec, generation)
     with transaction.atomic():
         session.hold_token()
-        row = Effect.objects.create(grant=permit.grant, action=permit.action, **columns)
+        row = Effect(grant=permit.grant, action=permit.action, **columns)
+        prepared.insert(row)
         row.intended(by=session.by)
     crash_points.point("after_intent", row.step)
     return row

@@ -8,8 +8,6 @@ from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
-from django.db.models import F, Func, Value
-from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from agents.text import one_line
@@ -20,6 +18,8 @@ from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
+from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical, decode
 
 # The columns whose digest each event records: all about the outside world. Landings are checkpoints, which have digests
@@ -42,12 +42,11 @@ class EffectQuerySet(models.QuerySet["Effect"]):
 
     def newest(self, run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
         """Return the row of one execution of a step, in its latest generation."""
-        rows = self.filter(run_id=run_id, undoes__isnull=True, step=step, input_digest=input_digest)
-        return rows.filter(occurrence=occurrence).select_related("run").order_by("-generation").first()
+        return next(iter(_NEWEST(run_id, step, input_digest, occurrence)), None)
 
     def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
         """Return the digests of these rows, by id, as their events record them."""
-        return {row.pk: row.covered for row in self.filter(pk__in=numbers)}
+        return {row.pk: row.covered for row in _BY_KEY(list(numbers))}
 
     def lock_begun(self, run_id: int) -> None:
         """Lock the intended effects of a run; call it before the run is locked, as reports of effects do."""
@@ -118,18 +117,17 @@ class Effect(models.Model):
     def retried(self, *, token: int, by: Actor) -> None:
         """Record that it is sent again under the same key. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
-        again = {"attempts": F("attempts") + 1, "error": "", "intended_at": Now(), "settled_at": None}
-        self._move(came, self.Status.INTENDED, by, token=token, **again)
+        self._move(came, self.Status.INTENDED, by, token=token, error="")
 
     def done(self, result: Any, *, by: Actor) -> None:
         """Record that it happened, with this result. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
-        self._move(came, self.Status.DONE, by, result=canonical(result), error="", settled_at=Now())
+        self._move(came, self.Status.DONE, by, result=canonical(result), error="")
 
     def failed(self, error: str, *, by: Actor) -> None:
         """Record that it provably did not happen. Raises Fenced where its state changed meanwhile."""
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
-        self._move(came, self.Status.FAILED, by, error=one_line(error, 500), settled_at=Now())
+        self._move(came, self.Status.FAILED, by, error=one_line(error, 500))
 
     def unknown(self, error: str, *, by: Actor) -> None:
         """Record that it may have happened. Raises Fenced where its state changed meanwhile."""
@@ -137,7 +135,7 @@ class Effect(models.Model):
 
     def abandoned(self, *, by: Actor) -> None:
         """Record that a person ordered it redone although its end is unknown. Raises Fenced where its state changed."""
-        self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by, settled_at=Now())
+        self._move((self.Status.UNKNOWN,), self.Status.ABANDONED, by)
 
     def undone(self, *, by: Actor) -> None:
         """Record that it was undone. Raises Fenced where its state changed meanwhile."""
@@ -149,7 +147,7 @@ class Effect(models.Model):
 
     def doubted(self, *, by: Actor) -> None:
         """Record that a run reached an effect that a person had left open. Raises Fenced where its state changed."""
-        self._move((self.Status.KEPT,), self.Status.UNKNOWN, by, settled_at=None)
+        self._move((self.Status.KEPT,), self.Status.UNKNOWN, by)
 
     def adopted(self, *, by: Actor) -> None:
         """Record that it is on the path, and drop an order to redo it. Raises Fenced where its state changed."""
@@ -161,8 +159,7 @@ class Effect(models.Model):
 
     def landed(self, checkpoint: UUID) -> None:
         """Record that its result was written in this checkpoint, by its execution or by adoption."""
-        appended = Func(F("landings"), Value(checkpoint, output_field=models.UUIDField()), function="array_append")
-        type(self).objects.filter(pk=self.pk).update(landings=appended)
+        run_sql(_LAND, [self.pk, checkpoint])
         self.landings.append(checkpoint)
 
     def order_again(self, *, by: Actor) -> None:
@@ -220,20 +217,44 @@ class Effect(models.Model):
         self._record("effect.intended", by)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
-        self._move(came_from, to, by, settled_at=Now())
+        self._move(came_from, to, by)
         Hold.objects.free(run=self.run_id, subject=self.subject, by=by)
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
         """Assign `status`, guarded by the token of the worker that performed it. Raises NotVerified as `verified`."""
-        with transaction.atomic():
+        given = [columns.get(name) for name in ("token", "again", "result", "error")]
+        with transaction.atomic(savepoint=False):
             self.verified()
-            mine = type(self).objects.filter(pk=self.pk, status__in=list(came_from), token=self.token)
-            if not mine.update(status=to, version=F("version") + 1, **columns):
+            moved = run_sql(_MOVE, [self.pk, list(came_from), to, self.token, *given])
+            if not moved:
                 raise Fenced(f"The effect {self.key[:8]} was settled elsewhere.")  # not translated: workers log it
-            self.refresh_from_db()
+            vars(self).update(zip(_NAMES, moved[0], strict=True), _prefetched_objects_cache={})
             self._record(f"effect.{to}", by)
 
     def _record(self, kind: str, by: Actor) -> None:
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
         event_log.record(kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+
+
+_NEWEST = PreparedQuery(
+    lambda run, step, digest, occurrence: (
+        Effect.objects.filter(run=run, undoes__isnull=True, step=step, input_digest=digest, occurrence=occurrence)
+        .select_related("run")
+        .order_by("-generation")[:1]
+    ),
+    places=4,
+)
+_BY_KEY = PreparedQuery(lambda numbers: Effect.objects.filter(pk__any_of=numbers), places=1)
+_NAMES = [field.attname for field in Effect._meta.concrete_fields]
+_MOVE = f"""
+UPDATE agents_effect SET status = $3::text, version = version + 1, token = coalesce($5, token),
+  again = coalesce($6, again), result = coalesce($7, result), error = coalesce($8, error),
+  attempts = attempts + ($3::text = 'intended')::int,
+  intended_at = CASE WHEN $3::text = 'intended' THEN statement_timestamp() ELSE intended_at END,
+  settled_at = CASE WHEN $3::text IN ('intended', 'unknown') THEN NULL
+    WHEN status = 'kept' AND $3::text = 'done' THEN settled_at ELSE statement_timestamp() END
+WHERE id = $1 AND status = ANY($2) AND token = $4
+RETURNING {", ".join(str(field.column) for field in Effect._meta.concrete_fields)}
+"""  # noqa: S608 - constants
+_LAND = "UPDATE agents_effect SET landings = array_append(landings, $2) WHERE id = $1"

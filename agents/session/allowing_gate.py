@@ -10,6 +10,7 @@ from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
 from approvals.engine_rules import gates, permissions
 from approvals.models import Outcome
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.runs.plans import StepSpec
 
 from . import manual_changes
@@ -21,10 +22,22 @@ def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
 
     A recovery gate about another action than the one that `spec` would perform now does not count.
     """
-    steps = [spec.name, *gates.allowing(session.plan, spec.name)]
-    found = Outcome.objects.filter(gate__run_id=session.run.pk, gate__step__in=steps)
-    found = found.filter(gate__checkpoint__in=session.path.settled()).select_related("gate", "proposal").order_by("-pk")
-    return permissions.last_allowing(found, session.plan, spec, now=acting(session, spec))
+    asked = (session.snapshot.id, spec.name, acting(session, spec))
+    if asked not in session.allowing:  # outcomes on the path to a head never change
+        steps = [spec.name, *gates.allowing(session.plan, spec.name)]
+        found = _OUTCOMES(session.run.pk, steps, list(session.path.settled()))
+        session.allowing = {asked: permissions.last_allowing(found, session.plan, spec, now=asked[2])}
+    return session.allowing[asked]
+
+
+_OUTCOMES = PreparedQuery(
+    lambda run, steps, settled: (
+        Outcome.objects.filter(gate__run_id=run, gate__step__any_of=steps, gate__checkpoint__any_of=settled)
+        .select_related("gate", "proposal")
+        .order_by("-pk")
+    ),
+    places=3,
+)
 
 
 def acting(session: RunSession, spec: StepSpec) -> str:

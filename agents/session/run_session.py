@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from pydantic import BaseModel
 
 from agents.definition import environment, fields
@@ -23,11 +23,13 @@ from agents.errors import UpcastFailed
 from agents.models import Effect
 from agents.ringing import doorbell
 from agents.text import one_line
+from approvals.models import Outcome
 from approvals.schema import redact
 from checkpoints import actors, crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
@@ -40,6 +42,7 @@ from .heartbeat import ClaimBeat
 from .performer import HandOut, Performer
 from .run_path import RunPath
 
+_HELD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 
@@ -56,6 +59,7 @@ class RunSession:
     performer: Performer[RunSession]
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
     handed_out: HandOut | None = None  # what the program of an external agent has to do next
+    allowing: dict[tuple[UUID, str, str], Outcome | None] = field(default_factory=dict)  # see allowing_gate
     for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
 
     @property
@@ -124,13 +128,8 @@ class RunSession:
     def hold_token(self) -> None:
         """Lock the run's row, in the caller's transaction, while the token still holds. Raises Fenced."""
         self.check()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT 1 FROM checkpoints_run WHERE id = %s AND token = %s AND status = 'running' FOR UPDATE",
-                [self.run.pk, self.claim.token],
-            )
-            if cursor.fetchone() is None:
-                raise Fenced
+        if not run_sql(_HELD, [self.run.pk, self.claim.token]):
+            raise Fenced
 
     @property
     def branched(self) -> bool:

@@ -12,9 +12,11 @@ from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Field, Model, QuerySet
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Field, Lookup, Model, QuerySet
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
+from django.db.models.sql.compiler import SQLCompiler
 from psycopg.types.numeric import Int8
 
 from .batch_query import ParameterPlace, filled
@@ -55,6 +57,18 @@ class PreparedQuery(Generic[M]):
             return made
 
         return filled(sql, parameters), read
+
+
+@Field.register_lookup
+class AnyOf(Lookup):
+    """`filter(field__any_of=place)`: the field is one of the list that is given in the place."""
+
+    lookup_name = "any_of"
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition."""
+        (left, before), (right, after) = self.process_lhs(compiler, connection), compiler.compile(self.rhs)
+        return f"{left} = ANY({right})", (*before, *after)
 
 
 def _sent(value: Any) -> Any:

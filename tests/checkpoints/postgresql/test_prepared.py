@@ -73,3 +73,11 @@ def test_a_refused_insert_raises_as_the_orm_does() -> None:
 def test_a_statement_in_a_broken_transaction_is_refused() -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         RUNS("no number")
+
+
+def test_a_list_in_a_place_matches_each_of_its_items() -> None:
+    query = PreparedQuery(lambda runs: Run.objects.filter(pk__any_of=runs).order_by("pk"), places=1)
+    run, other, third = make_run(), make_run(), make_run()
+    assert [each.pk for each in query([third.pk, run.pk])] == [run.pk, third.pk]
+    assert query([]) == []
+    assert other.pk not in {each.pk for each in query([run.pk])}
