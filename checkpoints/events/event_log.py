@@ -82,7 +82,7 @@ def append(entries: Sequence[Entry]) -> None:
             if text is not None:
                 found_by = storable(text.decode(errors="replace"))[:FINDABLE]
                 run_sql(_TEXT, [event, salt, text, found_by])
-    transaction.on_commit(wakeup.ring)
+    wakeup.ring_after_commit()
 
 
 def _row(entry: Entry, salt: bytes, words: bytes | None) -> tuple[Any, ...]:

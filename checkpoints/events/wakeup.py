@@ -18,6 +18,7 @@ import redis
 import redis.asyncio
 import structlog
 from django.conf import settings
+from django.db import connection, transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -48,6 +49,14 @@ def channel() -> str:
 def ring() -> None:
     """Wake the tailers. Never raises."""
     publish(channel(), "")
+
+
+def ring_after_commit() -> None:
+    """Wake the tailers once, after the transaction and what was to follow it until now; at once outside of one."""
+    if connection.in_atomic_block:
+        with contextlib.suppress(ValueError):  # not registered yet
+            connection.run_on_commit.remove((set(connection.savepoint_ids), ring, False))
+    transaction.on_commit(ring)
 
 
 def publish(to: str, said: str) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import transaction
-
 from checkpoints.events import wakeup
 from checkpoints.postgresql.sql import run_sql
 
@@ -90,5 +88,5 @@ def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run one of these statements and wake the tailers after commit; return its result, at most one row."""
     moved = run_sql(statement, params)
     if moved:
-        transaction.on_commit(wakeup.ring)
+        wakeup.ring_after_commit()
     return moved

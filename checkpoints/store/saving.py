@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import transaction
 
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced, NoSuchCheckpoint
@@ -97,8 +97,7 @@ def _locked(run_id: int, target: UUID) -> tuple[UUID | None, int]:
 
 
 def _ring(run_id: int, status: str) -> None:
-    ring = partial(wakeup.ring_step, run_id) if status == "running" else wakeup.ring
-    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
-        transaction.on_commit(ring)
+    if status == "running":
+        transaction.on_commit(partial(wakeup.ring_step, run_id))
     else:
-        ring()
+        wakeup.ring_after_commit()
