@@ -69,7 +69,7 @@ def faults_of(card: Card) -> list[FieldError]:
 def _faults(card: Card) -> Iterator[FieldError]:
     for number, action in enumerate(card.actions):
         at = f"/actions/{number}"
-        if action.schema and (wrong := validate.unsound(action.schema)):
+        if action.schema and (wrong := validate.unusable(action.schema)):
             yield FieldError(pointer=f"{at}/schema", message=wrong)
             continue
         for place, message in validate.faults_of(action.schema, action.arguments) if action.schema else ():

@@ -250,4 +250,4 @@ def _schema_faults(card: Card, *, recovery: bool) -> list[str]:
     asked = [(f"the response of action {each.id!r}", each.response) for each in answering]
     choices = card.question["choices"] if card.question and not recovery else []
     asked += [(f"the value of {each.get('id')!r}", each["schema"]) for each in choices if each.get("schema")]
-    return [f"the schema of {whose} is unsound: {wrong}" for whose, part in asked if (wrong := validate.unsound(part))]
+    return [f"the schema of {whose} is unsound: {wrong}" for whose, part in asked if (wrong := validate.unusable(part))]

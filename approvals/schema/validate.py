@@ -25,7 +25,7 @@ from referencing import Registry
 
 from checkpoints.values import json_pointer
 
-from .walk import Schema
+from .walk import Schema, unfollowed
 
 WORK = 250_000  # rules, items and branches that are evaluated for one submission: some seconds
 REFERENCE = 12  # of that, the cost of following a reference
@@ -77,6 +77,15 @@ def unsound(schema: Any) -> str:  # not translated: programs are told this
         return _known_unsound(text) if 0 < len(text) <= REMEMBERED else _unsound(schema)
     except Unreadable:  # not cached: earlier checks may have used up the shared limit
         return "it is too large to check; use a simpler schema"
+
+
+def unusable(schema: Any) -> str:  # not translated: programs are told this
+    """Say why values cannot be shown by a schema: it is unsound, or its secrets would not be found; "" if they can."""
+    if wrong := unsound(schema):
+        return wrong
+    ref = unfollowed(schema)
+    told = f"refers to {ref[:100]!r}; refer to #/$defs/… in the schema itself, so that its secrets are found"
+    return told if ref else ""
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext
 
 from approvals.schema import validate
-from approvals.schema.walk import Schema, places, references, rewritten, schema_at
+from approvals.schema.walk import Schema, places, references, rewritten, schema_at, unfollowed
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import canonical
 
@@ -26,7 +26,8 @@ def fault(schema: Any) -> str:
         return gettext("It is longer than %(size)s KB. List fewer arguments.") % {"size": LARGEST // 1024}
     if wrong := validate.unsound(schema):
         return gettext("It cannot be used: %(reason)s.") % {"reason": wrong}
-    if outside := next((ref for ref in references(schema) if not str(ref).startswith("#/$defs/")), None):
+    elsewhere = (ref for ref in references(schema) if not str(ref).startswith("#/$defs/"))
+    if outside := next(elsewhere, "") or unfollowed(schema):
         said = gettext("It refers to %(reference)s; refer to #/$defs/… in the schema itself.")
         return said % {"reference": repr(str(outside)[:LABEL])}
     if sum(1 for _ in places(schema)) > ARGUMENTS:

@@ -320,7 +320,7 @@ class TestAsking:
             (
                 {"actions": [asked({"$ref": "https://example.com/n"})]},
                 "/actions/0/schema",
-                "refers to something that it does not contain",
+                "refer to #/$defs/",
             ),
             ({"actions": [asked({}, pinned=["/m"])]}, "/actions/0/pinned/0", "there is nothing at /m"),
         ],

@@ -10,6 +10,7 @@ import pytest
 
 from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.models import Answer, Effect
+from approvals.tools import schemas
 from checkpoints import store
 from checkpoints.models import Event, Run
 from tests.agents.api.test_doors import refusal
@@ -41,7 +42,7 @@ def queued() -> Keeper:
     return program
 
 
-@pytest.mark.parametrize(
+HIDDEN = pytest.mark.parametrize(
     ("part", "beside"),
     [
         ({"$ref": "#account"}, {"$defs": {"a": {"$anchor": "account", "writeOnly": True}}}),
@@ -51,6 +52,9 @@ def queued() -> Keeper:
     ],
     ids=["by an anchor", "by a dynamic anchor", "by its own address", "in a schema of its own"],
 )
+
+
+@HIDDEN
 def test_a_secret_that_only_a_validator_would_find_is_refused(part: dict[str, Any], beside: dict[str, Any]) -> None:
     """The plan was taken, its values were checked by the definition, and shown as if nothing hid them."""
     schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "invoice": part}, **beside}
@@ -59,6 +63,30 @@ def test_a_secret_that_only_a_validator_would_find_is_refused(part: dict[str, An
     [fault] = refusal(answer, 422)["errors"]
     assert fault["parameter"] == "/state_schema"
     assert "so that its secrets are found" in fault["detail"]
+
+
+@HIDDEN
+def test_such_a_secret_in_the_schema_of_an_action_is_refused(part: dict[str, Any], beside: dict[str, Any]) -> None:
+    """Only a state's schema was looked at: the card of the action was taken, and showed the argument in the open."""
+    program = Program()
+    program.start()
+    program.draft()
+    schema = {"type": "object", "properties": {"account": part}, **beside}
+    action = {"id": "wire", "arguments": {"account": SECRET}, "schema": schema}
+    asked = {"step": "review", "title": "Wire", "actions": [{**action, "effect": "wire"}]}
+    for answer in (program.work("gates", **asked), program.post("gates", {"title": "Wire", "actions": [action]})):
+        assert "so that its secrets are found" in refusal(answer, 422)["errors"][0]["detail"]
+    answered = {"id": "wire", "pointer": "/payment", "response": schema, "verdicts": ["approve", "respond"]}
+    refused = refusal(program.work("gates", **asked | {"actions": [answered]}), 422)
+    assert "so that its secrets are found" in refused["errors"][0]["detail"]
+
+
+@HIDDEN
+def test_such_a_secret_in_the_schema_of_a_tool_is_refused(part: dict[str, Any], beside: dict[str, Any]) -> None:
+    """A tool with the definition's own anchor beside a plain reference was registered."""
+    there = {"$ref": "#/$defs/a"}
+    schema = {"type": "object", "properties": {"account": part, "other": there}, **beside}
+    assert "refer to #/$defs/" in schemas.fault(schema)
 
 
 def keeps_a_secret() -> bool:
