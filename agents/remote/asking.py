@@ -15,11 +15,11 @@ from agents.session.run_session import RunSession
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused
-from approvals.models import Policy
+from approvals.models import Policy, Tool
 from approvals.schema import validate, walk
 from approvals.tools import drawing
 from checkpoints.errors import ValueRefused
-from checkpoints.runs.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 
 from . import policy_of_token
@@ -33,14 +33,10 @@ def ask(
     """Open the gate `step` with this card. Raises OutOfTurn, WorkInvalid, WorkNotAllowed, TooManyGates and Fenced."""
     spec = check_next(session, step, "gate")
     policy_of_token.check_gate(token, spec, session.run.team)
-    if faults := list(_places(card, session.snapshot.state)):
-        raise WorkInvalid(faults)
-    try:
-        whole = completed(card, step=spec, plan=session.plan, state=session.snapshot.state)
-        whole = drawn(whole, team=session.run.team, policy=spec.policy, plan=session.plan)
-    except (CardRefused, ValueRefused) as error:
-        raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
-    if faults := faults_of(whole) or [*_pins(whole), *_files(whole, session)]:
+    policy = Policy.objects.named(spec.policy, team=session.run.team)
+    known: dict[str, Any] = {"step": spec, "plan": session.plan, "state": session.snapshot.state}
+    whole = checked(card, **known, team=session.run.team, policy=policy)
+    if faults := list(_files(whole, session)):
         raise WorkInvalid(faults)
     session.performer = RemotePerformer(spec.name, Returned(card, took, [session.clean(note) for note in notes]))
     try:
@@ -49,11 +45,29 @@ def ask(
         raise TooManyGates(full) from full
 
 
-def drawn(card: Card, *, team: Group, policy: str, plan: PlanSpec | None = None) -> Card:
-    """Return the card as people registered its tools. Raises ToolNotRegistered, ToolMismatched, and NoSuchPolicy."""
-    named = Policy.objects.named(policy, team=team)
+def checked(
+    card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str, Any], team: Group, policy: Policy,
+    tools: Mapping[str, Tool] | None = None,
+) -> Card:  # fmt: skip
+    """Return the card as it will be shown. Raises WorkInvalid, ToolNotRegistered and ToolMismatched."""
+    if faults := list(_places(card, state)):
+        raise WorkInvalid(faults)
     try:
-        return drawing.drawn(card, team=team, policy=named, plan=plan)
+        whole = completed(card, step=step, plan=plan, state=state)
+        whole = drawn(whole, team=team, policy=policy, plan=plan, tools=tools)
+    except (CardRefused, ValueRefused) as error:
+        raise WorkInvalid([FieldError(pointer="", message=str(error))]) from error
+    if faults := faults_of(whole) or list(_pins(whole)):
+        raise WorkInvalid(faults)
+    return whole
+
+
+def drawn(
+    card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, tools: Mapping[str, Tool] | None = None
+) -> Card:
+    """Return the card as people registered its tools. Raises ToolNotRegistered and ToolMismatched."""
+    try:
+        return drawing.drawn(card, team=team, policy=policy, plan=plan, tools=tools)
     except ToolRefused as error:
         refusal = ToolNotRegistered if isinstance(error, NotRegistered) else ToolMismatched
         faults = [(f"/actions/{fault.number}{fault.pointer}", fault.message) for fault in error.faults]

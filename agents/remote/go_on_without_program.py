@@ -23,7 +23,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.store import claims
 
-from . import post_gate
+from . import implied_plan
 from .reach import whole
 from .session_cache import SESSIONS, session_of
 
@@ -38,7 +38,7 @@ _REFUSED = Q(outcome__kind=Outcome.Kind.REJECTED, outcome__then="stop") | Q(
 def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
     """Return (run, token) of such runs, except `but`."""
     granted = Exists(Grant.objects.filter(outcome__gate=OuterRef("pk")))
-    nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=post_gate.VERSION)
+    nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=implied_plan.VERSION)
     closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))
     begun = Effect.objects.filter(run=OuterRef("pk"), status=Effect.Status.INTENDED)
     over = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)

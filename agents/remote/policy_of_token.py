@@ -14,12 +14,11 @@ from approvals.models.policy import DEFAULT
 from checkpoints.runs.plans import StepSpec
 
 
-def policy_of(token: Token | None, said: str, team: Group) -> str:
-    """Return the policy of a gate posted without a plan. Raises WorkNotAllowed, and WorkInvalid for an unknown one."""
+def policy_of(token: Token | None, said: str) -> str:
+    """Return the policy of a gate posted without a plan: the one it names, or the token's. Raises WorkNotAllowed."""
     only = token.policy if token else ""
     if said and only and said != only:
         raise _not_for(only)
-    _check(said or only, team, at="/policy")
     return said or only
 
 
@@ -42,14 +41,10 @@ def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
     """
     if token and not _same(gate.policy, token.policy):
         raise _not_for(token.policy)
-    _check(gate.policy, team, at="/step")
-
-
-def _check(name: str, team: Group, *, at: str) -> None:
     try:
-        Policy.objects.expect(name, team=team, exact=True)
+        Policy.objects.expect(gate.policy, team=team, exact=True)
     except NoSuchPolicy as error:
-        raise WorkInvalid([FieldError(pointer=at, message=str(error))]) from error
+        raise WorkInvalid([FieldError(pointer="/step", message=str(error))]) from error
 
 
 def _same(named: str, only: str) -> bool:

@@ -1,170 +1,213 @@
-"""A gate posted without a run: the plan that it implies, and the run that is started for it.
+"""Gates posted without a run: for each a run is started that waits at it, by the plan that its card implies.
 
-A program that only wants to ask before it does something needs no plan of its own. Its card implies one: a gate,
-and after it an effect for each action, by the action's id. The state holds each action's arguments under its id, its
-result under `<id>_result`, and beside them whatever the program wants to show.
+A program that only wants to ask before it does something needs no plan of its own. Its gates come one by one or
+together; those of one request are written by the same few statements, all of them or none.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from agents.definition import fields
-from agents.definition.options import EffectOptions
-from agents.errors import FieldError, InputRefused, WorkInvalid
+from agents.errors import FieldError, InputRefused, TooManyGates, WorkInvalid
 from agents.models import Client, Token
 from agents.runs.start import checked
 from agents.text import one_line
-from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import uploads
-from approvals.schema.walk import rewritten
-from checkpoints import store
+from approvals.errors import AskedTooOften, NoSuchPolicy
+from approvals.gates import opening
+from approvals.gates.opening import NewGate
+from approvals.models import Policy, Tool
+from approvals.policy import pacing
+from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
-from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.store import claims
+from checkpoints.events import event_log
+from checkpoints.layout.snapshot import RowDraft
+from checkpoints.models import Plan, Run
+from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.runs.plans import spec_of
+from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
-from checkpoints.values.canonical_json import canonical
 
 from . import asking, plans
-from .session_cache import SESSIONS, session_of
+from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, implied, shaped
 from .turns import RemoteTurn
-
-GATE, RESULT, FEEDBACK = "ask", "_result", "feedback"
-VERSION = "posted-"  # the prefix of such plans' versions
-DEPTH, MEMBERS = 4, 40  # of objects that get a field for each member without a schema
-DEFINED = "#/$defs/"
 
 
 @dataclass(frozen=True)
-class PostedGate:
-    """A posted gate: its card, and the state that it shows."""
+class Sender:
+    """Who posts gates, and for which team."""
 
-    agent: str
-    card: Card  # its actions with their arguments, and what undoes each
-    state: Mapping[str, Any]
-    idempotent: Collection[str]  # ids of the actions that may be done twice with the same key
-    policy: str
-    thread: str
-    ask_only: bool  # it performs nothing: the run ends with the decision
-
-
-def implied(posted: PostedGate) -> PlanSpec:
-    """Return the plan of such a run; its version is a digest of it."""
-    ids = [action.id for action in posted.card.actions]
-    performed = [] if posted.ask_only else posted.card.actions
-    edits = tuple(action.id for action in posted.card.actions if action.arguments or action.schema)
-    shown = tuple(posted.state)
-    gate = StepSpec(
-        GATE, kind="gate", reads=(*shown, *ids), allows=tuple(action.id for action in performed), edits=edits,
-        policy=posted.policy, feedback=FEEDBACK, asks=True, doc="Ask people.",
-    )  # fmt: skip
-    effects = [_effect(action, idempotent=action.id in posted.idempotent) for action in performed]
-    properties: dict[str, Any] = {name: {} for name in shown}
-    properties |= {action.id: _moved(action.schema, action.id) for action in posted.card.actions}
-    properties |= {action.id + RESULT: {} for action in performed}
-    properties[FEEDBACK] = {"type": "array", "items": {}}
-    schema = {"type": "object", "properties": properties, "required": [*shown, *ids], "$defs": _definitions(posted)}
-    doc = "Asks before it acts." if effects else "Asks, and does nothing by itself."
-    spec = PlanSpec(posted.agent, "", doc, schema, (gate, *effects))
-    digest = hashlib.sha256(canonical(spec.to_json())).hexdigest()
-    return replace(spec, version=f"{VERSION}{digest[:12]}")
+    by: Actor
+    team: Group
+    owner: User
+    token: Token | None
+    worker: str
+    deferred: bool
 
 
-def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
-    """Return a schema for a value that came without one, so that people get a field for each of its members."""
-    if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
-        return {
-            "type": "object",
-            "properties": {name: shaped(each, depth + 1) for name, each in value.items()},
-            "required": sorted(value),
-            "additionalProperties": False,
-        }
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
-    return {"type": kinds[type(value)]} if type(value) in kinds else {}
+class _New(NamedTuple):
+    """A posted gate with its run and the run's first checkpoint, which are not written yet."""
+
+    run: Run
+    draft: RowDraft
+    gate: NewGate
 
 
-def post(
-    posted: PostedGate, *, by: Actor, team: Group, owner: User, token: Token | None, worker: str, deferred: bool
-) -> RemoteTurn:
-    """Start the run and open its gate, in one transaction. Raises PlanRefused, InputRefused and WorkInvalid."""
-    if faults := [*_name_faults(posted)] or [*_file_faults(posted)]:
-        raise WorkInvalid(faults)
-    posted = replace(posted, card=_shaped(posted, team))
-    with transaction.atomic():
-        values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
+@dataclass
+class _Posting:
+    """One request, and what its gates read in common."""
+
+    sender: Sender
+    tools: Mapping[str, Tool]
+    numbers: Iterator[int]  # of runs
+    at: datetime  # the database's time
+    policies: dict[str, Policy] = field(default_factory=dict)
+    plans: dict[bytes, Plan] = field(default_factory=dict)
+
+    def prepared(self, posted: PostedGate) -> _New:
+        """Make the rows of a gate. Raises InputRefused, PlanRefused and WorkInvalid."""
+        if faults := [*_name_faults(posted)] or [*_file_faults(posted)]:
+            raise WorkInvalid(faults)
+        policy = self.policy(posted.policy)
+        posted = replace(posted, card=self.shaped(posted, policy))
         try:
-            plan = plans.keep(implied(posted))
-            known = plans.registered(plan.pk) or plans.declared(plan)
-            state = fields.whole(checked(known.agent.State, values))
-            run = store.start(
-                plan=plan, team=team, title=one_line(posted.card.title, 200), values=state,
-                first_step=GATE, by=by, started_by=owner, thread=posted.thread,
-            )  # fmt: skip
+            run, state = self.run(posted)
+            draft = start_waiting.first_checkpoint(run, next(self.numbers), state, first_step=GATE, at=self.at)
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
         except InputRefused as error:
             if faults := asking.faults_of(posted.card):  # the errors point into what was sent
                 raise WorkInvalid(faults) from error
             raise
-        claim = claims.claim(
-            run.pk, plan_ids=[plan.pk], worker=one_line(worker, 120), lease=claims.TAKE_OVER_LEASE, by=by
+        plan = spec_of(run.plan)
+        step, state = plan.step(GATE), draft.snapshot().state
+        card = asking.checked(
+            _placed(posted), step=step, plan=plan, state=state, team=run.team, policy=policy, tools=self.tools
         )
-        if claim is None:
-            raise LookupError(f"{run} was claimed by somebody else in the transaction that made it")
-        Client.came(run, name=one_line(worker, 120), token=token, owner=owner.pk, deferred=deferred)
-        session = session_of(claim, owner.pk)
-        turn = asking.ask(session, GATE, _placed(posted), token=token)
-    SESSIONS.take(run.pk)
-    return turn
+        alike = pacing.likeness(plan.agent, card)
+        first = pacing.RejectedBefore(1, None)
+        row = draft.row
+        gate = NewGate(run, row.id, row.digest, step, policy, card, "review", self.sender.owner.pk, alike, first)
+        return _New(run, draft, gate)
+
+    def policy(self, name: str) -> Policy:
+        """Return the policy of that name. Raises WorkInvalid."""
+        if name not in self.policies:
+            try:
+                self.policies[name] = Policy.objects.named(name, team=self.sender.team, exact=True)
+            except NoSuchPolicy as error:
+                raise WorkInvalid([FieldError(pointer="/policy", message=str(error))]) from error
+        return self.policies[name]
+
+    def shaped(self, posted: PostedGate, policy: Policy) -> Card:
+        """Return the card with a schema for each action: for a registered tool its own, whatever was sent.
+
+        Raises ToolNotRegistered and ToolMismatched.
+        """
+        named = [replace(each, tool=each.tool or each.id) for each in posted.card.actions]
+        card = replace(posted.card, actions=named)
+        known = asking.drawn(card, team=self.sender.team, policy=policy, tools=self.tools).actions
+        pairs = zip(posted.card.actions, known, strict=True)
+        return replace(card, actions=[replace(each, schema=on.schema or shaped(each.arguments)) for each, on in pairs])
+
+    def run(self, posted: PostedGate) -> tuple[Run, dict[str, Any]]:
+        """Return the run and its first state. Raises PlanRefused and InputRefused."""
+        spec, digest = implied(posted)
+        plan = self.plans.get(digest) or plans.keep(spec)
+        self.plans[digest] = plan
+        known = plans.registered(plan.pk) or plans.declared(plan)
+        values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
+        run = Run(
+            plan=plan, team=self.sender.team, title=one_line(posted.card.title, 200), thread=posted.thread,
+            started_by=self.sender.owner, started_as=self.sender.by.id,
+        )  # fmt: skip
+        return run, fields.whole(checked(known.agent.State, values))
 
 
-def _shaped(posted: PostedGate, team: Group) -> Card:
-    """Return the card with a schema for each action: for a registered tool its own, whatever was sent.
+def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -> list[RemoteTurn]:
+    """Start a run for each gate and open it, in one transaction.
 
-    Raises ToolNotRegistered and ToolMismatched.
+    `batch`: faults are those of `/gates/<number>`. Raises PlanRefused, InputRefused, WorkInvalid and TooManyGates.
     """
-    named = [replace(each, tool=each.tool or each.id) for each in posted.card.actions]
-    known = asking.drawn(replace(posted.card, actions=named), team=team, policy=posted.policy).actions
-    pairs = zip(posted.card.actions, known, strict=True)
-    actions = [replace(each, schema=drawn.schema or shaped(each.arguments)) for each, drawn in pairs]
-    return replace(posted.card, actions=actions)
+    with transaction.atomic(savepoint=False):
+        named = {action.tool or action.id for each in posted for action in each.card.actions}
+        tools = Tool.objects.registered(named, team=sender.team)
+        numbers, at = start_waiting.numbers(len(posted))
+        posting = _Posting(sender, tools, iter(numbers), at)
+        made = _each(posting.prepared, posted, "/gates" if batch else "")
+        try:
+            gates = _paced([each.gate for each in made], "/gates" if batch else "/policy")
+        except AskedTooOften as full:
+            raise TooManyGates(full) from full
+        return _written(made, gates, posting)
 
 
-def _effect(action: Action, *, idempotent: bool) -> StepSpec:
-    result = action.id + RESULT
-    return StepSpec(
-        action.id, kind="effect", reads=(action.id,), writes=(result,), undo=action.undo,
-        irreversible=not action.undo, idempotent=idempotent, guarded=True, responds=result, retry=EffectOptions.retry,
-        doc=action.tool,  # not its title, which changes each time and would make a new version each time
-    )  # fmt: skip
+def _each(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:
+    """Prepare all gates, or raise the faults of all; `at` is where the list of them is, "" for one gate alone."""
+    made: list[_New] = []
+    refused: list[InputRefused | WorkInvalid] = []
+    faults: list[FieldError] = []
+    for number, each in enumerate(posted):
+        try:
+            made.append(prepare(each))
+        except (InputRefused, WorkInvalid) as error:
+            if not at:
+                raise
+            refused.append(error)
+            faults += [{**fault, "pointer": f"{at}/{number}{fault['pointer']}"} for fault in error.errors]
+    if refused:
+        raise type(refused[0])(faults) from refused[0]
+    return made
 
 
-def _definitions(posted: PostedGate) -> dict[str, Any]:
-    """Return the definitions of all actions' schemas, prefixed by the action's id: two may share a name."""
-    found: dict[str, Any] = {}
-    for action in posted.card.actions:
-        own = action.schema.get("$defs", {})
-        found |= {f"{action.id}.{name}": _moved(each, action.id) for name, each in own.items()}
-    return found
+def _paced(gates: Sequence[NewGate], at: str) -> list[NewGate]:
+    """Return the gates with the earlier rejections of the same.
+
+    Raises AskedTooOften, and WorkInvalid for more gates than the policy lets through at all.
+    """
+    agent, team = gates[0].run.plan.agent, gates[0].run.team_id
+    for policy in {each.policy.pk: each.policy for each in gates}.values():
+        if policy.hourly is not None and policy.hourly < len(gates) and not pacing.lifted():
+            told = f"the policy {policy.name} allows {policy.hourly} gates an hour; send fewer at once"
+            raise WorkInvalid([FieldError(pointer=at, message=told)])
+        pacing.check_cap(policy, team=team, agent=agent, more=len(gates))
+    rejected = pacing.rejected_alike(team, {digest for each in gates for digest in each.likeness})
+    return [
+        each._replace(earlier=pacing.before(each.policy, each.run, GATE, each.likeness))
+        if rejected.intersection(each.likeness)
+        else each
+        for each in gates
+    ]
 
 
-def _moved(schema: Mapping[str, Any], action: str) -> Any:
-    """Return an action's schema without its definitions, with its references changed to where they are now."""
-
-    def referring(part: Mapping[str, Any], place: str | None) -> Mapping[str, Any]:
-        ref = part.get("$ref")
-        own = isinstance(ref, str) and ref.startswith(DEFINED)
-        return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
-
-    return rewritten({name: each for name, each in schema.items() if name != "$defs"}, referring, values=True)
+def _written(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
+    """Write the runs and their gates, with all events, and return the turns: each waits for people."""
+    sender, runs = posting.sender, [each.run for each in made]
+    titles = [opening.heading(each.card.title) or each.step.title for each in gates]
+    start_waiting.write(runs, [each.draft for each in made], [f"asks: {title}" for title in titles])
+    name, token = one_line(sender.worker, 120), sender.token
+    insert_rows([Client(run=run, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs])
+    written = opening.write(gates, by=sender.by, at=posting.at)
+    event_log.append([
+        entry
+        for gate, first in written
+        for entry in (
+            *start_waiting.began(gate.run, sender.by),
+            opening.opened(gate, first, by=sender.by),
+            start_waiting.waits(gate.run, sender.by),
+        )
+    ])  # fmt: skip
+    outbox.tell_all([gate for gate, _ in written], "gate.opened")
+    return [RemoteTurn(run=gate.run, token=gate.run.token, seq=gate.run.seq, gate=gate) for gate, _ in written]
 
 
 def _placed(posted: PostedGate) -> Card:

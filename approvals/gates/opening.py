@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper
-from django.db.models.functions import Now
 
 from approvals.audit import evidence
 from approvals.cards import binding
@@ -16,11 +17,14 @@ from approvals.policy import pacing
 from approvals.tools import drawing
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
+from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims
 from checkpoints.store.claims import Claim
+from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
 _TITLE = 200
@@ -60,23 +64,56 @@ def open_gate(
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
-        gate = _gate(run, snapshot, step, named, asked, kind, asked_by, alike, earlier)
-        body = body_of(asked, run=run, step=step, checkpoint=snapshot.digest.hex())
-        first = Proposal.objects.create(gate=gate, number=1, body=canonical(body), digest=binding.seen(body))
-        # A new gate holds nothing yet, so this need not look for an existing hold.
-        Hold.objects.create(
-            run=run, checkpoint=snapshot.id, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title, by=by.id
-        )
+        new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier)
+        [(gate, first)] = write([new], by=by, at=claim.clock())
         before = _replaced(gate, plan)
-        opened = {"kind": gate.kind, **({"replaces": before.pk} if before else {}), **evidence.opened(gate, first)}
-        opened |= {"attempt": gate.attempt} if gate.attempt > 1 else {}
-        gate.say("gate.opened", by=by, data=opened)
+        replaced = {"replaces": before.pk} if before else {}
+        event_log.append([opened(gate, first, by=by, **replaced)])
         if before:
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})
         outbox.tell(gate, "gate.opened", at=gate.opened_at)
         claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
         return gate
+
+
+class NewGate(NamedTuple):
+    """A gate that is about to open, with its card completed and drawn."""
+
+    run: Run
+    checkpoint: UUID
+    digest: bytes  # of the checkpoint
+    step: StepSpec
+    policy: Policy
+    card: Card
+    kind: str
+    asked_by: int | None
+    likeness: list[str]
+    earlier: pacing.RejectedBefore
+
+
+def write(asked: Sequence[NewGate], *, by: Actor, at: datetime) -> list[tuple[Gate, Proposal]]:
+    """Write the gates, each with its first proposal and its hold, in the caller's transaction.
+
+    The caller writes the event of each, `opened`. `at` is the database's time.
+    """
+    gates = [_gate(each, at) for each in asked]
+    insert_rows(gates)
+    proposals = [_proposal(gate, each) for gate, each in zip(gates, asked, strict=True)]
+    insert_rows(proposals)
+    # A new gate holds nothing yet, so this need not look for an existing hold.
+    insert_rows([
+        Hold(run=gate.run, checkpoint=gate.checkpoint, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title,
+             by=by.id)
+        for gate in gates
+    ])  # fmt: skip
+    return list(zip(gates, proposals, strict=True))
+
+
+def opened(gate: Gate, first: Proposal, *, by: Actor, **more: Any) -> event_log.Entry:
+    """Return the event of a gate that opens."""
+    data = {"kind": gate.kind, **more, **evidence.opened(gate, first)}
+    return gate.entry("gate.opened", by=by, data=data | ({"attempt": gate.attempt} if gate.attempt > 1 else {}))
 
 
 def body_of(card: Card, *, run: Run, step: StepSpec, checkpoint: str) -> dict[str, Any]:
@@ -109,27 +146,28 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _gate(
-    run: Run, snapshot: Snapshot, step: StepSpec, policy: Policy, card: Card, kind: str, asked_by: int | None,
-    alike: list[str], earlier: pacing.RejectedBefore,
-) -> Gate:  # fmt: skip
-    gate = Gate.objects.create(
-        run=run,
-        team=run.team,
-        policy=policy,
-        checkpoint=snapshot.id,
-        step=step.name,
-        kind=kind,
-        title=heading(card.title) or step.title,
-        terms=terms(card.title, card.for_whom, card.resource, card.amount),
-        risk=card.risk,
-        asked_by_id=asked_by,
-        likeness=alike,
-        attempt=earlier.attempt,
-        rejected_before_id=earlier.gate,
-        card=canonical(card.to_json()),
-        deadline=None if policy.deadline is None else ExpressionWrapper(Now() + policy.deadline, DateTimeField()),
+def _gate(asked: NewGate, at: datetime) -> Gate:
+    deadline = asked.policy.deadline
+    return Gate(
+        run=asked.run,
+        team=asked.run.team,
+        policy=asked.policy,
+        checkpoint=asked.checkpoint,
+        step=asked.step.name,
+        kind=asked.kind,
+        title=heading(asked.card.title) or asked.step.title,
+        terms=terms(asked.card.title, asked.card.for_whom, asked.card.resource, asked.card.amount),
+        risk=asked.card.risk,
+        asked_by_id=asked.asked_by,
+        likeness=asked.likeness,
+        attempt=asked.earlier.attempt,
+        rejected_before_id=asked.earlier.gate,
+        card=canonical(asked.card.to_json()),
+        deadline=None if deadline is None else at + deadline,
+        opened_at=at,
     )
-    # By the database's clock: within one statement the deadline's Now() is that of `opened_at`.
-    gate.deadline = None if policy.deadline is None else gate.opened_at + policy.deadline
-    return gate
+
+
+def _proposal(gate: Gate, asked: NewGate) -> Proposal:
+    body = canonical(body_of(asked.card, run=asked.run, step=asked.step, checkpoint=asked.digest.hex()))
+    return Proposal(gate=gate, number=1, body=body, digest=digests.of_canonical(body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -14,9 +15,17 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
+from checkpoints.postgresql.sql import loaded, run_sql
 from checkpoints.values import digests
 
 from .gate import Gate
+
+_PLAIN = ("id", "team_id", "name", "version", "title", "risk", "irreversible", "undo", "used", "created_at")
+_COLUMNS = (*_PLAIN, "schema", "pinned")
+_NEWEST = f"""
+SELECT DISTINCT ON (name) {", ".join(_PLAIN)}, schema::text, pinned::text FROM approvals_tool
+WHERE team_id = $1 AND name = ANY($2::text[]) ORDER BY name, version DESC
+"""  # noqa: S608 - constants
 
 
 class ToolQuerySet(models.QuerySet["Tool"]):
@@ -34,8 +43,11 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         """Return the team's tools of these names, by name; one statement, none where nothing is named."""
         if not names:
             return {}
-        newest = self.filter(team=team, name__in=set(names)).current()
-        return {tool.name: tool for tool in newest if tool.used}
+        found: dict[str, Tool] = {}
+        for *values, schema, pinned in run_sql(_NEWEST, [team.pk, sorted(set(names))]):
+            tool = loaded(Tool, _COLUMNS, [*values, json.loads(schema), json.loads(pinned)])
+            found |= {tool.name: tool} if tool.used else {}
+        return found
 
 
 class Tool(models.Model):

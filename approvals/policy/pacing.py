@@ -10,7 +10,7 @@ request that a person sent back, since that person wants it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -41,6 +41,12 @@ JOIN checkpoints_run run ON run.id = gate.run_id JOIN checkpoints_plan plan ON p
 WHERE gate.team_id = $1 AND plan.agent = $2 AND gate.opened_at > clock_timestamp() - interval '1 hour'
 ORDER BY gate.opened_at DESC LIMIT $3
 """
+_REJECTED_ALIKE = """
+SELECT DISTINCT found FROM approvals_gate gate JOIN approvals_outcome outcome ON outcome.gate_id = gate.id
+CROSS JOIN unnest(gate.likeness) AS found
+WHERE gate.likeness && $2::text[]::varchar[] AND gate.team_id = $1 AND found = ANY($2::text[])
+  AND outcome.kind IN ('rejected', 'mixed') AND outcome.created_at >= statement_timestamp() - $3::interval
+"""
 
 
 @dataclass(frozen=True)
@@ -61,21 +67,32 @@ def unpaced() -> Iterator[None]:
         _unpaced.reset(token)
 
 
-def check_cap(policy: Policy, *, team: int, agent: str) -> None:
-    """Raise AskedTooOften where the agent has reached the policy's number of gates within the last hour.
+def lifted() -> bool:
+    """Tell whether the limits are lifted here."""
+    return _unpaced.get()
 
-    Runs in the transaction that opens the gate: near the cap, simultaneous requests are counted one after the other.
+
+def check_cap(policy: Policy, *, team: int, agent: str, more: int = 1) -> None:
+    """Raise AskedTooOften where `more` gates would exceed the policy's number for the agent within an hour.
+
+    Runs in the transaction that opens the gates: near the cap, and for several, simultaneous requests are counted one
+    after the other. `more` is at most the policy's number.
     """
     most = policy.hourly
     if most is None or _unpaced.get():
         return
     opened = run_sql(_OPENED, [team, agent, most])
-    if len(opened) > most - NEAR and connection.in_atomic_block:
+    if (more > 1 or len(opened) > most - NEAR) and connection.in_atomic_block:
         run_sql(_LOCK, [f"gates of {agent} in {team}"])  # not translated: the name of a lock
         opened = run_sql(_OPENED, [team, agent, most])
-    if len(opened) >= most:
-        oldest, now = opened[-1]
+    if len(opened) > most - more:
+        oldest, now = opened[most - more]  # until this one is older than an hour
         raise AskedTooOften(agent, most, policy.name, now=now, until=oldest + HOUR)
+
+
+def rejected_alike(team: int, likeness: Collection[str]) -> set[str]:
+    """Return those of these digests that gates of the team share which people rejected, all of it or a part, lately."""
+    return {found for (found,) in run_sql(_REJECTED_ALIKE, [team, sorted(likeness), REMEMBERED])}
 
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:

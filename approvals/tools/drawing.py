@@ -23,16 +23,21 @@ from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 
 
-def drawn(card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False) -> Card:
+def drawn(
+    card: Card, *, team: Group, policy: Policy, plan: PlanSpec | None = None, recovery: bool = False,
+    tools: Mapping[str, Tool] | None = None,
+) -> Card:  # fmt: skip
     """Draw the card with each action of a registered tool as people registered it.
 
     `plan`: its schema says which parts of the state are secret; without one none is. An action of a recovery card that
-    does not fit is drawn as the card has it. Raises NotRegistered and ToolMismatch. One statement.
+    does not fit is drawn as the card has it. `tools`: those of its actions that are registered, where the caller has
+    read them. Raises NotRegistered and ToolMismatch.
     """
     if not card.actions:
         return card
     granted = binding.pairs(card.actions, card.allows)
-    tools = Tool.objects.registered([action.tool for action in card.actions], team=team)
+    if tools is None:
+        tools = Tool.objects.registered([action.tool for action in card.actions], team=team)
     if policy.registered_only and not recovery:
         _refuse_others(card, tools, team, policy, external=bool(plan and plan.external))
     faults = [

@@ -55,6 +55,11 @@ CROSS JOIN auth_permission granted JOIN django_content_type kind ON kind.id = gr
 WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
 AND kind.app_label || '.' || granted.codename = ANY(%(viewing)s)
 """
+_OWN_TEAMS = """
+SELECT team.id, team.name FROM checkpoints_right may JOIN auth_group team ON team.id = may.team_id
+WHERE may.user_id = %(user)s AND may.app = %(app)s AND may.codename = %(codename)s
+AND team.id = coalesce(%(bound)s, team.id) ORDER BY team.name
+"""
 
 
 class Right(models.Model):
@@ -140,6 +145,15 @@ def shown_in(rows: QuerySet[Any, Any], ways: Ways) -> dict[int, set[tuple[str, i
 def teams_where(user: Any, permission: str) -> QuerySet[Group]:
     """Return the teams in which this person has a permission, "checkpoints.view_run", within their token's scope."""
     return token_scope.of(user).narrow(Group.objects.filter(pk__in=held(user, permission)), team="pk")
+
+
+def own_teams_where(user: Any, permission: str) -> list[Group]:
+    """List by name the teams of `teams_where`, for a permission by which nobody sees every team; one statement."""
+    if _views(permission):
+        raise ValueError(f"{permission} also lets some people see teams that are not theirs")
+    with connection.cursor() as cursor:
+        cursor.execute(_OWN_TEAMS, {**_named(permission), "user": user.pk, "bound": token_scope.of(user).team})
+        return [Group(pk=number, name=name) for number, name in cursor.fetchall()]
 
 
 def may(user: Any, team_id: int, permission: str) -> bool:

@@ -23,11 +23,12 @@ from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
-from agents.remote.post_gate import PostedGate
+from agents.remote.implied_plan import PostedGate
+from agents.remote.post_gate import Sender
 from agents.runs import start
 from agents.text import one_line
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import START_RUN, teams_where
+from checkpoints.access.permissions import START_RUN, own_teams_where
 from checkpoints.models import Run
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -136,16 +137,18 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     team, agent = team_of(request, order.team), agent_of(request, order.agent)
 
     def do() -> HttpResponse:
-        policy = policy_of_token.policy_of(token_of(request), order.policy, team)
-        turn = posting.post(
-            order.posted(agent, policy), by=actor_of(request), team=team, owner=reader_of(request),
-            token=token_of(request), worker=order.worker or actor_of(request).name, deferred=order.deferred,
-        )  # fmt: skip
+        sender, policy = _sender(request, order, team), policy_of_token.policy_of(token_of(request), order.policy)
+        [turn] = posting.post([order.posted(agent, policy)], sender)
         response = answer(turn)
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
         return response
 
     return once(request, key, do)
+
+
+def _sender(request: HttpRequest, order: PostGate, team: Group) -> Sender:
+    by = actor_of(request)
+    return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
 
 
 def agent_of(request: HttpRequest, name: str) -> str:
@@ -163,7 +166,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 
 def team_of(request: HttpRequest, name: str) -> Group:
     """Return the named team, or the only one in which the sender may start runs. Raises WorkInvalid, WorkNotAllowed."""
-    mine = list(teams_where(reader_of(request), START_RUN).order_by("name"))
+    mine = own_teams_where(reader_of(request), START_RUN)
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]

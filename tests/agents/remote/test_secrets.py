@@ -73,7 +73,7 @@ def test_such_a_secret_in_the_schema_of_an_action_is_refused(part: dict[str, Any
     program.draft()
     schema = {"type": "object", "properties": {"account": part}, **beside}
     action = {"id": "wire", "arguments": {"account": SECRET}, "schema": schema}
-    asked = {"step": "review", "title": "Wire", "actions": [{**action, "effect": "wire"}]}
+    asked: dict[str, Any] = {"step": "review", "title": "Wire", "actions": [{**action, "effect": "wire"}]}
     for answer in (program.work("gates", **asked), program.post("gates", {"title": "Wire", "actions": [action]})):
         assert "so that its secrets are found" in refusal(answer, 422)["errors"][0]["detail"]
     answered = {"id": "wire", "pointer": "/payment", "response": schema, "verdicts": ["approve", "respond"]}

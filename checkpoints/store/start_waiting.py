@@ -1,0 +1,67 @@
+"""Starts runs that wait for people from their first checkpoint on, any number in a few statements.
+
+Their rows and events are those that a start, a claim and a release would leave, one run after the other. Nobody can
+have such a run in between, so the claim and the release need no guard, and are not made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from checkpoints.actors import Actor
+from checkpoints.events.event_log import Entry
+from checkpoints.layout.rows import new_id
+from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
+from checkpoints.models import Checkpoint, Run
+from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.sql import run_sql, storable
+
+from .save_statements import insert_chunks
+
+_NUMBERS = """
+SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp() FROM generate_series(1, $1::int)
+"""
+
+
+def numbers(many: int) -> tuple[list[int], datetime]:
+    """Return numbers for so many new runs, and the database's time."""
+    found = run_sql(_NUMBERS, [many])
+    return [number for number, _ in found], found[0][1]
+
+
+def first_checkpoint(run: Run, number: int, values: Mapping[str, Any], *, first_step: str, at: datetime) -> RowDraft:
+    """Give a new run its number, and draft its first checkpoint. Raises ValueRefused."""
+    run.pk = run.lineage = number
+    run.head, run.seq, run.next_step = new_id(), 1, first_step
+    place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
+    return draft(None, values, Header("input", "input", first_step), place, id=run.head)
+
+
+def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> None:
+    """Write the runs, which wait for these reasons, and their checkpoints; in the caller's transaction.
+
+    The caller writes `began` and `waits` of each, too.
+    """
+    for run, reason in zip(runs, reasons, strict=True):
+        run.status, run.version, run.token, run.attempts = Run.Status.WAITING, 2, 1, 1
+        run.reason = storable(reason[:300])
+    insert_rows(runs)
+    insert_rows([Checkpoint(**made.row._asdict()) for made in drafts])
+    for made in drafts:
+        if made.changes.blobs:
+            insert_chunks(made.lineage, made.changes.blobs)
+
+
+def began(run: Run, by: Actor) -> list[Entry]:
+    """Return the events of the run's start and claim."""
+    return [
+        Entry(kind="run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": run.plan.agent}),
+        Entry(kind="run.running", subject=f"run:{run.pk}", by=by, run=run, version=1),
+    ]
+
+
+def waits(run: Run, by: Actor) -> Entry:
+    """Return the event of the run's release."""
+    return Entry(kind="run.waiting", subject=f"run:{run.pk}", by=by, run=run, version=2)

@@ -1,0 +1,53 @@
+"""Rows inserted by one statement are those that Django would insert, in their order."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DataError, connection
+from django.test.utils import CaptureQueriesContext
+
+from approvals.models import Gate
+from checkpoints.models import Hold
+from checkpoints.postgresql.insert_rows import insert_rows
+from tests.factories import make_gate, make_run
+
+HOLD = {"kind": Hold.Kind.LEGAL, "reason": "court", "by": "system"}
+
+
+def test_each_gets_its_own_number_and_what_the_database_gives() -> None:
+    runs = [make_run() for _ in range(3)]
+    holds = [Hold(run=run, subject=f"legal:{run.pk}", **HOLD) for run in reversed(runs)]
+    insert_rows(holds)
+    assert [hold.pk for hold in holds] == sorted(hold.pk for hold in holds)
+    for hold in holds:
+        assert Hold.objects.values().get(pk=hold.pk) == {
+            field.attname: getattr(hold, field.attname) for field in Hold._meta.concrete_fields
+        }
+        assert not hold._state.adding
+
+
+def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went() -> None:
+    """unnest takes an array of arrays apart: each row got one text of all."""
+    likeness = [["a" * 32, 'b",\\{}'], [], ["c"]]
+    made = []
+    for alike in likeness:
+        old = make_gate()
+        kept = {each.attname: getattr(old, each.attname) for each in Gate._meta.concrete_fields if each.name != "id"}
+        run = make_run(team=old.team)
+        made.append(Gate(**kept | {"run_id": run.pk, "checkpoint": run.head, "likeness": alike}))
+    insert_rows(made)
+    for gate, alike in zip(made, likeness, strict=True):
+        there = Gate.objects.get(pk=gate.pk)
+        assert (there.likeness, there.deadline, there.checkpoint) == (alike, gate.deadline, gate.checkpoint)
+
+
+def test_what_is_too_long_for_its_column_is_refused_and_not_cut() -> None:
+    run = make_run()
+    with pytest.raises(DataError, match="too long"):
+        insert_rows([Hold(run=run, subject="x" * 121, **HOLD)])
+
+
+def test_none_is_no_statement() -> None:
+    with CaptureQueriesContext(connection) as asked:
+        insert_rows([])
+    assert not asked.captured_queries
