@@ -9,11 +9,13 @@ the changed code is served all the same, and the runs that began with other code
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from checkpoints.models import Run
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.runs.plans import PlanSpec, digest_of
 
 NAMED = 5  # runs by number
@@ -22,10 +24,18 @@ CANCELLED = 100  # runs that one command names
 
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
     """List the live runs of this version, of `among` if given, that were planned with other code, the oldest first."""
-    runs = Run.objects.all() if among is None else among
-    runs = runs.filter(status__in=Run.LIVE, plan__external=False)
-    runs = runs.filter(plan__agent=spec.agent, plan__version=spec.version)
-    return list(runs.exclude(plan__digest=digest_of(spec)).order_by("pk").values_list("pk", flat=True))
+    asked = (spec.agent, spec.version, digest_of(spec))
+    found = _UNDER_WAY(*asked) if among is None else _of_other_code(*asked, among=among)
+    return [run.pk for run in found]
+
+
+def _of_other_code(agent: Any, version: Any, digest: Any, *, among: QuerySet[Run] | None = None) -> QuerySet[Run]:
+    runs = (Run.objects.all() if among is None else among).filter(status__in=Run.LIVE, plan__external=False)
+    same = runs.filter(plan__agent=agent, plan__version=version).exclude(plan__digest=digest)
+    return same.order_by("pk").only("pk")
+
+
+_UNDER_WAY = PreparedQuery(_of_other_code, places=3)
 
 
 def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:

@@ -24,7 +24,7 @@ from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
-from checkpoints.postgresql import prepared
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.runs.plans import StepSpec
 
 from . import authorize, classify_failure, intent, late_reports, readback, skip, takeover, undo_left_behind
@@ -96,7 +96,7 @@ def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, 
     with transaction.atomic():
         session.hold_token()
         row = Effect(grant=permit.grant, action=permit.action, **columns)
-        prepared.insert(row)
+        insert_rows([row])
         row.intended(by=session.by)
     crash_points.point("after_intent", row.step)
     return row

@@ -106,7 +106,7 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-_RUN = PreparedQuery(lambda run: Run.objects.filter(pk=run), places=1)
+_RUN = PreparedQuery(lambda run: Run.objects.select_related("team").filter(pk=run), places=1)
 
 
 def _work(claim: Claim, beat: ClaimBeat) -> None:

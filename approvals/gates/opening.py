@@ -20,6 +20,7 @@ from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
 from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims
@@ -50,11 +51,10 @@ def open_gate(
     ValueRefused, AskedTooOften and Fenced.
     """
     with transaction.atomic():
-        before = Gate.objects.select_for_update().filter(run=run, checkpoint=snapshot.id).first()
-        if before is not None:
-            if before.status == Gate.Status.OPEN:
+        for there in _AT(run.pk, snapshot.id):
+            if there.status == Gate.Status.OPEN:
                 claims.release(claim, status="waiting", by=by)
-            return before
+            return there
         plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
@@ -134,10 +134,23 @@ def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
 
     None where that one was decided or expired, since this is another question then.
     """
-    asked = Gate.objects.filter(run=gate.run_id, kind=gate.kind, pk__lt=gate.pk).select_related("policy__team", "run")
     known = [step.name for step in plan.steps if step.name != gate.step]
-    last = asked.exclude(step__in=known).order_by("-pk").first()
-    return last if last is not None and last.status == Gate.Status.WITHDRAWN else None
+    last = _ASKED_BEFORE(gate.run_id, gate.kind, gate.pk, known)
+    return last[0] if last and last[0].status == Gate.Status.WITHDRAWN else None
+
+
+_AT = PreparedQuery(
+    lambda run, checkpoint: Gate.objects.select_for_update().filter(run=run, checkpoint=checkpoint), places=2
+)
+_ASKED_BEFORE = PreparedQuery(
+    lambda run, kind, gate, known: (
+        Gate.objects.filter(run=run, kind=kind, pk__lt=gate)
+        .exclude(step__any_of=known)
+        .select_related("policy__team", "run")
+        .order_by("-pk")[:1]
+    ),
+    places=4,
+)
 
 
 def heading(text: str) -> str:

@@ -32,6 +32,7 @@ SELECT {", ".join(_COLUMNS)}, ARRAY(
   WHERE one.policy_id = policy.id ORDER BY named.name)
 FROM approvals_policy policy WHERE team_id = $1 AND name = $2 ORDER BY version DESC LIMIT 1
 """  # noqa: S608 - constants
+_NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -60,7 +61,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
         `exact`: also where the team has none yet, unless the default is meant.
         """
-        asked, names = name or DEFAULT, set(self.filter(team=team).values_list("name", flat=True))
+        asked, names = name or DEFAULT, {found for (found,) in run_sql(_NAMES, [team.pk])}
         without = names <= {DEFAULT} and (asked == DEFAULT or not exact)
         if asked not in names and not without:
             raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])

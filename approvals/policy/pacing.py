@@ -15,15 +15,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from approvals.cards.card import Card
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
 from checkpoints.models import Run
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 
@@ -97,12 +99,7 @@ def rejected_alike(team: int, likeness: Collection[str]) -> set[str]:
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
     """Count how often the same was rejected. Raises AskedTooSoon where the policy's pause is not over."""
-    root = run.lineage
-    of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
-    same = Q(gate__likeness__overlap=list(likeness)) if likeness else Q(pk__in=())
-    ended = Outcome.objects.filter(of_run & Q(kind=REJECTED) | same & Q(kind__in=(REJECTED, MIXED)))
-    recent = ended.filter(gate__team=run.team_id, created_at__gte=Now() - REMEMBERED).order_by("-created_at")
-    looked_at = recent.select_related("gate__run__plan", "proposal").annotate(now=Now())[:COUNTED]
+    looked_at = _RECENTLY_REJECTED(run.team_id, run.lineage, step, list(likeness))
     found = [(each, _refused(each)) for each in looked_at]
     found = [(each, refused) for each, refused in found if each.kind == REJECTED or refused & set(likeness)]
     if not found:
@@ -112,9 +109,20 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
         last = alike[0]
         until = last.created_at + policy.pause
         sent_back = last.gate.run_id == run.pk and last.then == Decision.Then.BACK
-        if not sent_back and until > last.now:
-            raise AskedTooSoon(last.gate_id, len(alike), now=last.now, until=until)
+        [[now]] = run_sql("SELECT statement_timestamp()", [])
+        if not sent_back and until > now:
+            raise AskedTooSoon(last.gate_id, len(alike), now=now, until=until)
     return RejectedBefore(len(found) + 1, found[0][0].gate_id)
+
+
+def _recently_rejected(team: Any, root: Any, step: Any, likeness: Any) -> QuerySet[Outcome]:
+    of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step, kind=REJECTED)
+    same = Q(gate__likeness__overlap=likeness, kind__in=(REJECTED, MIXED))
+    recent = Outcome.objects.filter(of_run | same, gate__team=team, created_at__gte=Now() - REMEMBERED)
+    return recent.select_related("gate__run__plan", "proposal").order_by("-created_at")[:COUNTED]
+
+
+_RECENTLY_REJECTED = PreparedQuery(_recently_rejected, places=4)
 
 
 def _refused(outcome: Outcome) -> set[str]:

@@ -35,12 +35,10 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
 
     `ended`: the kind of the outcome. A webhook gets one message of each kind for a gate.
     """
-    if not gate.hooked:
-        return
     run = gate.run
-    hooks = list(Webhook.objects.listening(team_id=gate.team_id, agent=run.plan.agent))
-    if not hooks:
+    if not gate.hooked or not _listens(gate):
         return
+    hooks = list(Webhook.objects.listening(team_id=gate.team_id, agent=run.plan.agent))
     seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
     said = {
         "gate": gate.pk, "run": gate.run_id, "agent": run.plan.agent, "team": gate.team_id, "step": gate.step,
@@ -51,10 +49,12 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
 
 def tell_all(gates: Sequence[Gate], kind: str) -> None:
     """Tell of gates that opened, all of one agent and team, as `tell` does; one statement where no webhook listens."""
-    first = gates[0]
-    listens = bool(run_sql(_LISTENS, [first.team_id, first.run.plan.agent])[0][0])
-    for gate in gates if listens else ():
+    for gate in gates if _listens(gates[0]) else ():
         tell(gate, kind, at=gate.opened_at)
+
+
+def _listens(gate: Gate) -> bool:
+    return bool(run_sql(_LISTENS, [gate.team_id, gate.run.plan.agent])[0][0])
 
 
 def test(webhook: Webhook, *, by: Actor) -> Delivery | None:

@@ -55,7 +55,7 @@ def ring_after_commit() -> None:
     """Wake the tailers once, after the transaction and what was to follow it until now; at once outside of one."""
     if connection.in_atomic_block:
         with contextlib.suppress(ValueError):  # not registered yet
-            connection.run_on_commit.remove((set(connection.savepoint_ids), ring, False))
+            connection.run_on_commit.remove((set(connection.savepoint_ids), ring, False))  # type: ignore[arg-type]
     transaction.on_commit(ring)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.db import connection
@@ -61,18 +61,24 @@ def _statement(model: type[Model], names: Sequence[str]) -> tuple[str, list[tupl
 INSERT INTO "{model._meta.db_table}" ({columns}) SELECT {values} FROM unnest({arrays})
 WITH ORDINALITY AS given ({columns}, place) ORDER BY given.place RETURNING {returned}
 """  # noqa: S608 - names of the model's own columns
-    packs = [json.dumps if kind.endswith("[]") else _sized(kind) for kind in types]
+    packs = [partial(json.dumps, default=str) if kind.endswith("[]") else _sized(kind) for kind in types]
     return sql, list(zip(fields, packs, strict=True)), [field.attname for field in given]
 
 
 def _element(kind: str) -> str:
     """Return the type of a column's values as they are sent: a cast to varchar(9) would cut what is too long."""
-    return "jsonb" if kind.endswith("[]") else kind.partition("(")[0].replace("varchar", "text")
+    return "jsonb" if kind.endswith("[]") else _uncut(kind)
+
+
+def _uncut(kind: str) -> str:
+    return kind.partition("(")[0].replace("varchar", "text")
 
 
 def _value(column: str, kind: str) -> str:
     """Return a column's value: unnest would take an array of arrays apart, so those are sent as JSON."""
-    return f'ARRAY(SELECT jsonb_array_elements_text(given."{column}"))' if kind.endswith("[]") else f'given."{column}"'
+    if not kind.endswith("[]"):
+        return f'given."{column}"'
+    return f'ARRAY(SELECT jsonb_array_elements_text(given."{column}"))::{_uncut(kind.removesuffix("[]"))}[]'
 
 
 def _sized(kind: str) -> Pack:

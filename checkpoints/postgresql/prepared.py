@@ -1,4 +1,4 @@
-"""Prepared statements for what the ORM reads and inserts after every step and at every gate.
+"""Prepared statements for what the ORM reads after every step and at every gate.
 
 Building a queryset's statement takes several times as long as running it, and the server plans it anew each time. Here
 both happen once. Rows become the same model instances as a queryset's; annotations and `prefetch_related` are
@@ -8,13 +8,12 @@ not for these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Lookup, Model, QuerySet
-from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 from psycopg.types.numeric import Int8
@@ -73,35 +72,3 @@ class AnyOf(Lookup):
 
 def _sent(value: Any) -> Any:
     return Int8(value) if type(value) is int else value
-
-
-def insert(row: Model) -> None:
-    """Insert one instance that is not saved yet, and set its key and what else the database gives.
-
-    Its values are plain ones or the database's defaults; for expressions, use `save`. Sends no signals.
-    """
-    values, given = [], []
-    for field in row._meta.concrete_fields:
-        value = field.pre_save(row, add=True)
-        if isinstance(value, DatabaseDefault) or (field.primary_key and value is None):
-            continue
-        given.append(field)
-        values.append(field.get_db_prep_save(value, connection))
-    sql, returned = _insertion(type(row), tuple(given))
-    (found,) = run_sql(sql, values)
-    for name, value in zip(returned, found, strict=True):
-        setattr(row, name, value)
-    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-
-
-@cache
-def _insertion(model: type[Model], given: tuple[Field[Any, Any], ...]) -> tuple[str, list[str]]:
-    """Return the statement for these fields, and the names of those that it returns."""
-    quote = connection.ops.quote_name
-    columns = ", ".join(quote(str(field.column)) for field in given)
-    places = ", ".join(f"${n + 1}" for n in range(len(given)))
-    left = [field for field in model._meta.concrete_fields if field not in given]
-    sql = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608 - names of models
-    return f"{sql} RETURNING {', '.join(quote(str(field.column)) for field in left) or '1'}", [
-        each.attname for each in left
-    ]

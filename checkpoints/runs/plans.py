@@ -18,16 +18,18 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from checkpoints.models import Plan, Run
 from checkpoints.models.plan import named
-from checkpoints.postgresql.sql import loaded, run_sql
+from checkpoints.postgresql.prepared import PreparedQuery
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
 STEP = 500  # bytes counted for one step
-_COLUMNS = ("id", "agent", "version", "digest", "body", "external", "created_at")
-_KEPT = f"""
-SELECT {", ".join(_COLUMNS)} FROM checkpoints_plan WHERE agent = $1 AND version = $2 AND digest = $3 AND external = $4
-"""  # noqa: S608 - constants
+_KEPT = PreparedQuery(
+    lambda agent, version, digest, external: Plan.objects.filter(
+        agent=agent, version=version, digest=digest, external=external
+    ),
+    places=4,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +249,8 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     body = canonical(spec.to_json())
     digest = hashlib.sha256(body).digest() if external else digest_of(spec)
     known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
-    found = run_sql(_KEPT, list(known.values()))
-    if found:
-        plan = loaded(Plan, _COLUMNS, found[0])
-    else:
-        plan, _ = Plan.objects.get_or_create(**known, defaults={"body": body})
+    found = _KEPT(*known.values())
+    plan = found[0] if found else Plan.objects.get_or_create(**known, defaults={"body": body})[0]
     if bytes(plan.body) != body:
         Plan.objects.filter(pk=plan.pk).update(body=body)
         plan.body = body

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Group
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint
@@ -16,6 +16,7 @@ from checkpoints.events import event_log
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
@@ -107,7 +108,7 @@ def _once(key: str | None, make: Callable[[], Run]) -> Run:
     if key is not None and (made := Run.objects.filter(key=key).first()):
         return made
     try:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=key is not None):
             return make()
     except IntegrityError:
         # Two concurrent calls with one key: the constraint lets one through, and the other returns its run.
@@ -125,6 +126,5 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     run.lineage = run.lineage or run.pk
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
     made = draft(origin, values, header, place, id=id)
-    run.save(force_insert=True)
+    insert_rows([run])
     insert_first(made)
-    connection.validate_no_broken_transaction()

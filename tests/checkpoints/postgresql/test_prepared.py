@@ -1,15 +1,13 @@
-"""A prepared query reads what its queryset reads, and a prepared insert writes what the ORM writes."""
+"""A prepared query reads what its queryset reads."""
 
 from __future__ import annotations
 
-import secrets
-
 import pytest
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Count
 
-from checkpoints.models import Hold, Plan, Run
-from checkpoints.postgresql.prepared import PreparedQuery, insert
+from checkpoints.models import Run
+from checkpoints.postgresql.prepared import PreparedQuery
 from tests.factories.stored_runs import make_run
 from tests.harness.sent_statements import sent
 
@@ -47,27 +45,6 @@ def test_constants_and_percent_signs_of_the_queryset_stay_as_they_are() -> None:
 def test_a_queryset_with_computed_columns_is_refused() -> None:
     with pytest.raises(TypeError, match="Read Run by its queryset"):
         PreparedQuery(lambda pk: Run.objects.filter(pk=pk).annotate(holding=Count("holds")), places=1)(1)
-
-
-def test_an_inserted_row_is_the_one_that_the_orm_would_write() -> None:
-    run = make_run()
-    columns = {"run": run, "checkpoint": run.head, "kind": "gate", "reason": "asks", "by": "x"}
-    mine = Hold(**columns, subject="gate:1")
-    insert(mine)
-    theirs = Hold.objects.create(**columns, subject="gate:2")
-    own = {"_state": None, "id": 0, "created_at": 0, "subject": ""}
-    written, expected = (vars(Hold.objects.get(pk=each.pk)) | own for each in (mine, theirs))
-    assert written == expected
-    assert (mine.freed_by, mine.created_at) == ("", Hold.objects.get(pk=mine.pk).created_at)
-    assert not mine._state.adding
-
-
-def test_a_refused_insert_raises_as_the_orm_does() -> None:
-    name = f"robo-{secrets.token_hex(4)}"
-    insert(Plan(agent=name, version="1", digest=b"1", body=b"{}"))
-    with pytest.raises(IntegrityError), transaction.atomic():
-        insert(Plan(agent=name, version="1", digest=b"1", body=b"{}"))
-    assert Plan.objects.filter(agent=name).count() == 1
 
 
 def test_a_statement_in_a_broken_transaction_is_refused() -> None:
