@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 
 import redis
 from celery import shared_task
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents import Action, Agent, Card, gate, step
+from agents import Action, Agent, Card, effect, gate, step
 
 
 class Relay(Agent):
@@ -29,10 +30,48 @@ class Relay(Agent):
 
     @step
     def after(self) -> dict[str, int]:
-        return {"first_line": time.monotonic_ns()}
+        """Say when it began, to whoever waits for that: polling would take the processor from what is measured."""
+        began = time.monotonic_ns()
+        client().rpush(f"first-line-{self.run.id}", began)
+        return {"first_line": began}
+
+
+class Errand(Agent):
+    """Takes two steps, asks, and performs an effect: the shortest run that has all of them."""
+
+    name = "errand"
+
+    class State(BaseModel):
+        order: int = 0
+        price: int = 0
+        paid: str = ""
+
+    @step
+    def look(self, order: int) -> dict[str, int]:
+        return {"order": order + 1}
+
+    @step
+    def propose(self, order: int) -> dict[str, int]:
+        return {"price": order * 10}
+
+    @gate(policy="default", allows=["pay"])
+    def ask(self, price: int) -> Card:
+        action = Action(id="pay", title="Pay", tool="errand.pay", effect="pay", pointer="/price")
+        return Card(title="Pay the price", actions=[action])
+
+    @effect(irreversible=True)
+    def pay(self, price: int, *, key: str) -> dict[str, str]:
+        return {"paid": f"{price} {key[:8]}"}
 
 
 @shared_task(name="benchmarks.hop", ignore_result=True)
 def hop(number: int) -> None:
     """Do nothing: the cost of any Celery task, a message and a worker."""
-    redis.Redis.from_url(settings.REDIS_URL).rpush(f"hop-{number}", time.monotonic_ns())
+    began = time.monotonic_ns()
+    client().rpush(f"hop-{number}", began)
+
+
+@cache
+def client() -> redis.Redis:
+    """Return the connection of this process on which the times are passed on."""
+    return redis.Redis.from_url(settings.REDIS_URL)

@@ -2,10 +2,12 @@
 
     python -m benchmarks.peers_dbos starts URL COUNT AT_ONCE
     python -m benchmarks.peers_dbos words URL COUNT
+    python -m benchmarks.peers_dbos whole URL COUNT AT_ONCE PROCESSES
 
 `starts` starts COUNT waiting workflows in its own process, AT_ONCE at a time, which is the cheapest way:
 {"each": [ms], "seconds": of all}. `words` sends a message to each of COUNT workflows of another process:
-{"words": [ms from sending it until the workflow has it]}.
+{"words": [ms from sending it until the workflow has it]}. `whole` runs COUNT workflows of two steps, a message and a
+step in PROCESSES other processes, AT_ONCE at a time, and sends each its message once it asks: {"seconds": of all}.
 """
 
 from __future__ import annotations
@@ -87,8 +89,66 @@ def words(url: str, count: int) -> dict[str, Any]:
     return {"words": found}
 
 
+@DBOS.step()  # type: ignore[untyped-decorator]
+def work_on(state: dict[str, Any], field: str) -> dict[str, Any]:
+    """Return the state with one field more."""
+    return {**state, field: len(state)}
+
+
+@DBOS.workflow()  # type: ignore[untyped-decorator]
+def errand(number: int) -> dict[str, Any]:
+    """Take two steps, ask and wait for the answer, and take another step."""
+    state = work_on(work_on(CARD, "looked"), "proposed")
+    sys.stdout.write(f"{number}\n")  # in one piece: print writes twice, and threads get in between
+    sys.stdout.flush()
+    return work_on({**state, "answer": DBOS.recv(TOPIC, timeout_seconds=600)}, "paid")
+
+
+def errands(url: str, first: int, count: int, at_once: int) -> dict[str, Any]:
+    """Run `count` errands in this process, `at_once` at a time."""
+    launch(url)
+
+    def run(number: int) -> None:
+        with SetWorkflowID(f"e{number}"):
+            DBOS.start_workflow(errand, number).get_result()
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(run, range(first, first + count)))
+    return {}
+
+
+def whole(url: str, count: int, at_once: int, processes: int) -> dict[str, Any]:
+    launch(url)  # makes the tables before the others look for them
+    client, each = DBOSClient(system_database_url=url), count // processes
+
+    def begun(number: int) -> subprocess.Popen[str]:
+        numbers = [str(number * each), str(each), str(at_once // processes)]
+        command = [sys.executable, "-m", "benchmarks.peers_dbos", "errands", url, *numbers]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+
+    def attend(worker: subprocess.Popen[str]) -> None:
+        for line in worker.stdout or ():
+            if line.strip().isdigit():
+                client.send(f"e{line.strip()}", "approved", TOPIC)
+
+    workers = [begun(number) for number in range(processes)]
+    for worker in workers:
+        while worker.stdout and worker.stdout.readline().strip() != "ready":
+            pass
+    began = time.perf_counter()
+    with ThreadPoolExecutor(processes) as pool:
+        for worker in workers:
+            print(file=worker.stdin, flush=True)
+        list(pool.map(attend, workers))
+    return {"seconds": time.perf_counter() - began}
+
+
 if __name__ == "__main__":
     mode, url, *numbers = sys.argv[1:]
-    modes: dict[str, Callable[..., dict[str, Any]]] = {"starts": starts, "words": words, "work": work}
+    modes: dict[str, Callable[..., dict[str, Any]]] = {
+        "starts": starts, "words": words, "work": work, "errands": errands, "whole": whole
+    }  # fmt: skip
     print(json.dumps(modes[mode](url, *map(int, numbers))), flush=True)
     os._exit(0)  # workflows that still wait would keep the process alive
