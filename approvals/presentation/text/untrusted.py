@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2s
 
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
 from . import lookalikes, size_limit
 from .icons import icon
-from .invisible import HEAD, TAIL, TextPiece, pieces, unnormal, visible
+from .invisible import HEAD, TAIL, TextPiece, cut, pieces, unnormal, visible
 
-# Words with nothing to mark, and no full stop that could make a host name: most titles and names.
-SIMPLE = re.compile(r"[!-\-/-~]+(?: [!-\-/-~]+)*")
+KNOWN = 4096  # short texts of which is remembered that nothing in them is marked
 STRANGE = 6  # cost of a character in a text in which each has to be examined
 LINES = 30  # lines shown of a text whose others are folded
 FOLDED = 100_000  # a longer middle is not in the page, but linked where there is an address
@@ -59,8 +59,26 @@ def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
         more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole)
         return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
-    found = pieces(text, clamp=clamp)
-    return format_html_join("", "{}", ((html_of(piece, whole=whole),) for piece in found))
+    return drawn_of(text, clamp=clamp, whole=whole)
+
+
+def drawn_of(text: str, *, clamp: bool, whole: str = "") -> SafeString:
+    """Render the pieces of a text; a short one in which nothing is marked, which most are, from memory."""
+    if len(text) <= size_limit.SHORT and (known := unmarked(text)) is not None:
+        return known
+    return SafeString("".join(html_of(piece, whole=whole) for piece in pieces(text, clamp=clamp)))
+
+
+@lru_cache(KNOWN)
+def unmarked(text: str) -> SafeString | None:
+    """Render a short text in which nothing is marked; None for others, as marks take room on the page that shows them.
+
+    Depends on the text alone, so it is the same for every reader.
+    """
+    found = [*cut(text, clamp=False), *unnormal(text)]
+    if any(piece.kind not in ("text", "host") for piece in found):
+        return None
+    return SafeString("".join(html_of(piece, whole="") for piece in found))
 
 
 def folded(text: str, address: str) -> SafeString:
@@ -83,14 +101,11 @@ def folded(text: str, address: str) -> SafeString:
 
 def line(text: str, *, limit: int = 300) -> SafeString:
     """Render `text` on one line, isolated from its surroundings: titles, names, keys."""
-    if len(text) <= limit and SIMPLE.fullmatch(text):
-        return SafeString(f"<bdi>{escape(text)}</bdi>")
-    flat = " ".join(text[: limit * 4].split(" "))
-    flat = re.sub(r"\s*\n\s*", " ", flat).strip()
+    flat = text[: limit * 4]
+    flat = re.sub(r"\s*\n\s*", " ", flat).strip() if "\n" in flat else flat.strip()
     rest = len(text) - limit if len(flat) > limit else 0
-    shown = format_html_join("", "{}", ((html_of(piece, whole=""),) for piece in pieces(flat[:limit], clamp=False)))
-    more = format_html(' <span class="hint">and {} more characters</span>', f"{rest:,}") if rest else ""
-    return format_html("<bdi>{}{}</bdi>", shown, more)
+    more = f' <span class="hint">and {rest:,} more characters</span>' if rest else ""
+    return SafeString(f"<bdi>{drawn_of(flat[:limit], clamp=False)}{more}</bdi>")
 
 
 def exact(text: str, *, limit: int = 300) -> SafeString:

@@ -89,3 +89,13 @@ def test_what_is_drawn_for_no_page_has_no_bound() -> None:
 )
 def test_what_cannot_be_seen_is_counted(text: str, counted: tuple[int, int]) -> None:
     assert badge_count(text) == counted
+
+
+def test_marks_of_a_text_that_was_drawn_before_take_room_as_at_first() -> None:
+    room = [size_limit.PAGE]
+    token = size_limit._left.set(room)
+    try:
+        left = [(untrusted.line("p\u0430y\u200bpal once"), room[0])[1] for _ in range(3)]
+    finally:
+        size_limit._left.reset(token)
+    assert size_limit.PAGE - left[0] == left[0] - left[1] == left[1] - left[2] > 0
