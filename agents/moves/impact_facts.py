@@ -24,6 +24,8 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import PreparedRows
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
@@ -81,8 +83,7 @@ class Lineage:
     @cached_property
     def rows(self) -> list[Effect]:
         """Return the effects, each with its undos."""
-        lineage = Run.objects.of_lineage(self.run.lineage)
-        found = list(Effect.objects.filter(run__in=lineage).order_by("pk"))
+        found = _effects().run(self.run.lineage)
         undos: dict[int, list[Effect]] = defaultdict(list)
         for row in found:
             undos[row.undoes_id or 0].append(row)
@@ -256,6 +257,13 @@ class Lineage:
         except NoSuchCheckpoint:  # removed by retention
             return None
         return {name: after.get(name, ABSENT) for name in shown} | bound
+
+
+@cache
+def _effects() -> PreparedRows[Effect]:
+    root: Any = ParameterPlace(1)
+    lineage = Run.objects.of_lineage(root)
+    return PreparedRows(Effect.objects.filter(run__in=lineage).order_by("pk"))
 
 
 def stamp_of(run: Run) -> str:

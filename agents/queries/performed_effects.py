@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import DateTimeField, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import DateTimeField, F, IntegerField, OuterRef, Q, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, NullIf
 
@@ -15,6 +16,8 @@ from agents.models import Effect
 from agents.presentation.timeline.facts import TimelineEffect
 from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 from checkpoints.runs.plans import PlanSpec
 
 from .course import Course
@@ -42,13 +45,7 @@ LANDED_AT = RawSQL(
 
 def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     """Return the ledger's rows of some runs, undos among them, in the order in which they were intended."""
-    base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
-    found = Effect.objects.filter(run__in=runs).order_by("pk")
-    rows: QuerySet[Any] = found.annotate(
-        performs=Coalesce(NullIf("action", Value("")), "grant__action", Value("")), empty=Q(result=b"null"),
-        of=Coalesce("taken_from__run", 0), carried=LANDED_IN,
-        place=Coalesce(Subquery(base), 0),
-    )  # fmt: skip
+    rows: list[Any] = _statement().run(list(runs))
     return [
         TimelineEffect(
             id=row.pk, run=row.run_id, step=row.step, base=row.base.hex, base_seq=row.place, key=row.key,
@@ -58,8 +55,20 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
             left_open=effects.left_open(row.status, known=not row.empty), action=row.performs, grant=row.grant_id,
             attempts=row.attempts, taken_from=row.of, landings=row.landings, landed=row.carried,
         )
-        for row in rows.defer("result")
+        for row in rows
     ]  # fmt: skip
+
+
+@cache
+def _statement() -> PreparedRows[Effect]:
+    base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
+    found = Effect.objects.filter(OneOf(F("run_id"), ParameterPlace(1))).order_by("pk")
+    rows = found.annotate(
+        performs=Coalesce(NullIf("action", Value("")), "grant__action", Value("")), empty=Q(result=b"null"),
+        of=Coalesce("taken_from__run", 0), carried=LANDED_IN,
+        place=Coalesce(Subquery(base), 0),
+    )  # fmt: skip
+    return PreparedRows(rows.defer("result"))
 
 
 def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -15,6 +16,8 @@ from agents.presentation.timeline.facts import TimelineDecision, TimelineGate
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 
 from .saved_checkpoints import states_of
 
@@ -38,8 +41,7 @@ SAID = (
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
     """Return the open gates and those of the window, oldest first, with the decisions at each."""
-    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(checkpoint__in=states_of(window)), run=run)
-    gates = list(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
+    gates = _statement().run(run.pk, list(states_of(window)))
     others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # its own team's are visible with the run
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
@@ -64,6 +66,13 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             said=tuple(map(said_of, getattr(gate, "words", ()))),
             visible=gate.team_id == run.team_id or gate.pk in visible,
         )
+
+
+@cache
+def _statement() -> PreparedRows[Gate]:
+    here = OneOf(F("checkpoint"), ParameterPlace(2))
+    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=ParameterPlace(1))
+    return PreparedRows(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,10 @@ from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
-from checkpoints.access.permissions import REWIND_RUN, teams_where
+from checkpoints.access.permissions import REWIND_RUN, Person, person, teams_where
 from checkpoints.models import Run
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import PreparedRows
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
@@ -54,6 +57,7 @@ _WHOLE = f"""(SELECT jsonb_build_object({_WAY},
 'origin', (SELECT jsonb_build_array(run_id, seq) FROM checkpoints_checkpoint WHERE id = checkpoints_run.forked_from)
 ))"""  # noqa: S608 - constants
 WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField())  # noqa: S611 - constants
+_RUN, _READER = ParameterPlace(1), ParameterPlace(2)
 WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
 
 
@@ -78,10 +82,16 @@ class RunRow:
 def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
     """Return the run, if the reader may see it. One statement."""
     reader = reader_of(request)
-    run = annotated(Run.objects.visible_to(reader), reader).filter(pk=run_id).first()
-    if run is None:
+    found = _visible(person(reader)._replace(pk=_READER)).run(run_id, reader.pk)
+    if not found:
         raise Http404("No such run")
-    return told(run)
+    return told(found[0])
+
+
+@lru_cache(1024)
+def _visible(reader: Person) -> PreparedRows[Run]:
+    """Build the statement that reads a run, the same for all readers of the same reach."""
+    return PreparedRows(annotated(Run.objects.visible_to(reader), reader).filter(pk=_RUN))
 
 
 def read(run: Run, reader: User) -> RunRow:
@@ -89,7 +99,7 @@ def read(run: Run, reader: User) -> RunRow:
     return told(annotated(Run.objects.all(), reader).get(pk=run.pk))
 
 
-def annotated(runs: QuerySet[Run], reader: User) -> QuerySet[Any, Any]:
+def annotated(runs: QuerySet[Run], reader: User | Person) -> QuerySet[Any, Any]:
     """Annotate runs with the columns that `told` needs."""
     members = teams_where(reader, REWIND_RUN).filter(pk=OuterRef("team_id"))
     return runs.select_related("plan", "team", "started_by").annotate(
@@ -103,7 +113,7 @@ def course(run_id: int) -> Course:
     return course_of(run, run.whole)
 
 
-def _kin(reader: User) -> QuerySet[Any, Any]:
+def _kin(reader: User | Person) -> QuerySet[Any, Any]:
     """Select the other runs of the lineage, in the form of the index of forks."""
     lineage = Coalesce(OuterRef("lineage"), OuterRef("pk"), output_field=BigIntegerField())
     # The root is found by its key and its forks by their index.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Q
+from django.db.models import F, OuterRef, Q
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
@@ -17,6 +18,8 @@ from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 from checkpoints.runs import notes
 from checkpoints.runs.plans import spec_of
 
@@ -26,6 +29,7 @@ from .run_row import RunRow
 from .saved_checkpoints import ORDERED, ORDERS, pruned_of, saved_of, states_of
 
 WINDOW = 40  # checkpoints that one page of the timeline draws
+NEWEST = 2**31 - 1  # no checkpoint of a run has a larger number
 MOST_ORDERS = 500  # events of orders that are searched for those of the window
 
 
@@ -95,20 +99,22 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
     """Return the window, the checkpoints `looked_at`, and their parents; newest first, with the notes of the steps."""
-    said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
-    own = Checkpoint.objects.filter(run=run).order_by("-seq")
-    asked = Q(pk__in=(own.filter(seq__lt=before) if before is not None else own).values("pk")[:WINDOW])
-    if looked_at:
-        here = Checkpoint.objects.filter(run=run, seq__in=looked_at)
-        asked |= Q(pk__in=here.values("pk")) | Q(pk__in=here.values("parent"))
-    found = (
-        Checkpoint.objects.filter(asked).with_names().with_noted().defer("payload").annotate(said=ArraySubquery(said))
-    )
-    headers = list(found.order_by("-run", "-seq"))
+    headers = _headers().run(run.pk, list(looked_at), NEWEST if before is None else before)
     for each in headers:
         if each.plan_id == run.plan_id:  # as nearly all have; the plan is read only once
             each.plan = run.plan
     return headers
+
+
+@cache
+def _headers() -> PreparedRows[Checkpoint]:
+    run, looked_at, before = ParameterPlace(1), ParameterPlace(2), ParameterPlace(3)
+    said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
+    own = Checkpoint.objects.filter(run=run, seq__lt=before).order_by("-seq")
+    here = Checkpoint.objects.filter(OneOf(F("seq"), looked_at), run=run)
+    asked = own.values("pk")[:WINDOW].union(here.values("pk"), here.values("parent"), all=True)
+    found = Checkpoint.objects.filter(pk__in=asked).with_names().with_noted().defer("payload")
+    return PreparedRows(found.annotate(said=ArraySubquery(said)).order_by("-run", "-seq"))
 
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
@@ -122,15 +128,21 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
 
     Also people's notes on the checkpoints `noted`. One statement.
     """
-    own = Event.objects.filter(run_id=run.pk).exclude(kind="checkpoint.saved").order_by("-id")
-    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
-    if run.status not in Run.LIVE:
-        asked |= Q(pk__in=own.filter(kind=f"run.{run.status}").values("pk")[:1])
-    if any(each.kind in ORDERS for each in window):
-        asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
+    ended = "" if run.status in Run.LIVE else f"run.{run.status}"
     about = [notes.subject_of(each) for each in noted if each]
-    asked |= Q(pk__in=Event.objects.told().filter(subject__in=about, kind__in=notes.KINDS).values("pk"))
-    return list(own.filter(asked).select_related("words"))
+    return _events(ended, any(each.kind in ORDERS for each in window)).run(run.pk, about)
+
+
+@cache
+def _events(ended: str, ordered: bool) -> PreparedRows[Event]:
+    own = Event.objects.filter(run_id=ParameterPlace(1)).exclude(kind="checkpoint.saved").order_by("-id")
+    asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
+    if ended:
+        asked |= Q(pk__in=own.filter(kind=ended).values("pk")[:1])
+    if ordered:
+        asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
+    about = Event.objects.told().filter(OneOf(F("subject"), ParameterPlace(2)), kind__in=notes.KINDS)
+    return PreparedRows(own.filter(asked | Q(pk__in=about.values("pk"))).select_related("words"))
 
 
 def starter(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -20,6 +20,7 @@ from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
+from checkpoints.postgresql.prepared_rows import PreparedRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +104,10 @@ class ShownGate:
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
     """Read a gate for its page; None where this person may not see it. Two statements."""
-    joined = Proposal.objects.select_related(
-        "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
-    )
-    standing = joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate_id, number=F("gate__proposal")).first()
-    if standing is None:
+    found = _standing().run(gate_id)
+    if not found:
         return None
+    standing = found[0]
     gate = standing.gate
     beside = _beside(person(to)._replace(pk=_READER)).run(Int8(gate_id), Int8(to.pk))
     if not beside["seen"]:
@@ -132,6 +131,15 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
+
+
+@cache
+def _standing() -> PreparedRows[Proposal]:
+    """Build the statement that reads a gate's current proposal with the gate."""
+    joined = Proposal.objects.select_related(
+        "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
+    )
+    return PreparedRows(joined.annotate(**evidence.last_move("gate_id")).filter(gate=_GATE, number=F("gate__proposal")))
 
 
 @lru_cache(1024)

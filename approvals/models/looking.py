@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models import F
 from django.db.models.functions import Now
 
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 from checkpoints.postgresql.sql import run_sql
 
 LASTS = timedelta(seconds=40)  # a page renews the record every 15 s
@@ -45,9 +49,8 @@ class LookingQuerySet(models.QuerySet["Looking"]):
 
     def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
         """Return gate -> the people who look at it now, each once, by name; without the person `but`."""
-        found = self.filter(gate_id__in=gates, until__gt=Now()).exclude(user=but)
         by_gate: dict[int, list[User]] = {}
-        for each in found.select_related("user").order_by("user__first_name", "user_id"):
+        for each in _at_gates().run(list(gates), but.pk if but else 0) if gates else ():
             at = by_gate.setdefault(each.gate_id, [])
             if each.user not in at:
                 at.append(each.user)
@@ -56,6 +59,14 @@ class LookingQuerySet(models.QuerySet["Looking"]):
     def gone(self) -> LookingQuerySet:
         """Select records that pages left behind without ending them."""
         return self.filter(until__lte=Now())
+
+
+@cache
+def _at_gates() -> PreparedRows[Looking]:
+    found = Looking.objects.filter(OneOf(F("gate_id"), ParameterPlace(1)), until__gt=Now()).exclude(
+        user=ParameterPlace(2)
+    )
+    return PreparedRows(found.select_related("user").order_by("user__first_name", "user_id"))
 
 
 class Looking(models.Model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +21,9 @@ from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilter
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
+from checkpoints.postgresql.batch_query import ParameterPlace
 from checkpoints.postgresql.capped_count import Capped
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 
 from .access import private, reader_of
 
@@ -161,5 +164,12 @@ def last_closed(reach: ReaderReach) -> Any:
 
 def spoken_for(user: User, found: list[Gate]) -> set[int]:
     """Return the ids of those gates on whose current proposal the reader has decided."""
-    mine = Decision.objects.filter(gate__in=found, user=user, counts=True, proposal__number=F("gate__proposal"))
-    return set(mine.values_list("gate_id", flat=True))
+    return {decision.gate_id for decision in _spoken().run([gate.pk for gate in found], user.pk)} if found else set()
+
+
+@cache
+def _spoken() -> PreparedRows[Decision]:
+    here, by = OneOf(F("gate_id"), ParameterPlace(1)), ParameterPlace(2)
+    return PreparedRows(
+        Decision.objects.filter(here, user=by, counts=True, proposal__number=F("gate__proposal")).only("gate_id")
+    )

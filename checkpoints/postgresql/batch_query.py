@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import BigIntegerField, Expression, QuerySet
+from django.db.models import BigIntegerField, Expression, Field, QuerySet
 from psycopg.sql import Literal
 
 from .sql import run_sql
@@ -21,10 +21,10 @@ Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
 
 
 class ParameterPlace(Expression):
-    """A placeholder in a query for an integer that is given to `run`: the first, the second, ..."""
+    """A placeholder in a query for an integer, or a `kind`, that is given to `run`: the first, the second, ..."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(output_field=BigIntegerField())
+    def __init__(self, number: int, kind: Field[Any, Any] | None = None) -> None:
+        super().__init__(output_field=kind or BigIntegerField())
         self.number = number
 
     def as_sql(self, compiler: object, connection: object) -> Any:

@@ -19,12 +19,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True) -> list[tuple[Any, ...]]:
-    """Run one statement with $1 parameters on Django's connection; return its rows, in binary form."""
+def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True, binary: bool = True) -> list[tuple[Any, ...]]:
+    """Run one statement with $1 parameters on Django's connection; return its rows, in binary or text form."""
     connection.ensure_connection()
     connection.validate_no_broken_transaction()
     with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
-        cursor.execute(sql.encode(), params, prepare=prepare, binary=True)
+        cursor.execute(sql.encode(), params, prepare=prepare, binary=binary)
         result = cursor.pgresult  # only counts its fields: `description` would make an object for each
         return cursor.fetchall() if result is not None and result.nfields else []
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from django.contrib.auth.models import User
+from django.db.models import TextField
 from django.utils.translation import gettext_lazy as _
 
 from approvals.gates import remarks
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import PreparedRows
 from checkpoints.values import canonical_json
 
 SHOWN = 50  # latest entries of each part
@@ -47,16 +51,22 @@ class Conversation:
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them."""
-    found = Event.objects.filter(run_id=gate.run_id, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
-    if not earlier:
-        found = found.filter(subject=gate.subject)
-    rows = list(found.select_related("words").order_by("-id")[: 2 * SHOWN])
+    rows = _statement(earlier).run(gate.run_id, *([] if earlier else [gate.subject]))
     here = [each for each in rows if each.subject == gate.subject and each.kind == remarks.KIND]
     before = [each for each in rows if each.subject != gate.subject and each.kind == "gate.decided"]
     return Conversation(
         here=[_said(each, user) for each in here[:SHOWN][::-1]],
         before=[_said(each, user) for each in before[:SHOWN][::-1]],
     )
+
+
+@cache
+def _statement(earlier: bool) -> PreparedRows[Event]:
+    kinds = (remarks.KIND, "gate.decided")
+    found = Event.objects.filter(run_id=ParameterPlace(1), kind__in=kinds, text_digest__isnull=False)
+    if not earlier:
+        found = found.filter(subject=ParameterPlace(2, TextField()))
+    return PreparedRows(found.select_related("words").order_by("-id")[: 2 * SHOWN])
 
 
 def _said(event: Event, user: User) -> ConversationEntry:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-
 from approvals.gates import reading
 from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
 from checkpoints.access.token_scope import TokenBounds
 from tests.factories import ann, bob, decide, eve, make_card, make_gate, make_policy, make_team
+from tests.harness.sent_statements import sent
 
 
 def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
@@ -56,11 +54,11 @@ def test_a_queue_takes_as_many_statements_for_many_gates_as_for_few() -> None:
     reader = ann(team)
     for n in range(12):
         make_gate(team=other if n % 3 else team, card=make_card(title=f"Gate {n}"))
-    with CaptureQueriesContext(connection) as few:
+    with sent() as few:
         ReaderReach.of(reader).gates(MINE, most=5)
     for n in range(12, 40):
         make_gate(team=team, card=make_card(title=f"Gate {n}"))
-    with CaptureQueriesContext(connection) as many:
+    with sent() as many:
         ReaderReach.of(reader).gates(MINE, most=5)
     assert len(many) == len(few) == 4
 

@@ -1,0 +1,88 @@
+"""A prepared statement reads what Django's own would, for the values of this call alone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from django.db import connection, transaction
+from django.db.models import F, Model
+from django.db.models.functions import JSONObject
+
+from checkpoints.models import Checkpoint, Run
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from tests.factories import stored_runs
+from tests.factories.stored_runs import begin
+from tests.harness.sent_statements import sent
+
+JOINED = (
+    Run.objects.select_related("plan", "team", "started_by").annotate(shown=JSONObject(title="title")).order_by("pk")
+)
+RUNS = JOINED.filter(OneOf(F("pk"), ParameterPlace(1)))
+
+
+def make_run(title: str) -> Run:
+    run = stored_runs.make_run()
+    Run.objects.filter(pk=run.pk).update(title=title)
+    return run
+
+
+def columns(row: Model) -> dict[str, object]:
+    return {name: value for name, value in row.__dict__.items() if name != "_state"}
+
+
+def test_rows_are_those_of_the_queryset_with_what_they_refer_to() -> None:
+    pks = [make_run(title).pk for title in ("one", "two", "50% of 'three' \\ %s")]
+    expected = list(JOINED.filter(pk__in=pks))
+    with sent() as statements:
+        found = PreparedRows(RUNS).run(pks)
+        assert all(each.plan.agent and each.team.name for each in found)
+    assert len(statements) == 1
+    assert [each.pk for each in found] == pks
+    for ours, theirs in zip(found, expected, strict=True):
+        assert columns(ours) == columns(theirs)
+        assert columns(ours.plan) == columns(theirs.plan)
+        assert columns(ours.team) == columns(theirs.team)
+        assert ours.started_by == theirs.started_by
+        assert ours._state.adding is False
+
+
+def test_deferred_columns_are_read_when_they_are_asked_for() -> None:
+    run, *_ = begin()
+    [found] = PreparedRows(Checkpoint.objects.filter(run=ParameterPlace(1)).defer("payload")).run(run.pk)
+    assert found.get_deferred_fields() == {"payload"}
+    assert bytes(found.payload) == bytes(Checkpoint.objects.get(pk=found.pk).payload)
+
+
+def test_each_call_reads_for_its_own_values_and_as_it_is_now() -> None:
+    one, two = make_run("one"), make_run("two")
+    statement = PreparedRows(RUNS)
+    assert [each.title for each in statement.run([one.pk])] == ["one"]
+    assert [each.title for each in statement.run([two.pk])] == ["two"]
+    assert statement.run([]) == []
+    Run.objects.filter(pk=one.pk).update(title="another")
+    assert [each.title for each in statement.run([one.pk, 2**40])] == ["another"]
+
+
+def test_a_statement_is_of_no_thread_and_of_no_connection() -> None:
+    run = make_run("one")
+    statement = PreparedRows(RUNS)
+    assert len(statement.run([run.pk])) == 1
+
+    def elsewhere() -> list[str]:
+        try:
+            return [each.title for each in statement.run([run.pk])]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(elsewhere).result() == ["one"]
+
+
+def test_a_transaction_reads_what_it_has_written() -> None:
+    run = make_run("one")
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(title="mine")
+        assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["mine"]
+        transaction.set_rollback(True)
+    assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["one"]
