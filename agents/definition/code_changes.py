@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.runs.plans import PlanSpec, digest_of
 
 NAMED = 5  # runs by number
@@ -25,7 +25,7 @@ CANCELLED = 100  # runs that one command names
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
     """List the live runs of this version, of `among` if given, that were planned with other code, the oldest first."""
     asked = (spec.agent, spec.version, digest_of(spec))
-    found = _UNDER_WAY(*asked) if among is None else _of_other_code(*asked, among=among)
+    found = _under_way(*asked) if among is None else _of_other_code(*asked, among=among)
     return [run.pk for run in found]
 
 
@@ -35,7 +35,7 @@ def _of_other_code(agent: Any, version: Any, digest: Any, *, among: QuerySet[Run
     return same.order_by("pk").only("pk")
 
 
-_UNDER_WAY = PreparedQuery(_of_other_code, places=3)
+_under_way = prepared(lambda agent, version, digest: _of_other_code(agent, version, digest))
 
 
 def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:

@@ -6,6 +6,9 @@ The saved rows are checked first; preconditions are observed last, right before 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
 
 from agents.errors import NotGranted
 from agents.gates import opening, preconditions
@@ -18,7 +21,7 @@ from approvals.cards.binding import Approved
 from approvals.engine_rules import permissions
 from approvals.english import quoted
 from approvals.models import Grant, Outcome
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.runs.plans import StepSpec
 
 
@@ -81,12 +84,9 @@ def _binds(session: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
     return approved
 
 
-_GRANTS = PreparedQuery(
-    lambda outcome, effect: (
-        Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
-    ),
-    places=2,
-)
+@prepared
+def _grants(outcome: Any, effect: Any) -> QuerySet[Grant]:
+    return Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
 
 
 def _gate(session: RunSession, outcome: Outcome) -> str:
@@ -109,7 +109,7 @@ def _available(session: RunSession, spec: StepSpec, outcome: Outcome) -> Grant |
     Where the effect performs several actions, only the grant of the one it is about to perform counts: with that of
     another, a refused action could run, or one could run twice.
     """
-    found = _GRANTS(outcome.pk, spec.name)
+    found = _grants(outcome.pk, spec.name)
     grants = [each for each in found if not spec.action or each.action == acting(session, spec)]
     unused = [grant for grant in grants if not hasattr(grant, "effect_row")]
     after = session.path.after(outcome.gate.checkpoint) or []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from agents.definition import fields
 from agents.definition.plan_builder import OBSERVED
@@ -23,7 +24,7 @@ from approvals.gates.opening import open_gate
 from approvals.models import Gate
 from checkpoints import crash_points, store
 from checkpoints.errors import Fenced, NoSuchCheckpoint
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 
@@ -64,12 +65,12 @@ def ask(session: RunSession, spec: StepSpec) -> bool:
 
 def at_head(session: RunSession) -> Gate | None:
     """Return the gate of the head's checkpoint, with its outcome where it has one."""
-    return next(iter(_AT_HEAD(session.run.pk, session.snapshot.id)), None)
+    return next(iter(_gate_at(session.run.pk, session.snapshot.id)), None)
 
 
-_AT_HEAD = PreparedQuery(
-    lambda run, head: Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=head), places=2
-)
+@prepared
+def _gate_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
+    return Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=checkpoint)
 
 
 def wait_for(session: RunSession, gate: Gate) -> bool:

@@ -18,7 +18,7 @@ from checkpoints.errors import Fenced
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -42,11 +42,11 @@ class EffectQuerySet(models.QuerySet["Effect"]):
 
     def newest(self, run_id: int, step: str, input_digest: bytes, occurrence: int) -> Effect | None:
         """Return the row of one execution of a step, in its latest generation."""
-        return next(iter(_NEWEST(run_id, step, input_digest, occurrence)), None)
+        return next(iter(_newest(run_id, step, input_digest, occurrence)), None)
 
     def covered(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
         """Return the digests of these rows, by id, as their events record them."""
-        return {row.pk: row.covered for row in _BY_KEY(list(numbers))}
+        return {row.pk: row.covered for row in _numbered(list(numbers))}
 
     def lock_begun(self, run_id: int) -> None:
         """Lock the intended effects of a run; call it before the run is locked, as reports of effects do."""
@@ -237,15 +237,17 @@ class Effect(models.Model):
         event_log.record(kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)
 
 
-_NEWEST = PreparedQuery(
-    lambda run, step, digest, occurrence: (
-        Effect.objects.filter(run=run, undoes__isnull=True, step=step, input_digest=digest, occurrence=occurrence)
-        .select_related("run")
-        .order_by("-generation")[:1]
-    ),
-    places=4,
-)
-_BY_KEY = PreparedQuery(lambda numbers: Effect.objects.filter(pk__any_of=numbers), places=1)
+@prepared
+def _newest(run: Any, step: Any, digest: Any, occurrence: Any) -> models.QuerySet[Effect]:
+    rows = Effect.objects.filter(run=run, undoes__isnull=True, step=step, input_digest=digest, occurrence=occurrence)
+    return rows.select_related("run").order_by("-generation")[:1]
+
+
+@prepared
+def _numbered(numbers: Any) -> models.QuerySet[Effect]:
+    return Effect.objects.filter(OneOf(models.F("pk"), numbers))
+
+
 _NAMES = [field.attname for field in Effect._meta.concrete_fields]
 _MOVE = f"""
 UPDATE agents_effect SET status = $3::text, version = version + 1, token = coalesce($5, token),

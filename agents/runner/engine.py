@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import socket
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import QuerySet
 
 from agents.definition import registry
 from agents.effects import perform, undo_left_behind
@@ -31,7 +33,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
@@ -106,11 +108,13 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-_RUN = PreparedQuery(lambda run: Run.objects.select_related("team").filter(pk=run), places=1)
+@prepared
+def _run(pk: Any) -> QuerySet[Run]:
+    return Run.objects.select_related("team").filter(pk=pk)
 
 
 def _work(claim: Claim, beat: ClaimBeat) -> None:
-    (run,) = _RUN(claim.run_id)
+    (run,) = _run(claim.run_id)
     known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return

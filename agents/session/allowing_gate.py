@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import F, QuerySet
+
 from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction
 from approvals.cards.precondition import Precondition
 from approvals.engine_rules import gates, permissions
 from approvals.models import Outcome
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.runs.plans import StepSpec
 
 from . import manual_changes
@@ -25,19 +27,17 @@ def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
     asked = (session.snapshot.id, spec.name, acting(session, spec))
     if asked not in session.allowing:  # outcomes on the path to a head never change
         steps = [spec.name, *gates.allowing(session.plan, spec.name)]
-        found = _OUTCOMES(session.run.pk, steps, list(session.path.settled()))
+        found = _outcomes(session.run.pk, steps, list(session.path.settled()))
         session.allowing = {asked: permissions.last_allowing(found, session.plan, spec, now=asked[2])}
     return session.allowing[asked]
 
 
-_OUTCOMES = PreparedQuery(
-    lambda run, steps, settled: (
-        Outcome.objects.filter(gate__run_id=run, gate__step__any_of=steps, gate__checkpoint__any_of=settled)
-        .select_related("gate", "proposal")
-        .order_by("-pk")
-    ),
-    places=3,
-)
+@prepared
+def _outcomes(run: Any, steps: Any, settled: Any) -> QuerySet[Outcome]:
+    found = Outcome.objects.filter(
+        OneOf(F("gate__step"), steps), OneOf(F("gate__checkpoint"), settled), gate__run_id=run
+    )
+    return found.select_related("gate", "proposal").order_by("-pk")
 
 
 def acting(session: RunSession, spec: StepSpec) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, QuerySet
 
 from approvals.audit import evidence
 from approvals.cards import binding
@@ -20,7 +21,7 @@ from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims
@@ -51,7 +52,7 @@ def open_gate(
     ValueRefused, AskedTooOften and Fenced.
     """
     with transaction.atomic():
-        for there in _AT(run.pk, snapshot.id):
+        for there in _gates_at(run.pk, snapshot.id):
             if there.status == Gate.Status.OPEN:
                 claims.release(claim, status="waiting", by=by)
             return there
@@ -135,22 +136,19 @@ def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
     None where that one was decided or expired, since this is another question then.
     """
     known = [step.name for step in plan.steps if step.name != gate.step]
-    last = _ASKED_BEFORE(gate.run_id, gate.kind, gate.pk, known)
+    last = _asked_before(gate.run_id, gate.kind, gate.pk, known)
     return last[0] if last and last[0].status == Gate.Status.WITHDRAWN else None
 
 
-_AT = PreparedQuery(
-    lambda run, checkpoint: Gate.objects.select_for_update().filter(run=run, checkpoint=checkpoint), places=2
-)
-_ASKED_BEFORE = PreparedQuery(
-    lambda run, kind, gate, known: (
-        Gate.objects.filter(run=run, kind=kind, pk__lt=gate)
-        .exclude(step__any_of=known)
-        .select_related("policy__team", "run")
-        .order_by("-pk")[:1]
-    ),
-    places=4,
-)
+@prepared
+def _gates_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
+    return Gate.objects.select_for_update().filter(run=run, checkpoint=checkpoint)
+
+
+@prepared
+def _asked_before(run: Any, kind: Any, gate: Any, known: Any) -> QuerySet[Gate]:
+    asked = Gate.objects.filter(run=run, kind=kind, pk__lt=gate).exclude(OneOf(F("step"), known))
+    return asked.select_related("policy__team", "run").order_by("-pk")[:1]
 
 
 def heading(text: str) -> str:

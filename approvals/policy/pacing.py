@@ -25,7 +25,7 @@ from approvals.cards.card import Card
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
 from checkpoints.models import Run
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 
@@ -99,7 +99,7 @@ def rejected_alike(team: int, likeness: Collection[str]) -> set[str]:
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
     """Count how often the same was rejected. Raises AskedTooSoon where the policy's pause is not over."""
-    looked_at = _RECENTLY_REJECTED(run.team_id, run.lineage, step, list(likeness))
+    looked_at = _recently_rejected(run.team_id, run.lineage, step, list(likeness))
     found = [(each, _refused(each)) for each in looked_at]
     found = [(each, refused) for each, refused in found if each.kind == REJECTED or refused & set(likeness)]
     if not found:
@@ -115,14 +115,12 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
     return RejectedBefore(len(found) + 1, found[0][0].gate_id)
 
 
+@prepared
 def _recently_rejected(team: Any, root: Any, step: Any, likeness: Any) -> QuerySet[Outcome]:
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step, kind=REJECTED)
     same = Q(gate__likeness__overlap=likeness, kind__in=(REJECTED, MIXED))
     recent = Outcome.objects.filter(of_run | same, gate__team=team, created_at__gte=Now() - REMEMBERED)
     return recent.select_related("gate__run__plan", "proposal").order_by("-created_at")[:COUNTED]
-
-
-_RECENTLY_REJECTED = PreparedQuery(_recently_rejected, places=4)
 
 
 def _refused(outcome: Outcome) -> set[str]:

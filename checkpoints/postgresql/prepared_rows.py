@@ -6,6 +6,9 @@ Only its text and its columns are kept, never a row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, wraps
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from django.db import connection
@@ -13,7 +16,7 @@ from django.db.models import BooleanField, Func, Model, QuerySet
 from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
-from .batch_query import filled
+from .batch_query import ParameterPlace, filled
 from .sql import run_sql
 
 Row = TypeVar("Row", bound=Model)
@@ -55,6 +58,21 @@ class PreparedRows(Generic[Row]):
         for name, at in self.annotations.items():
             setattr(made, name, row[at])
         return made
+
+
+def prepared(build: Callable[..., QuerySet[Row]]) -> Callable[..., list[Row]]:
+    """Return a function that reads the rows of the queryset which `build` makes of a place for each parameter."""
+    places = [ParameterPlace(number) for number, _ in enumerate(signature(build).parameters, 1)]
+
+    @cache
+    def statement() -> PreparedRows[Row]:
+        return PreparedRows(build(*places))
+
+    @wraps(build)
+    def rows(*values: Any) -> list[Row]:
+        return statement().run(*values)
+
+    return rows
 
 
 def _typed(value: Any) -> Any:

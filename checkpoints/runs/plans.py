@@ -18,18 +18,12 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from checkpoints.models import Plan, Run
 from checkpoints.models.plan import named
-from checkpoints.postgresql.prepared import PreparedQuery
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
 STEP = 500  # bytes counted for one step
-_KEPT = PreparedQuery(
-    lambda agent, version, digest, external: Plan.objects.filter(
-        agent=agent, version=version, digest=digest, external=external
-    ),
-    places=4,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +243,17 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     body = canonical(spec.to_json())
     digest = hashlib.sha256(body).digest() if external else digest_of(spec)
     known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
-    found = _KEPT(*known.values())
+    found = _kept(*known.values())
     plan = found[0] if found else Plan.objects.get_or_create(**known, defaults={"body": body})[0]
     if bytes(plan.body) != body:
         Plan.objects.filter(pk=plan.pk).update(body=body)
         plan.body = body
     return plan
+
+
+@prepared
+def _kept(agent: Any, version: Any, digest: Any, external: Any) -> QuerySet[Plan]:
+    return Plan.objects.filter(agent=agent, version=version, digest=digest, external=external)
 
 
 def digest_of(spec: PlanSpec) -> bytes:

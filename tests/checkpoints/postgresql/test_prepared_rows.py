@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest import mock
 
 from django.db import connection, transaction
-from django.db.models import F, Model
+from django.db.models import F, Model, QuerySet
 from django.db.models.functions import JSONObject
 
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared
 from tests.factories import stored_runs
 from tests.factories.stored_runs import begin
 from tests.harness.sent_statements import sent
@@ -86,3 +89,18 @@ def test_a_transaction_reads_what_it_has_written() -> None:
         assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["mine"]
         transaction.set_rollback(True)
     assert [each.title for each in PreparedRows(RUNS).run([run.pk])] == ["one"]
+
+
+@prepared
+def runs_titled(title: Any, but: Any) -> QuerySet[Run]:
+    return Run.objects.filter(title=title, reason="50 %").exclude(OneOf(F("pk"), but)).order_by("pk")
+
+
+def test_a_function_is_built_into_a_statement_once_and_takes_its_parameters_by_place() -> None:
+    title = f"titled {secrets.token_hex(4)}"
+    pks = [make_run(title).pk for _ in range(3)]
+    assert runs_titled(title, []) == []
+    Run.objects.filter(pk__in=pks).update(reason="50 %")
+    assert [each.pk for each in runs_titled(title, [pks[1]])] == [pks[0], pks[2]]
+    with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
+        assert [each.pk for each in runs_titled(title, pks[:2])] == [pks[2]]
