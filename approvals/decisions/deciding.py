@@ -8,10 +8,11 @@ the other deciders waiting until this transaction ends. A refusal rolls everythi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
@@ -35,6 +36,8 @@ from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import Snapshot
+from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.values.canonical_json import canonical
 
 from . import edit_state
@@ -109,8 +112,7 @@ def _record(
         _return_same(gate.decisions.filter(user=by), by, submission, request)
         raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
     # Under the gate's lock now: what others have decided can no longer change.
-    same_key = Q(user=by, key=submission.key)
-    votes = list(gate.decisions.filter(Q(proposal=reading.proposal, counts=True) | same_key).order_by("pk"))
+    votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
     others = _others(votes, by, prepared) if prepared.next is None else []
@@ -122,6 +124,12 @@ def _record(
     decision = _write(prepared, by, request, repeats, second_look=streak is not None)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
+
+
+@prepared
+def _votes(gate: Any, proposal: Any, user: Any, key: Any) -> QuerySet[Decision]:
+    counted, same_key = Q(proposal=proposal, counts=True), Q(user=user, key=key)
+    return Decision.objects.filter(counted | same_key, gate=gate).order_by("pk")
 
 
 def _return_same(decisions: Iterable[Decision], by: User, submission: Submission, request: bytes) -> None:
@@ -171,7 +179,7 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
     submission = prepared.submission
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
     card = proposal.card
-    return Decision.objects.create(
+    decision = Decision(
         gate=prepared.gate,
         proposal=proposal,
         user=by,
@@ -188,6 +196,8 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
         request=request,
         second_look=second_look,
     )
+    insert_rows([decision])
+    return decision
 
 
 def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:

@@ -20,6 +20,7 @@ from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import digests, patch
 from checkpoints.values.canonical_json import canonical
@@ -173,11 +174,11 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
         by_name=end.by.name,
     )
     outcome.to_run = outcome.approved().digest() if rights else None
-    outcome.save(force_insert=True)
-    through = Outcome.decisions.through
-    through.objects.bulk_create(through(outcome=outcome, decision=decision) for decision in end.decisions)
+    insert_rows([outcome])
+    insert_rows([Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions])
     grants = [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
-    return outcome, Grant.objects.bulk_create(grants)
+    insert_rows(grants)
+    return outcome, grants
 
 
 def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:

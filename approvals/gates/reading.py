@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
@@ -20,7 +20,7 @@ from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import PreparedRows, prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +37,7 @@ class GateReading:
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
     """Read a gate, and whether this person already used this key here. One statement."""
-    reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
-    same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
-    hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
-    root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
-    kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
-    acted = Run.objects.filter(kin, effects__isnull=False)
-    recent = second_look.recent(user_id)
-    found = (
-        Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
-        .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
-        .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
-        .annotate(reviewers=ArraySubquery(reviewers.values("team")))
-        .annotate(approved_at=ArraySubquery(recent.values("created_at")))
-        .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
-        .get(gate=gate_id, number=F("gate__proposal"))
-    )
+    [found] = _with_facts(gate_id, user_id, key)
     gate = found.gate
     gate.policy.reviewer_ids = found.reviewers
     gate.hooked = found.hooked
@@ -60,6 +45,26 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
     )  # fmt: skip
+
+
+@prepared
+def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
+    reviewers = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy")).order_by("team__name")
+    same_key = Decision.objects.filter(gate=OuterRef("gate_id"), user=user_id, key=key)
+    hooks = Webhook.objects.enabled().filter(team=OuterRef("gate__team_id"))
+    root = Coalesce(OuterRef("gate__run__lineage"), OuterRef("gate__run_id"))
+    kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
+    acted = Run.objects.filter(kin, effects__isnull=False)
+    recent = second_look.recent(user_id)
+    return (
+        Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
+        .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
+        .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
+        .annotate(reviewers=ArraySubquery(reviewers.values("team")))
+        .annotate(approved_at=ArraySubquery(recent.values("created_at")))
+        .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
+        .filter(gate=gate_id, number=F("gate__proposal"))
+    )
 
 
 _GATE, _READER = batch_query.ParameterPlace(1), batch_query.ParameterPlace(2)

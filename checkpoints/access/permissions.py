@@ -12,8 +12,11 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission
-from django.db import connection, models
+from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
+from psycopg.types.numeric import Int8
+
+from checkpoints.postgresql.sql import run_sql
 
 from . import token_scope
 
@@ -37,28 +40,24 @@ Ways = Sequence[tuple[str, str]]  # how rows are seen: paths to a team, each wit
 # Statements are written out: building one for each page and decision takes longer than answering it.
 _HOLDERS = """
 SELECT one.id, EXISTS (
-  SELECT FROM checkpoints_right may WHERE may.user_id = one.id AND may.team_id = ANY(%(teams)s)
-  AND may.app = %(app)s AND may.codename = %(codename)s)
-FROM auth_user one WHERE one.is_active AND one.id = ANY(%(people)s)
+  SELECT FROM checkpoints_right may WHERE may.user_id = one.id AND may.team_id = ANY($3)
+  AND may.app = $1 AND may.codename = $2)
+FROM auth_user one WHERE one.is_active AND one.id = ANY($4)
 """
-_MEMBERS = """
-SELECT team_id, user_id FROM checkpoints_right
-WHERE team_id = ANY(%(teams)s) AND app = %(app)s AND codename = %(codename)s
-"""
+_MEMBERS = "SELECT team_id, user_id FROM checkpoints_right WHERE app = $1 AND codename = $2 AND team_id = ANY($3)"
 _TEAMS = """
 SELECT user_id, app || '.' || codename, team_id FROM checkpoints_right
-WHERE user_id = ANY(%(people)s) AND app || '.' || codename = ANY(%(names)s)
+WHERE user_id = ANY($1) AND app || '.' || codename = ANY($2)
 UNION
 SELECT one.id, kind.app_label || '.' || granted.codename, team.id
 FROM auth_user one CROSS JOIN auth_group team
 CROSS JOIN auth_permission granted JOIN django_content_type kind ON kind.id = granted.content_type_id
-WHERE one.is_active AND one.is_superuser AND one.id = ANY(%(people)s)
-AND kind.app_label || '.' || granted.codename = ANY(%(viewing)s)
+WHERE one.is_active AND one.is_superuser AND one.id = ANY($1)
+AND kind.app_label || '.' || granted.codename = ANY($3)
 """
 _OWN_TEAMS = """
 SELECT team.id, team.name FROM checkpoints_right may JOIN auth_group team ON team.id = may.team_id
-WHERE may.user_id = %(user)s AND may.app = %(app)s AND may.codename = %(codename)s
-AND team.id = coalesce(%(bound)s, team.id) ORDER BY team.name
+WHERE may.app = $1 AND may.codename = $2 AND may.user_id = $3 AND team.id = coalesce($4, team.id) ORDER BY team.name
 """
 
 
@@ -151,9 +150,8 @@ def own_teams_where(user: Any, permission: str) -> list[Group]:
     """List by name the teams of `teams_where`, for a permission by which nobody sees every team; one statement."""
     if _views(permission):
         raise ValueError(f"{permission} also lets some people see teams that are not theirs")
-    with connection.cursor() as cursor:
-        cursor.execute(_OWN_TEAMS, {**_named(permission), "user": user.pk, "bound": token_scope.of(user).team})
-        return [Group(pk=number, name=name) for number, name in cursor.fetchall()]
+    asked = [*_named(permission).values(), Int8(user.pk), token_scope.of(user).team]
+    return [Group(pk=number, name=name) for number, name in run_sql(_OWN_TEAMS, asked)]
 
 
 def may(user: Any, team_id: int, permission: str) -> bool:
@@ -166,9 +164,7 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
 
     Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_HOLDERS, {**_named(permission), "teams": list(teams), "people": list(among)})
-        return dict(cursor.fetchall())
+    return dict(run_sql(_HOLDERS, [*_named(permission).values(), _numbers(teams), _numbers(among)]))
 
 
 def right_in(team: str, permission: str) -> str:
@@ -180,10 +176,8 @@ def right_in(team: str, permission: str) -> str:
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:
     """Return, by team, the ids of the people who have a permission in it now, as `holders` does."""
     found: dict[int, set[int]] = {team: set() for team in teams}
-    with connection.cursor() as cursor:
-        cursor.execute(_MEMBERS, {**_named(permission), "teams": list(teams)})
-        for team, one in cursor.fetchall():
-            found[team].add(one)
+    for team, one in run_sql(_MEMBERS, [*_named(permission).values(), _numbers(teams)]):
+        found[team].add(one)
     return found
 
 
@@ -191,10 +185,8 @@ def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str]
     """Return the ids of `held` by person and permission, for many of both, in one statement."""
     found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in permissions}
     viewing = list(filter(_views, permissions))
-    with connection.cursor() as cursor:
-        cursor.execute(_TEAMS, {"names": list(permissions), "viewing": viewing, "people": list(people)})
-        for one, name, team in cursor.fetchall():
-            found[one, name].add(team)
+    for one, name, team in run_sql(_TEAMS, [_numbers(people), list(permissions), viewing]):
+        found[one, name].add(team)
     return {key: frozenset(teams) for key, teams in found.items()}
 
 
@@ -221,3 +213,8 @@ def _views(permission: str) -> bool:
 def _named(permission: str) -> dict[str, str]:
     app, _, codename = permission.partition(".")
     return {"app": app, "codename": codename}
+
+
+def _numbers(ids: Collection[int]) -> list[Int8]:
+    """Return ids as one type, whatever their size: a statement is prepared anew for each type."""
+    return [Int8(each) for each in ids]

@@ -6,12 +6,18 @@ from uuid import UUID
 
 from django.db import models, transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy
+from psycopg.types.numeric import Int8
 
 from checkpoints.actors import Actor
+from checkpoints.postgresql.sql import run_sql
 
 from .run import Run
+
+_FREE = """
+UPDATE checkpoints_hold SET freed_at = statement_timestamp(), freed_by = $3
+WHERE run_id = $1 AND subject = $2 AND freed_at IS NULL RETURNING id
+"""
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
@@ -36,7 +42,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
     def free(self, *, run: int, subject: str, by: Actor) -> int:
         """Free what `subject` holds of a run, found by the run's index; return the number of holds freed."""
-        return self.standing().filter(run=run, subject=subject).update(freed_at=Now(), freed_by=by.id)
+        return len(run_sql(_FREE, [Int8(run), subject, by.id]))
 
 
 class Hold(models.Model):
