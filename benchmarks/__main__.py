@@ -12,6 +12,7 @@ SECTIONS = {
     "store": "store",
     "runtime": "runtime",
     "latency": "latency",
+    "whole": "whole_runs",
     "memory": "memory",
     "rewinds": "graphs",
     "retention": "retention",
