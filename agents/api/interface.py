@@ -22,8 +22,8 @@ from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
 from . import deliveries, events, webhooks
-from .gates import choices, decisions, gates, outcomes, preflights, tools
-from .programs import versions, withdrawals, work
+from .gates import choices, decisions, outcomes, preflights, tools
+from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, runs
 
@@ -176,7 +176,7 @@ ROUTERS = {
         moves.router,
     ],
     "/gates": [
-        gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, withdrawals.router,
+        posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, withdrawals.router,
     ],
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],

@@ -44,7 +44,7 @@ from .turns import RemoteTurn
 
 @dataclass(frozen=True)
 class Sender:
-    """Who posts gates, and for which team."""
+    """The sender of posted gates, and the team that they are for."""
 
     by: Actor
     team: Group

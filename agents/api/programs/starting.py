@@ -1,4 +1,4 @@
-"""Starting runs: of an agent on this server or outside, and of a gate that is posted without a run."""
+"""Starting runs, of an agent on this server or outside."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
-from agents.api.gates.gates import router as gates
 from agents.api.protocol import Key, actor_of, needs, once, token_of
 from agents.api.protocol import answer as plain
 from agents.api.runs.moves import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs
-from agents.api.runs.turns import TurnAnswer, answer
 from agents.definition import registry
 from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
 from agents.models import Client, Registration, TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
-from agents.remote import policy_of_token
-from agents.remote import post_gate as posting
-from agents.remote.implied_plan import PostedGate
-from agents.remote.post_gate import Sender
 from agents.runs import start
 from agents.text import one_line
 from checkpoints.access import token_scope
@@ -70,51 +63,6 @@ class Start(Order):
     thread: str = THREAD
 
 
-class PostedAction(AskedAction):
-    """One action of a posted gate, with its arguments."""
-
-    arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
-    undo: str = Field("", description="What undoes it; empty: nothing.", max_length=100, examples=[""])
-    idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
-
-
-class PostGate(CardText):
-    """Ask people about actions, and show them any state beside those."""
-
-    agent: str = AGENT
-    actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
-    state: dict[str, Any] = Field({}, description="Further values, shown with the actions.", examples=[{"invoice": 7}])
-    quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
-    policy: str = Field(
-        "",
-        description="The policy by which people decide; empty: the team's default, or the token's own.",
-        pattern=POLICY,
-        examples=[""],
-    )
-    team: str = TEAM
-    worker: str = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
-    deferred: bool = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
-    thread: str = THREAD
-    ask_only: bool = Field(
-        False,
-        description="Whether you only want the answer: the run has no effects, and ends by itself once people have "
-        "decided.",
-        examples=[False],
-    )
-
-    def posted(self, agent: str, policy: str) -> PostedGate:
-        """Return it as the engine takes it."""
-        return PostedGate(
-            agent=agent,
-            card=self.card(),
-            state=self.state,
-            idempotent=[each.id for each in self.actions if each.idempotent],
-            policy=policy,
-            thread=one_line(self.thread, 200),
-            ask_only=self.ask_only,
-        )
-
-
 @runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
 def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
     """Start a run. A run of an external agent waits until a program claims it."""
@@ -126,29 +74,6 @@ def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
         return plain(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
 
     return once(request, key, do)
-
-
-@gates.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
-def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
-    """Start a run that asks people before something is done, and waits at the gate.
-
-    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: then the run is over.
-    """
-    team, agent = team_of(request, order.team), agent_of(request, order.agent)
-
-    def do() -> HttpResponse:
-        sender, policy = _sender(request, order, team), policy_of_token.policy_of(token_of(request), order.policy)
-        [turn] = posting.post([order.posted(agent, policy)], sender)
-        response = answer(turn)
-        response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
-        return response
-
-    return once(request, key, do)
-
-
-def _sender(request: HttpRequest, order: PostGate, team: Group) -> Sender:
-    by = actor_of(request)
-    return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
 
 
 def agent_of(request: HttpRequest, name: str) -> str:

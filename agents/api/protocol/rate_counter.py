@@ -65,8 +65,10 @@ class Taken:
         return None if rest is None else self.rate._replace(left=self.rate.left + rest)
 
 
-def count(name: str, who: str, *, most: int) -> Rate:
-    """Count one request, of `most` a minute. Never raises, and never waits for long."""
+def count(name: str, who: str, *, most: int, times: int = 1) -> Rate:
+    """Count one request, or several, of `most` a minute. Never raises, and never waits for long."""
+    if times > 1:
+        return _count(name, who, most, times)
     taken = _taken.get((name, who))
     if taken is not None and taken.rate.most == most and (one := taken.one()):
         return one

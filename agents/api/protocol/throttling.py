@@ -43,6 +43,12 @@ class Throttle(BaseThrottle):
         return _count(request).within
 
 
+def count_more(request: HttpRequest, times: int) -> None:
+    """Count so many requests of the sender besides the one that was counted. Raises Throttled."""
+    if times and not _count(request, times).within:
+        raise Throttled(wait=None)
+
+
 def refused(request: HttpRequest) -> HttpResponse | None:
     """Answer 429 to an unknown token from a blocked address, without looking it up."""
     sent = request.headers.get("Authorization")
@@ -86,8 +92,8 @@ def address_of(request: HttpRequest) -> str:
     return said
 
 
-def _count(request: HttpRequest) -> Rate:
-    rate = rate_counter.count("requests", who_asks(request), most=settings.HOLDPOINT_API_RATE)
+def _count(request: HttpRequest, times: int = 1) -> Rate:
+    rate = rate_counter.count("requests", who_asks(request), most=settings.HOLDPOINT_API_RATE, times=times)
     request.rate = rate  # type: ignore[attr-defined]
     return rate
 

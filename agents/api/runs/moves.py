@@ -12,8 +12,8 @@ from functools import partial
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Router
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.api.protocol import Key, RunId, answer, kept, needs, once, one_of, own
 from agents.errors import RewindRefused
@@ -56,8 +56,11 @@ FEEDBACK = Field(
 )
 
 
-class Order(Schema):
-    """A body that may have no unknown members: a misspelt guard would guard nothing."""
+class Order(BaseModel):
+    """A body that may have no unknown members: a misspelt guard would guard nothing.
+
+    Not ninja's Schema, which reads each member through an object that can resolve a model's: a body is plain JSON.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

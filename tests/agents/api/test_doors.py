@@ -22,7 +22,8 @@ from .sent_requests import address, ask, document, example, gate, operations, pa
 WEBHOOKS = [path for path in paths() if "/webhooks" in path]  # see tests/approvals/webhooks
 ADDRESSES = [path for path, method, _ in operations() if method == "get" and path not in WEBHOOKS]
 ORDERS = [path for path, method, _ in operations() if method == "post" and path not in WEBHOOKS]
-STARTS = ("/api/runs", "/api/gates", "/api/agents/{agent}/versions")  # of no team yet: there is nothing to be found
+# Of no team yet: there is nothing to be found.
+STARTS = ("/api/runs", "/api/gates", "/api/gates/batches", "/api/agents/{agent}/versions")
 BOTH = {*ADDRESSES} & {*ORDERS}  # what is read there, and what is asked with a body
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
 LISTS = [path for path in ADDRESSES if "{" not in path]

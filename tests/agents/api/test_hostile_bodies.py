@@ -100,8 +100,11 @@ class World:
             made |= {"step": "review", "actions": [ACTION]}
         if path.endswith("/versions"):
             made |= {"state_schema": SCHEMA, "steps": STEPS, "version": secrets.token_hex(4)}
+        asked = {"policy": "", "actions": [{"id": "wire", "arguments": WIRE, "schema": PAYMENT}]}
         if path == "/api/gates":
-            made |= {"agent": "", "policy": "", "actions": [{"id": "wire", "arguments": WIRE, "schema": PAYMENT}]}
+            made |= {"agent": "", **asked}
+        if path == "/api/gates/batches":
+            made |= {"agent": "", "gates": [made["gates"][0] | asked]}
         if path == "/api/runs":
             made |= {"agent": self.program.agent, "input": {"invoice": {}}}
         return made

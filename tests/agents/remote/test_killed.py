@@ -133,6 +133,11 @@ def post() -> Call:
     return Call(program, "/api/gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]})
 
 
+def post_several() -> Call:
+    program = Program(team=make_team(may=MAY))
+    return Call(program, "/api/gates/batches", {"gates": [{**post().body, "title": f"Wire {n}"} for n in range(3)]})
+
+
 def claim() -> Call:
     program = Program(team=make_team(may=MAY))
     program.register()
@@ -231,6 +236,7 @@ CALLS: dict[str, Callable[[], Call]] = {
     "register_version": register,
     "start_run": start,
     "post_gate": post,
+    "post_gates": post_several,
     "claim_run": claim,
     "claim_run, decided": claim_decided,
     "save_checkpoints": working("checkpoints/batches", checkpoints=[{"step": "draft", "ops": OPS}]),

@@ -36,14 +36,15 @@ from .errors import (
     Withdrawn,
 )
 from .plans import Action, Card, Quote, Step, Write
-from .posting import Ask, thread
+from .posting import Ask, Posting, asked, asked_each, thread
 from .runs import AsyncRun, Run
 
 __all__ = [
     "Action", "AlreadyDone", "Answered", "Approval", "Ask", "AsyncApproval", "AsyncCall", "AsyncCalls",
     "AsyncHoldpoint", "AsyncRun", "BadAnswer", "BadToken", "Begun", "Call", "Calls", "Card", "Decision", "Event",
     "Events", "Expired", "Gate", "Holdpoint", "HoldpointError", "Invalid", "KeyReused", "NoGrant", "NotAllowed",
-    "NotClaimable", "NotConfigured", "NotDone", "NotFound", "OutOfTurn", "Outcome", "Pending", "Problem", "Quote",
-    "Refused", "Rejected", "ReportedBefore", "Run", "RunEnded", "Said", "StaleToken", "Step", "StillOpen",
-    "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown", "Unreachable", "Withdrawn", "Write", "thread",
+    "NotClaimable", "NotConfigured", "NotDone", "NotFound", "OutOfTurn", "Outcome", "Pending", "Posting", "Problem",
+    "Quote", "Refused", "Rejected", "ReportedBefore", "Run", "RunEnded", "Said", "StaleToken", "Step", "StillOpen",
+    "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown", "Unreachable", "Withdrawn", "Write", "asked", "asked_each",
+    "thread",
 ]  # fmt: skip

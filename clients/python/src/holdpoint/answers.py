@@ -66,6 +66,12 @@ class Turn(Answer):
         return self.status in ("completed", "failed", "cancelled")
 
 
+class Turns(Answer):
+    """The runs of several gates that were posted together, in their order."""
+
+    gates: list[Turn]
+
+
 class Beat(Answer):
     """The state of a claim."""
 

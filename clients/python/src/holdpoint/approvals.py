@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -15,7 +15,7 @@ from .calls import Allowed, AsyncCall, Call
 from .drivers import Awaiting, Blocking, Tasks, Threads, calling, told_as
 from .endings import Said
 from .exchange import Op
-from .posting import Posting, post
+from .posting import Posting, post, post_all
 from .sending import Api
 
 P = ParamSpec("P")
@@ -252,6 +252,12 @@ def deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pendin
     """Post the gate without waiting."""
     turn = yield from post(api, posting, deferred=True, ask_only=ask_only)
     return Pending(turn.gate or 0, turn.run, turn.gate_url or "")
+
+
+def deferred_all(api: Api, postings: Sequence[Posting], *, key: str = "", ask_only: bool = False) -> Op[list[Pending]]:
+    """Post the gates in one call, without waiting."""
+    turns = yield from post_all(api, postings, key=key, ask_only=ask_only)
+    return [Pending(turn.gate or 0, turn.run, turn.gate_url or "") for turn in turns]
 
 
 Later = Coroutine[Any, Any, Pending]

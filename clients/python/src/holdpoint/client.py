@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from . import approvals
 from .answers import Events, Gate, Outcome, Version
 from .answers import Run as RunRead
-from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Several, asking
+from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending, Several, asking
 from .awaiting import Way
 from .calls import AsyncCall, Call
 from .decorating import Terms, requiring, requiring_awaited
@@ -23,7 +23,7 @@ from .endings import Said
 from .errors import NotConfigured
 from .exchange import Habits, Op
 from .plans import Step
-from .posting import THREAD, asked, asked_each, thread
+from .posting import THREAD, Posting, asked, asked_each, thread
 from .runs import AsyncRun, Run
 from .sending import Api
 
@@ -90,6 +90,15 @@ class _Client(ABC, Generic[W, A, B]):
         body["thread"] = thread or THREAD.get()
         started = yield from self._api.post("runs", body, RunRead, key=key)
         return self.run(started.id)
+
+    @operation
+    def defer_all(self, questions: Sequence[Posting], *, key: str = "", ask_only: bool = False) -> Op[list[Pending]]:
+        """Ask up to 100 things in one call, a gate each, without waiting: all are asked, or none.
+
+        `questions` are made by `asked` and `asked_each`, whose `key` and `timeout` do not count here. Go on with each
+        by `resume` or `resume_each`; with `ask_only`, by `said`. `key`: the same one again asks nothing new.
+        """
+        return (yield from approvals.deferred_all(self._api, questions, key=key, ask_only=ask_only))
 
     @operation
     def said(self, gate: int, *, timeout: float | None = None) -> Op[Said]:

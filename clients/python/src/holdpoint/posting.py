@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .answers import Turn
+from .answers import Turn, Turns
 from .errors import BadAnswer
 from .exchange import Op
 from .plans import Quote, Risk
@@ -160,6 +160,19 @@ def post(api: Api, posting: Posting, *, deferred: bool = False, ask_only: bool =
     if turn.gate is None:
         raise BadAnswer("The server answered without the number of the gate.")
     return turn
+
+
+def post_all(api: Api, postings: Sequence[Posting], *, key: str, ask_only: bool = False) -> Op[list[Turn]]:
+    """Post the gates in one call, deferred. Raises ValueError where they are not all for one agent and team."""
+    shared = [{name: posting.body[name] for name in ("agent", "team")} for posting in postings]
+    if any(each != shared[0] for each in shared):
+        raise ValueError("Questions of one call are for one agent and team. Ask those for others in another call.")
+    gates = [{name: each for name, each in posting.body.items() if name not in shared[0]} for posting in postings]
+    gates = [gate | ({"ask_only": True} if ask_only else {}) for gate in gates]
+    if not gates:
+        return []
+    body = {**shared[0], "deferred": True, "gates": gates}
+    return (yield from api.post("gates/batches", body, Turns, key=key)).gates
 
 
 def _pointer(name: str) -> str:

@@ -1,0 +1,145 @@
+"""Gates that are posted without a run, one or many in a request: a run is started for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Schema
+from pydantic import Field
+
+from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
+from agents.api.gates.gates import router
+from agents.api.protocol import Key, actor_of, needs, once, throttling, token_of
+from agents.api.protocol import answer as plain
+from agents.api.runs.moves import Order
+from agents.api.runs.turns import TurnAnswer, answer
+from agents.models import TokenScope
+from agents.queries.access import reader_of
+from agents.remote import policy_of_token
+from agents.remote import post_gate as posting
+from agents.remote.implied_plan import PostedGate
+from agents.remote.post_gate import Sender
+from agents.text import one_line
+
+from .starting import AGENT, POLICY, TEAM, THREAD, agent_of, team_of
+
+__all__ = ["router"]  # of all gates, to which this adds what is posted
+
+MOST = 100  # gates of one request
+WORKER = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
+DEFERRED = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
+
+
+class PostedAction(AskedAction):
+    """One action of a posted gate, with its arguments."""
+
+    arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
+    undo: str = Field("", description="What undoes it; empty: nothing.", max_length=100, examples=[""])
+    idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
+
+
+class GateQuestion(CardText):
+    """The question of a gate: actions, and any state to show beside those."""
+
+    actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
+    state: dict[str, Any] = Field({}, description="Further values, shown with the actions.", examples=[{"invoice": 7}])
+    quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
+    policy: str = Field(
+        "",
+        description="The policy by which people decide; empty: the team's default, or the token's own.",
+        pattern=POLICY,
+        examples=[""],
+    )
+    thread: str = THREAD
+    ask_only: bool = Field(
+        False,
+        description="Whether you only want the answer: the run has no effects, and ends by itself once people have "
+        "decided.",
+        examples=[False],
+    )
+
+    def posted(self, agent: str, policy: str) -> PostedGate:
+        """Return it as the engine takes it."""
+        return PostedGate(
+            agent=agent,
+            card=self.card(),
+            state=self.state,
+            idempotent=[each.id for each in self.actions if each.idempotent],
+            policy=policy,
+            thread=one_line(self.thread, 200),
+            ask_only=self.ask_only,
+        )
+
+
+class PostGate(GateQuestion):
+    """Ask people about actions, and show them any state beside those."""
+
+    agent: str = AGENT
+    team: str = TEAM
+    worker: str = WORKER
+    deferred: bool = DEFERRED
+
+
+class PostGates(Order):
+    """Ask people about many things, a gate each, for one agent and team."""
+
+    agent: str = AGENT
+    team: str = TEAM
+    worker: str = WORKER
+    deferred: bool = DEFERRED
+    gates: list[GateQuestion] = Field(
+        description="The gates, in the order of the answer. All of them are opened, or none.",
+        min_length=1,
+        max_length=MOST,
+    )
+
+
+class TurnAnswers(Schema):
+    """The gates that were opened."""
+
+    gates: list[TurnAnswer] = Field(description="What `POST /api/gates` would answer for each, in the order sent.")
+
+
+@router.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")
+def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
+    """Start a run that asks people before something is done, and waits at the gate.
+
+    Read its outcome, claim the run, begin the effect that was allowed, do it, report it: then the run is over.
+    """
+    sender, agent = _sender(request, order), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        [turn] = posting.post([_posted(request, order, agent)], sender)
+        response = answer(turn)
+        response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
+        return response
+
+    return once(request, key, do)
+
+
+@router.post("/batches", auth=needs(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates")
+def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse:
+    """Do the same for each of several gates, in one transaction: every one has a run of its own.
+
+    Where one of them is refused, none is opened, and the faults of all are told, as `/gates/3/title`. Each counts as a
+    request of yours and as a gate of the policy's hour.
+    """
+    throttling.count_more(request, len(order.gates) - 1)
+    sender, agent = _sender(request, order), agent_of(request, order.agent)
+
+    def do() -> HttpResponse:
+        turns = posting.post([_posted(request, each, agent) for each in order.gates], sender, batch=True)
+        return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
+
+    return once(request, key, do)
+
+
+def _sender(request: HttpRequest, order: PostGate | PostGates) -> Sender:
+    """Return the sender, with the team. Raises WorkInvalid and WorkNotAllowed."""
+    by, team = actor_of(request), team_of(request, order.team)
+    return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
+
+
+def _posted(request: HttpRequest, order: GateQuestion, agent: str) -> PostedGate:
+    return order.posted(agent, policy_of_token.policy_of(token_of(request), order.policy))
