@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from approvals.models import Gate
 
 AT_ONCE = 8
-GATES, SAVES, HEARD, WAITING, TOGETHER = 400, 900, 60, 1000, 10
-AIM_HEARD, AIM_SAVES = 30.0, 300.0
+GATES, SAVES, HEARD, WAITING, TOGETHER, BATCHES, BATCH = 400, 900, 60, 1000, 10, 20, 100
+PROGRAMS = (1, 10, 100)
+AIM_POLLED, AIM_STREAMED, AIM_SAVES, AIM_GATES, AIM_GATE, AIM_BATCH = 10.0, 12.0, 400.0, 150.0, 10.0, 600.0
 AGENT = "bench-outside"
 ACTION = {"id": "wire", "tool": "bank.wire", "arguments": {"to": "ACME", "amount": "120.00"}, "pinned": ["/amount"]}
 CARD = {"title": "Wire 120.00 to ACME", "summary": "Invoice 7 is due.", "state": {"invoice": 7}, "actions": [ACTION]}
@@ -45,7 +47,9 @@ def main() -> None:
         with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {sent}"}, timeout=60) as client:
             _post(client, "gates", CARD)  # a warm-up of connections, plans and statements
             _gates(client)
+            _batches(client)
             _peer(scratch)
+            _programs(base)
             _saves(client)
             _heard(client, base, sent, stream=False)
             _heard(client, base, sent, stream=True)
@@ -56,7 +60,32 @@ def _gates(client: httpx.Client) -> None:
     """Print the gates opened per second: each with a run, its checkpoint, its plan and its card."""
     for at_once in (1, AT_ONCE):
         waits, took = _many(lambda _: _post(client, "gates", CARD), GATES // (2 if at_once == 1 else 1), at_once)
-        print(f"gates opened, {at_once} at a time: {len(waits) / took:.0f}/s")
+        aim = f" (aim >= {AIM_GATES:.0f})" if at_once > 1 else ""
+        print(f"gates opened, {at_once} at a time: {len(waits) / took:.0f}/s{aim}")
+        print(spread("  each" if at_once > 1 else f"  each (aim p50 <= {AIM_GATE:.0f})", waits))
+
+
+def _batches(client: httpx.Client) -> None:
+    """Print the gates opened per second in calls of a hundred."""
+    body = {"gates": [CARD] * BATCH}
+    _post(client, "gates/batches", body)
+    waits, took = _many(lambda _: _post(client, "gates/batches", body), BATCHES, 1)
+    print(f"gates opened, {BATCH} a call: {len(waits) * BATCH / took:.0f}/s (aim >= {AIM_BATCH:.0f})")
+    print(spread("  each call", waits))
+
+
+def _programs(base: str) -> None:
+    """Print how the cost of a gate grows with the programs that post, each with a token and an agent of its own."""
+    for many in PROGRAMS:
+        sent = [_issue(f"{AGENT}-{many}-{number}") for number in range(many)]
+        headers = [{"Authorization": f"Bearer {each}"} for each in sent]
+        with ExitStack() as stack:
+            clients = [stack.enter_context(httpx.Client(base_url=base, headers=each, timeout=60)) for each in headers]
+            for each in clients:
+                _post(each, "gates", CARD)  # its plan, and its connection
+            at_once = min(many, AT_ONCE)
+            waits, took = _many(lambda n, of=clients: _post(of[n % len(of)], "gates", CARD), GATES // 2, at_once)
+        print(f"gates opened by {many} programs, {at_once} at a time: {len(waits) / took:.0f}/s")
         print(spread("  each", waits))
 
 
@@ -120,12 +149,13 @@ def _heard(client: httpx.Client, base: str, sent: str, *, stream: bool) -> None:
     if stream:
         print(
             spread(
-                f"outcome -> waiting client, the fact by the stream of events (aim p50 <= {AIM_HEARD:.0f})", facts[5:]
+                f"outcome -> waiting client, the fact by the stream of events (aim p50 <= {AIM_STREAMED:.0f})",
+                facts[5:],
             )
         )
         print(spread("  and then the outcome itself, read as another request", waits[5:]))
         return
-    print(spread(f"outcome -> waiting client, by long poll (aim p50 <= {AIM_HEARD:.0f})", waits[5:]))
+    print(spread(f"outcome -> waiting client, by long poll (aim p50 <= {AIM_POLLED:.0f})", waits[5:]))
 
 
 def _crowd(client: httpx.Client, base: str, sent: str, web: Any) -> None:
@@ -197,15 +227,12 @@ def _decide(gate: Gate) -> int:
 
 
 _REVIEWER: list[Any] = []
+_OWNER: list[Any] = []
 
 
 def _token() -> str:
     """Make a token of the agent, and a reviewer."""
     from django.contrib.auth.models import Permission, User
-
-    from agents import tokens
-    from agents.models.token import FOR_AGENTS
-    from checkpoints.actors import SYSTEM
 
     team = make_team()
     for name in ("view_run", "start_run", "decide_gate"):
@@ -214,9 +241,20 @@ def _token() -> str:
     for person in (owner, reviewer):
         person.groups.add(team)
     _REVIEWER.append(reviewer)
+    _OWNER.append((owner, team))
+    return _issue(AGENT)
+
+
+def _issue(agent: str) -> str:
+    """Make a token for an agent of the team."""
+    from agents import tokens
+    from agents.models.token import FOR_AGENTS
+    from checkpoints.actors import SYSTEM
+
+    owner, team = _OWNER[0]
     _, sent = tokens.issue(
         owner=owner, name="bench", scopes=[str(each) for each in FOR_AGENTS], lasts=timedelta(days=1), team=team,
-        agent=AGENT, by=SYSTEM,
+        agent=agent, by=SYSTEM,
     )  # fmt: skip
     return sent
 
