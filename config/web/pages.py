@@ -1,18 +1,24 @@
 """Runs Django's pages under ASGI, each request from its first middleware to its last in one thread.
 
-Every view and every middleware here is synchronous, or can be. Django would switch threads around the view, and around
-each middleware that can be either, which together takes longer than the answer for a small part of a page.
+Every view and every middleware here is synchronous, or can be. Django would switch threads around the view, around
+each middleware that can be either, and for the signals at the start and the end, which together takes longer than the
+answer for a small part of a page. A whole answer is closed before it is sent, so that its connection to the database
+does not wait for a slow client.
 """
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpRequest
+from django.core import signals
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.http import FileResponse
 from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
 
 KEPT = 32  # idle threads
 
@@ -46,6 +52,39 @@ class PagesHandler(ASGIHandler):
         """Build the middleware chain for a thread, also under ASGI."""
         super().load_middleware(is_async=False)
 
-    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer in the request's own thread."""
-        return await sync_to_async(self.get_response, thread_sensitive=True)(request)
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer in one visit to the request's thread; a stream takes others, until its client goes away."""
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        set_script_prefix(get_script_prefix(scope))
+        response = await sync_to_async(self._answer, thread_sensitive=True)(scope, body)
+        if not response.streaming:
+            await self.send_response(response, send)
+            return
+        sending = asyncio.ensure_future(self.send_response(response, send))
+        leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await sync_to_async(response.close, thread_sensitive=True)()
+            body.close()
+
+    def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
+        """Return the answer; closed, unless it is a stream."""
+        signals.request_started.send(sender=type(self), scope=scope)
+        request, refused = self.create_request(scope, body)
+        response = refused or self.get_response(request)
+        response._handler_class = type(self)
+        if isinstance(response, FileResponse):
+            response.block_size = self.chunk_size
+        if not response.streaming:
+            response.close()
+            body.close()
+        return response
