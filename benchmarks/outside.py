@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -84,7 +85,7 @@ def _programs(base: str) -> None:
             for each in clients:
                 _post(each, "gates", CARD)  # its plan, and its connection
             at_once = min(many, AT_ONCE)
-            waits, took = _many(lambda n, of=clients: _post(of[n % len(of)], "gates", CARD), GATES // 2, at_once)
+            waits, took = _many(partial(_post_as, clients), GATES // 2, at_once)
         print(f"gates opened by {many} programs, {at_once} at a time: {len(waits) / took:.0f}/s")
         print(spread("  each", waits))
 
@@ -208,6 +209,10 @@ def _post(client: httpx.Client, address: str, body: dict[str, Any]) -> dict[str,
         raise RuntimeError(f"{answer.status_code}: {answer.text}")
     told: dict[str, Any] = answer.json()
     return told
+
+
+def _post_as(clients: list[httpx.Client], number: int) -> dict[str, Any]:
+    return _post(clients[number % len(clients)], "gates", CARD)
 
 
 def _open(client: httpx.Client) -> Gate:

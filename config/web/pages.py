@@ -80,11 +80,12 @@ class PagesHandler(ASGIHandler):
         """Return the answer; closed, unless it is a stream."""
         signals.request_started.send(sender=type(self), scope=scope)
         request, refused = self.create_request(scope, body)
-        response = refused or self.get_response(request)
+        response: Any = refused if request is None else self.get_response(request)
         response._handler_class = type(self)
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         if not response.streaming:
             response.close()
             body.close()
-        return response
+        answer: HttpResponseBase = response
+        return answer
