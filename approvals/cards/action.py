@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from approvals.errors import CardRefused
@@ -70,12 +71,17 @@ class Action:
         object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "verdicts", tuple(self.verdicts))
 
-    @property
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """Return the place where others keep what follows from the action alone, once for all readers."""
+        return {}
+
+    @cached_property
     def redaction(self) -> redact.Redaction:
         """Return what is secret in its arguments."""
         return redact.veil(self.schema)
 
-    @property
+    @cached_property
     def masked(self) -> Any:
         """Return its arguments with what is secret masked."""
         return self.redaction.masked(self.arguments)

@@ -20,13 +20,13 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import Card
+from approvals.cards.stored import card_of
 from checkpoints import store
 from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Snapshot
-from checkpoints.values import canonical_json
 
 from .proposal import Proposal
 
@@ -152,7 +152,7 @@ class Gate(models.Model):
     @cached_property
     def asked(self) -> Card:
         """Return the card as the agent's step returned it, before any edit."""
-        return Card.from_json(canonical_json.decode(bytes(self.card)))
+        return card_of(bytes(self.card))
 
     @cached_property
     def saved(self) -> Snapshot:

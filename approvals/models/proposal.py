@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from approvals.cards.card import Card
+from approvals.cards.stored import card_of
 from checkpoints import actors
 from checkpoints.values import canonical_json
 
@@ -39,7 +40,7 @@ class Proposal(models.Model):
     @property
     def card(self) -> Card:
         """Return the card that this version shows, with its arguments."""
-        return Card.from_json(self.content)
+        return card_of(bytes(self.body))
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:

@@ -114,8 +114,11 @@ def _amounts(running: Sequence[Action]) -> list[str]:
     if len(running) != 1:
         return []
     [action] = running
-    pinned = pinned_of(action, mine=action.arguments, before=None, form=None, values=values_of(action))
-    return [said for pin in pinned if pin.unit and (said := amounts.written(pin.value, pin.unit))]
+    if "amounts" not in action.derived:  # a page asks four times, and it takes the action's whole form
+        pinned = pinned_of(action, mine=action.arguments, before=None, form=None, values=values_of(action))
+        said = [amounts.written(pin.value, pin.unit) for pin in pinned if pin.unit]
+        action.derived["amounts"] = list(filter(None, said))
+    return list(action.derived["amounts"])
 
 
 def _as_verb(title: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -15,8 +16,19 @@ GLYPHS = {"reused": (-2, "12.8h4m-4 2.4h4", ""), "undone": (2.5, "14h-5m2-2-2 2 
 
 def draw(marks: Sequence[str], *, label: str) -> SafeString:
     """Draw the track: what is done, the hold line, what comes. Each mark is repeated as a word beside it."""
+    inside = nodes(shown(marks))
+    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
+
+
+def shown(marks: Sequence[str]) -> tuple[str, ...]:
+    """Return the marks that have room on the track."""
     held = marks.index("held") if "held" in marks else min(DRAWN_BEFORE, len(marks))
-    shown = [*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER]]
+    return (*marks[:held][-DRAWN_BEFORE:], *marks[held : held + 1 + DRAWN_AFTER])
+
+
+@lru_cache(256)  # a gate's page draws a dozen, and most tracks are alike
+def nodes(shown: tuple[str, ...]) -> SafeString:
+    """Draw the nodes and the line between them."""
     gap = 322 / max(len(shown) - 1, 1)
     at = [round(9 + gap * number, 1) for number in range(len(shown))]
     lines = [
@@ -24,8 +36,7 @@ def draw(marks: Sequence[str], *, label: str) -> SafeString:
         for n in range(len(shown) - 1)
     ]
     parts = [*lines, *(node(mark, x) for mark, x in zip(shown, at, strict=True))]
-    inside = format_html_join("", "{}", ((part,) for part in parts))
-    return format_html('<svg class="track" viewBox="0 0 340 28" role="img" aria-label="{}">{}</svg>', label, inside)
+    return format_html_join("", "{}", ((part,) for part in parts))
 
 
 def lane(mark: str) -> str:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -46,8 +46,8 @@ class StateTree:
         self.left -= 1
         if isinstance(value, (dict, list)) and value and not files.is_plain(value):
             return self.branch(name, value, pointer, depth)
-        leaf = format_html('<span class="k">{}</span>{}', untrusted.exact(name, limit=80), self.leaf(value, pointer))
-        return format_html('<div class="leaf">{}</div>', leaf) if bare else leaf
+        leaf = f'<span class="k">{untrusted.exact(name, limit=80)}</span>{self.leaf(value, pointer)}'
+        return SafeString(f'<div class="leaf">{leaf}</div>' if bare else leaf)
 
     def branch(self, name: str, value: dict[str, Any] | list[Any], pointer: str, depth: int) -> SafeString:
         note = self.notes.get(name, "") if depth == 0 else ""
@@ -84,14 +84,14 @@ class StateTree:
         fit = 0 if depth >= DEPTH else min(CHILDREN, max(self.left, 0))
         # Show the end of a long list too, since it is what happened last.
         drawn = pairs if len(pairs) <= fit else pairs[: fit * 2 // 3] + pairs[len(pairs) - fit // 3 :]
-        items = []
+        items: list[str] = []
         for key, item in drawn:
             inner = self.node(key, item, json_pointer.join(pointer, key), depth + 1)
             leaf = files.is_plain(item) or not (isinstance(item, (dict, list)) and item)
-            items.append(format_html('<li class="leaf">{}</li>' if leaf else "<li>{}</li>", inner))
+            items.append(f'<li class="leaf">{inner}</li>' if leaf else f"<li>{inner}</li>")
         if len(drawn) < len(pairs):
             items.insert(fit * 2 // 3, self.missing(len(pairs) - len(drawn), pointer))
-        return format_html("<ul>{}</ul>", format_html_join("", "{}", ((item,) for item in items)))
+        return SafeString(f"<ul>{''.join(items)}</ul>")
 
     def missing(self, count: int, pointer: str) -> SafeString:
         link = format_html(' <a href="{}">Show all</a>', self.at(pointer)) if self.whole else ""
@@ -101,7 +101,7 @@ class StateTree:
         if files.is_plain(value):
             return format_html('<span class="v">{}</span>', files.render(value, artifacts=self.files_at, folded=True))
         kind = "string" if isinstance(value, str) else "other"
-        return format_html('<span class="v" data-type="{}">{}</span>', kind, scalar(value, self.at(pointer)))
+        return SafeString(f'<span class="v" data-type="{kind}">{scalar(value, self.at(pointer))}</span>')
 
 
 def weight(value: Any, most: int) -> int:
@@ -160,6 +160,6 @@ def render(
         state = dict(enumerate(state)) if isinstance(state, list) else {"value": state}
     tree = StateTree(notes=notes, open=open, whole=whole, files_at=files_at, lazy=lazy)
     drawn, more = list(islice(state.items(), FIELDS)), len(state) - FIELDS
-    nodes = ((tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True),) for name, value in drawn)
+    nodes = [tree.node(str(name), value, json_pointer.join(base, str(name)), 0, bare=True) for name, value in drawn]
     rest = format_html("<ul>{}</ul>", tree.missing(more, base)) if more > 0 else ""
-    return format_html("{}{}", format_html_join("", "{}", nodes), rest)
+    return SafeString(f"{''.join(nodes)}{rest}")
