@@ -49,6 +49,15 @@ class InboxRow:
     def state(self) -> str:
         return self.ended.state if self.ended else "open"
 
+    @property
+    def tagged(self) -> bool:
+        """Tell whether its line has one of the tags of an open gate, which most have not."""
+        gate = self.gate
+        return bool(
+            self.fresh or self.said or gate.proposal > 1 or self.card.reopened or self.before or gate.attempt > 1
+            or gate.kind == Gate.Kind.RECOVERY
+        )  # fmt: skip
+
     @cached_property
     def amount(self) -> str:
         return self.provenance.amount(self.card)

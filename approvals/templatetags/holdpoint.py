@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -13,7 +14,7 @@ from django import template
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.template import Context
-from django.urls import reverse
+from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -43,6 +44,17 @@ def frame(context: Context) -> dict[str, Any]:
     """Return the frame of a page: `{% frame as topbar %}`. A 404 page has no request."""
     request = context.get("request")
     return topbar.frame(request) if request is not None else {}
+
+
+@register.simple_tag(name="url")
+def address(name: str, *args: object) -> str:
+    """Return a page's address as Django's own tag does, which takes a hundred calls to put a number into a pattern."""
+    return _address(get_script_prefix(), get_urlconf(), name, *args)
+
+
+@lru_cache(4096, typed=True)
+def _address(prefix: str, urlconf: str | None, name: str, *args: object) -> str:
+    return reverse(name, args=args)
 
 
 @register.filter(name="untrusted")
