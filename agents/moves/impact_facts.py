@@ -11,6 +11,8 @@ from functools import cache, cached_property, partial
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from agents.errors import UpcastFailed
 from agents.models import Effect
 from agents.session import translate_history
@@ -259,14 +261,21 @@ class Lineage:
         return {name: after.get(name, ABSENT) for name in shown} | bound
 
 
+def _in_lineage() -> QuerySet[Effect]:
+    root: Any = ParameterPlace(1)
+    return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk")
+
+
 @cache
 def _effects() -> PreparedRows[Effect]:
-    root: Any = ParameterPlace(1)
-    lineage = Run.objects.of_lineage(root)
-    return PreparedRows(Effect.objects.filter(run__in=lineage).order_by("pk"))
+    return PreparedRows(_in_lineage())
+
+
+@cache
+def _standing() -> PreparedRows[Effect]:
+    return PreparedRows(_in_lineage().only("pk", "status"))
 
 
 def stamp_of(run: Run) -> str:
     """Return a text that changes whenever a run of the lineage begins an effect, or one is settled."""
-    mine = Effect.objects.filter(run__in=Run.objects.of_lineage(run.lineage)).order_by("pk")
-    return " ".join(f"{pk}:{status}" for pk, status in mine.values_list("pk", "status"))
+    return " ".join(f"{each.pk}:{each.status}" for each in _standing().run(run.lineage))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,6 +34,8 @@ from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import PreparedRows
 from checkpoints.postgresql.sql import storable
 
 from . import next_gate
@@ -88,9 +91,17 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
     """Return the proposal that was on the reader's screen; the current one if the form names none of this gate."""
     number = request.POST.get("proposal", "")
-    known = gate.proposals.select_related("by")
-    found = known.filter(number=int(number)) if number.isascii() and number.isdigit() and len(number) < 9 else None
-    return (found.first() if found is not None else None) or gate.standing()
+    known = number.isascii() and number.isdigit() and len(number) < 9
+    found = _numbered().run(gate.pk, int(number)) if known else []
+    if not found:
+        return gate.standing()
+    found[0].gate = gate
+    return found[0]
+
+
+@cache
+def _numbered() -> PreparedRows[Proposal]:
+    return PreparedRows(Proposal.objects.filter(gate=ParameterPlace(1), number=ParameterPlace(2)).select_related("by"))
 
 
 def digest_of(request: HttpRequest) -> bytes:

@@ -10,7 +10,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.gates.queues import MINE, QueueFilters, ReaderReach
+from approvals.gates.queues import MINE, QueueFilters
+from approvals.live import page_frame
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes
 from approvals.presentation.gate_facts.provenance import Provenance
@@ -34,7 +35,7 @@ def after(request: HttpRequest, gate_id: int) -> HttpResponse:
     if "follows" not in request.POST:
         return HttpResponseRedirect(own, status=303)
     on = request.POST.get("follow") == "yes"
-    reach = ReaderReach.of(reader_of(request))
+    reach = page_frame.reach_of(request)
     found = (reach.ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) or reach.ids(MINE, most=1)) if on else []
     to = f"{reverse('gate', args=[found[0]])}?decided={gate_id}" if found else own
     response = HttpResponseRedirect(to, status=303)
