@@ -101,7 +101,8 @@ def errand(number: int) -> dict[str, Any]:
     state = work_on(work_on(CARD, "looked"), "proposed")
     sys.stdout.write(f"{number}\n")  # in one piece: print writes twice, and threads get in between
     sys.stdout.flush()
-    return work_on({**state, "answer": DBOS.recv(TOPIC, timeout_seconds=600)}, "paid")
+    paid: dict[str, Any] = work_on({**state, "answer": DBOS.recv(TOPIC, timeout_seconds=600)}, "paid")
+    return paid
 
 
 def errands(url: str, first: int, count: int, at_once: int) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _spent(scratch: Scratch, worker: int) -> dict[str, float]:
 
 def _of_tree(process: psutil.Process) -> float:
     times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return sum(each.user + each.system for each in times) + times[0].children_user + times[0].children_system
+    return float(sum(each.user + each.system for each in times) + times[0].children_user + times[0].children_system)
 
 
 if __name__ == "__main__":
