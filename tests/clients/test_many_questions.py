@@ -48,6 +48,8 @@ async def test_only_asked_and_awaited(web: str) -> None:
 
     await asyncio.to_thread(world.decides)
     assert await asyncio.to_thread(told.result, PATIENCE)
+    [gate] = await asyncio.to_thread(lambda: list(Gate.objects.filter(team=world.team)))
+    assert gate.asked.allows == (), "nothing is done after it"
 
 
 def test_none_asks_nothing_and_others_agents_are_asked_apart(web: str) -> None:
