@@ -7,7 +7,7 @@ Only its text and its columns are kept, never a row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cached_property
 from inspect import signature
 from typing import Any, Generic, TypeVar
 
@@ -60,19 +60,26 @@ class PreparedRows(Generic[Row]):
         return made
 
 
-def prepared(build: Callable[..., QuerySet[Row]]) -> Callable[..., list[Row]]:
-    """Return a function that reads the rows of the queryset which `build` makes of a place for each parameter."""
-    places = [ParameterPlace(number) for number, _ in enumerate(signature(build).parameters, 1)]
+class Prepared(Generic[Row]):
+    """A function that reads the rows of a queryset, which is built when a process first calls it."""
 
-    @cache
-    def statement() -> PreparedRows[Row]:
-        return PreparedRows(build(*places))
+    def __init__(self, build: Callable[..., QuerySet[Row]]) -> None:
+        self.build = build
 
-    @wraps(build)
-    def rows(*values: Any) -> list[Row]:
-        return statement().run(*values)
+    @cached_property
+    def statement(self) -> PreparedRows[Row]:
+        """Return the statement, with a place for each parameter."""
+        places = [ParameterPlace(number) for number, _ in enumerate(signature(self.build).parameters, 1)]
+        return PreparedRows(self.build(*places))
 
-    return rows
+    def __call__(self, *values: Any) -> list[Row]:
+        """Return the rows, read with these values in the places."""
+        return self.statement.run(*values)
+
+
+def prepared(build: Callable[..., QuerySet[Row]]) -> Prepared[Row]:
+    """Make a function that reads the rows of the queryset which `build` makes of a place for each parameter."""
+    return Prepared(build)
 
 
 def _typed(value: Any) -> Any:

@@ -11,7 +11,8 @@ import json
 import pkgutil
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -19,12 +20,16 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import transaction
 from psycopg import sql
 
+from agents.queries import run_row, run_story
 from approvals.gates import reading
 from approvals.live import page_frame
 from checkpoints.access.permissions import Person
 from checkpoints.access.token_scope import EVERYTHING
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import Prepared, PreparedRows
 from checkpoints.store import save_statements
 from config.local.servers.embedded import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
@@ -90,6 +95,28 @@ def prepared() -> dict[str, str]:
     return found
 
 
+def built() -> dict[str, Callable[[], PreparedRows[Any]]]:
+    """What builds a statement of a queryset; those without variants are found by themselves."""
+    reader = Person(ParameterPlace(2), True, False, EVERYTHING)
+    found: dict[str, Callable[[], PreparedRows[Any]]] = {
+        "a run": lambda: run_row._visible(reader),
+        "a run's events": lambda: run_story._events("run.completed", True),
+        "a run's latest events": lambda: run_story._events("", False),
+    }
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Prepared):
+                found[f"{module.__name__}.{name}"] = lambda value=value: value.statement  # type: ignore[misc]
+            elif returns_rows(value) and value.__module__ == module.__name__ and not signature(value).parameters:
+                found[f"{module.__name__}.{name}"] = value
+    return found
+
+
+def returns_rows(value: object) -> bool:
+    annotations = getattr(value, "__annotations__", {})
+    return callable(value) and str(annotations.get("return", "")).startswith("PreparedRows[")
+
+
 @pytest.fixture(scope="module")
 def large(servers: Session) -> Iterator[psycopg.Connection[Any]]:
     """A database with many rows, which break every rule but the types."""
@@ -147,6 +174,14 @@ def test_a_repeated_statement_scans_no_table(large: psycopg.Connection[Any], whe
     assert not list(scanned(plan)), json.dumps(plan, indent=1)
 
 
+@pytest.mark.parametrize("where", sorted(built()))
+def test_a_queryset_that_is_built_once_scans_no_table(large: psycopg.Connection[Any], where: str) -> None:
+    with transaction.atomic():  # some lock their rows
+        statement = built()[where]().sql
+    plan = plan_of(large, statement)
+    assert not list(scanned(plan)), json.dumps(plan, indent=1)
+
+
 def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
     statement = "SELECT EXISTS (SELECT FROM checkpoints_event WHERE (xid, id) > ($1, $2))"
     assert list(scanned(plan_of(large, statement))) == ["checkpoints_event"]
@@ -158,3 +193,4 @@ def test_the_statements_are_found() -> None:
         "checkpoints.models.run_status.CLAIM",
         "agents.tokens._FIND",
     } <= set(prepared())
+    assert {"agents.gates.opening._gate_at", "agents.moves.impact_facts._effects"} <= set(built())
