@@ -7,6 +7,8 @@ The application may go on meanwhile. A statement that waits for a table's lock b
 waits longer than LOCK_TIMEOUT; a migration that could not get its lock, or was in a deadlock, is tried again, for
 longer than any transaction of the application lasts. Work done before stays: of a migration with `atomic = False`,
 single statements, which can be sent again.
+
+`--finish` ends a rolling update: from then on new runs are saved in formats that only this release reads.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="config.migrate")
     options.add_argument("-v", action="store_true", help="say what is applied")
     options.add_argument("--retries", type=int, default=RETRIES, help="how often to try again for a lock")
+    options.add_argument("--finish", action="store_true", help="once no process of the release before is left")
     chosen = options.parse_args()
     application = os.environ.get("DATABASE_URL", "")
     owner = os.environ.get("DATABASE_OWNER_URL") or application
@@ -48,7 +51,7 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
-    from checkpoints.postgresql import fitness, migrating
+    from checkpoints.postgresql import fitness, migrating, new_runs
 
     if unfit := fitness.fault(migrating=True):
         return refuse(unfit)
@@ -65,6 +68,8 @@ def main() -> int:
         return refuse(LOCKED.format(tries=chosen.retries + 1))
     except patiently.LockAlreadyAcquired:
         return refuse(BUSY)
+    if chosen.finish:
+        new_runs.use_newest()
     return 0
 
 

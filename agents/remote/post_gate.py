@@ -70,6 +70,7 @@ class _Posting:
     tools: Mapping[str, Tool]
     numbers: Iterator[int]  # of runs
     at: datetime  # the database's time
+    lists: type[ListDigest]  # the format of new runs' digests
     policies: dict[str, Policy] = field(default_factory=dict)
     plans: dict[bytes, Plan] = field(default_factory=dict)
 
@@ -81,7 +82,9 @@ class _Posting:
         posted = replace(posted, card=self.shaped(posted, policy))
         try:
             run, state = self.run(posted)
-            draft = start_waiting.first_checkpoint(run, next(self.numbers), state, first_step=GATE, at=self.at)
+            draft = start_waiting.first_checkpoint(
+                run, next(self.numbers), state, first_step=GATE, at=self.at, lists=self.lists
+            )
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
         except InputRefused as error:
@@ -141,8 +144,8 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
     with transaction.atomic(savepoint=False):
         named = {action.tool or action.id for each in posted for action in each.card.actions}
         tools = Tool.objects.registered(named, team=sender.team)
-        numbers, at = start_waiting.numbers(len(posted))
-        posting = _Posting(sender, tools, iter(numbers), at)
+        numbers, at, lists = start_waiting.new_numbers(len(posted))
+        posting = _Posting(sender, tools, iter(numbers), at, lists)
         made = _each(posting.prepared, posted, "/gates" if batch else "")
         try:
             gates = _paced([each.gate for each in made], "/gates" if batch else "/policy")

@@ -22,8 +22,9 @@ from checkpoints.events import event_log
 from checkpoints.models import Hold
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import digests, patch
+from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
+from checkpoints.values.list_digests import of_field
 
 from .reading import read
 
@@ -197,6 +198,6 @@ def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]
     saved = gate.saved
     state = patch.apply(state_patch, saved.state) if state_patch else saved.state
     changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
-    fields = {name: digests.of_field(state[name]) if name in changed else saved.fields[name] for name in state}
+    fields = {name: of_field(state[name], saved.lists) if name in changed else saved.fields[name] for name in state}
     plan = spec_of(gate.run.plan)
     return binding.bound_fields(plan, gate_step=gate.step, effects=effects, fields=fields)

@@ -17,7 +17,7 @@ from approvals.engine_rules import effects, gates, permissions, steps
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values import digests
+from checkpoints.values.list_digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, apply
 
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
@@ -29,10 +29,11 @@ from .words import by_action, words_in
 
 @dataclass(frozen=True)
 class SavedState:
-    """A state with the digests of its fields."""
+    """A state with the digests of its fields, and the format of those of lists."""
 
     state: Mapping[str, Any]
     fields: Fields
+    lists: type[ListDigest]
 
     def with_writes(self, writes: Writes) -> SavedState:
         """Return the state after `writes`. Raises ValueRefused."""
@@ -43,8 +44,8 @@ class SavedState:
                 fields.pop(name, None)
             else:
                 state[name] = apply(state.get(name), write)
-                fields[name] = digests.of_field(state[name])
-        return SavedState(state, fields)
+                fields[name] = of_field(state[name], self.lists)
+        return SavedState(state, fields, self.lists)
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,9 @@ class GateChoices:
     def _at_head(self, saved: SavedState) -> MoveTarget:
         head, gate = self.history.head, self.gate
         return replace(
-            head, next_step=gate.step, forced=False, state=saved.state, fields=saved.fields, deciding=gate.id
-        )
+            head, next_step=gate.step, forced=False, state=saved.state, fields=saved.fields, lists=saved.lists,
+            deciding=gate.id,
+        )  # fmt: skip
 
     def _landed(self, next_step: str) -> MoveTarget:
         """Return the target with the gate's outcome saved on the path."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from checkpoints.runs.plans import StepSpec, input_digest
-from checkpoints.values import digests
+from checkpoints.values.list_digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, Append, Splice, Write, apply
 
 from .facts import ABSENT, Fields, MoveTarget
@@ -62,10 +62,11 @@ class StepInput:
 
 @dataclass
 class PredictedState:
-    """The predicted fields by name, and the configuration, which does not change during the walk."""
+    """The predicted fields by name; configuration and format of digests, which do not change during the walk."""
 
     fields: dict[str, Field]
     config: Mapping[str, Any]
+    lists: type[ListDigest]
 
     @classmethod
     def at(cls, target: MoveTarget) -> PredictedState:
@@ -75,7 +76,7 @@ class PredictedState:
         }
         made |= {name: UnknownValue(on) for name, on in target.unknown.items()}
         made |= dict.fromkeys(target.novel, NOVEL)
-        return cls(made, target.config)
+        return cls(made, target.config, target.lists)
 
     def digest(self, name: str) -> bytes | None:
         """Return the digest of a known field, an empty one for a missing field, None for any other."""
@@ -120,13 +121,13 @@ class PredictedState:
         if write is DROP:
             return None
         if not isinstance(write, (Append, Splice)):
-            return KnownValue(write, digests.of_field(write))
+            return KnownValue(write, of_field(write, self.lists))
         if isinstance(before, UnknownValue):
             return before
         if isinstance(before, NovelValue):
             return before if isinstance(write, Append) else UnknownValue(NOTHING)
         old = None if before is None else before.value
         value = apply(old, write)
-        if isinstance(write, Append) and before is not None and isinstance(old, list):
-            return KnownValue(value, digests.extend(before.digest, map(digests.of_value, write.items)))
-        return KnownValue(value, digests.of_list(value))
+        if isinstance(write, Append) and before is not None and isinstance(before.digest, ListDigest):
+            return KnownValue(value, before.digest.appended(write.items))
+        return KnownValue(value, of_field(value, self.lists))

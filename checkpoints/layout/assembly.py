@@ -1,7 +1,7 @@
 """Reassembles a state from rows and chunks, and checks every digest on the way.
 
 An Assembly is fed an anchor and the rows after it, in order, and then finished at any point. Everything that it
-returns is verified: rows and chunks by their checksums, chunks by their digests, lists by their chains, and the state
+returns is verified: rows and chunks by their checksums, chunks by their digests, lists and the state
 by the digest in the row that was fed last.
 """
 
@@ -14,9 +14,10 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
 from checkpoints.layout.payloads import Op
 from checkpoints.values import digests
+from checkpoints.values.list_digests import ChainDigest, ListDigest, measure
 
 from .chunks import MARKS, ChunkContents, ListItems
-from .parts import ListField, ListTail, Part, WholeField, measure
+from .parts import ListField, ListTail, Part, WholeField
 from .rows import CheckpointRow
 
 Portion = tuple[Op, list[bytes]]  # one op of a row and its lines
@@ -30,6 +31,7 @@ class Assembly:
         self.fields: dict[str, bytes | ListItems] = {}
         self.wide = False
         self.last: CheckpointRow | None = None
+        self.lists: type[ListDigest] = ChainDigest  # the last row's format
 
     def feed(self, row: CheckpointRow) -> None:
         """Apply one row. Raises NotVerified if it does not fit the rows fed before, or its own checksum."""
@@ -57,6 +59,10 @@ class Assembly:
             builds_on and before is not None and (before.id, before.digest) == (row.parent, row.parent_digest)
         ):
             raise NotVerified(name_of(row), "the row before it is not the one it builds on")
+        lists = payloads.lists_of(row.codec)
+        if row.anchor_seq != row.seq and lists is not self.lists:
+            raise NotVerified(name_of(row), "its digests are of another format than those before it")
+        self.lists = lists
         self.wide = self.wide or bool(row.codec & payloads.WIDE)
         return made
 
@@ -68,7 +74,7 @@ class Assembly:
             elif verb == "drop":
                 self.fields.pop(name, None)
             elif verb == "list":
-                self.fields[name] = self.contents.items(taken)
+                self.fields[name] = self.contents.items(taken, self.lists)
             elif verb != "wrote":
                 grown = self.fields[name]
                 if not isinstance(grown, ListItems):
@@ -103,7 +109,7 @@ class Assembly:
         field.measure()
         rest = tuple(field.lines[sum(entry.count for entry in field.entries) :])
         tail = ListTail(None, rest, sum(map(len, rest)), wide) if rest else None
-        return ListField(field.head, len(field.lines), field.size, tuple(field.entries), tail)
+        return ListField(field.digest, field.sealed, len(field.lines), field.size, tuple(field.entries), tail)
 
     def value(self, name: str) -> Any:
         """Return one field's plain value; call `check` first. Raises KeyError."""

@@ -15,8 +15,9 @@ from checkpoints.layout import payloads
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode
+from checkpoints.values.list_digests import ListDigest, measure
 
-from .parts import SealedStretch, chain, measure
+from .parts import SealedStretch, size_of
 
 Fetch = Callable[[set[bytes]], dict[bytes, tuple[bytes, bool]]]  # digests -> content and wide, verified
 MARKS = (b"@", b"#")  # the first byte of a line that is a reference
@@ -27,28 +28,31 @@ _CHUNKS = "SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE 
 class ListItems:
     """A list field being rebuilt: `entries` seal the first items of `lines`; references among the lines are kept.
 
-    `head` and `size` are those of the first `measured` lines, so that a list that only grows is hashed once.
+    `digest` and `size` are those of the first `measured` lines, so that a list that only grows is hashed once;
+    `sealed` is the digest of what `entries` seal.
     """
 
     entries: list[SealedStretch]
     lines: list[bytes]
-    head: bytes = digests.EMPTY_LIST
+    digest: ListDigest
+    sealed: ListDigest
     size: int = 0
     measured: int = 0
 
-    def measure(self, upto: int | None = None) -> None:
-        """Update `head` and `size` up to line `upto`, or to the last."""
-        stretch = self.lines[self.measured : upto]
-        self.head, size = chain(self.head, stretch)
-        self.size += size
-        self.measured += len(stretch)
+    def measure(self) -> None:
+        """Update `digest` and `size` to the last line. Raises ValueError if a sealed stretch is not what it records."""
+        if not self.measured:
+            for entry in self.entries:
+                self._extend(self.measured + entry.count)
+                if self.digest.head != entry.head:
+                    raise ValueError("a sealed stretch does not match its digest")
+            self.sealed = self.digest
+        self._extend(len(self.lines))
 
-    def check_entries(self) -> None:
-        """Compare the chain with the head that each sealed stretch records. Raises ValueError."""
-        for entry in self.entries:
-            self.measure(self.measured + entry.count)
-            if self.head != entry.head:
-                raise ValueError("a sealed stretch does not match its chain")
+    def _extend(self, upto: int) -> None:
+        stretch = self.lines[self.measured : upto]
+        self.digest, self.measured = self.digest.extended(stretch), upto
+        self.size += size_of(stretch)
 
     def splice(self, start: int, delete: int, lines: list[bytes]) -> None:
         if start < 0 or delete < 0 or start + delete > len(self.lines):
@@ -58,7 +62,7 @@ class ListItems:
         while self.entries and sealed > start:
             sealed -= self.entries.pop().count
         if start < self.measured:
-            self.head, self.size, self.measured = digests.EMPTY_LIST, 0, 0
+            self.digest, self.size, self.measured = type(self.digest).empty(), 0, 0
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ class ChunkContents:
             wanted = (values | stretches) - self.content.keys()
             found = self.fetch(wanted) if wanted else {}
             for digest in values & found.keys():
-                # A stretch is checked by its items' chain, a value by its own digest.
+                # A stretch is checked by its list's digest, a value by its own.
                 if digests.of_canonical(found[digest][0]) != digest:
                     raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.content.update(found)
@@ -91,11 +95,12 @@ class ChunkContents:
             named = [line for digest in stretches for line in self.stretches[digest] if line[:1] in MARKS]
             lines = set(named)
 
-    def items(self, lines: Sequence[bytes]) -> ListItems:
+    def items(self, lines: Sequence[bytes], lists: type[ListDigest]) -> ListItems:
         """Return the list that these lines describe, its sealed stretches checked. Raises ValueError."""
         entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
-        made = ListItems(entries, [item for line in lines for item in self._expand(line)])
-        made.check_entries()
+        expanded = [item for line in lines for item in self._expand(line)]
+        made = ListItems(entries, expanded, lists.empty(), lists.empty())
+        made.measure()
         return made
 
     def _expand(self, line: bytes) -> list[bytes]:

@@ -8,7 +8,6 @@ Parts are immutable: snapshots share them. Their sizes are bytes of canonical JS
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,18 +15,17 @@ from typing import Any, NamedTuple
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import encode
+from checkpoints.values.list_digests import LARGE, ListDigest, measure, reference
 
-LARGE = 2048  # bytes; a larger value gets a chunk of its own, so that anchors and forks share it
 SEGMENT = 128 * 1024  # bytes after which a sealed stretch is cut
 INLINE = 2048  # bytes; a smaller tail is not worth a chunk yet
 FOLD = 32  # entries of a level that become one of the next
 
 
 class ValueLine(NamedTuple):
-    """One value, encoded for a payload. `blob` is its chunk if it is large."""
+    """One value, encoded for a payload. `blob` is its chunk if it is large, so that anchors and forks share it."""
 
     text: bytes
-    digest: bytes
     size: int
     wide: bool
     blob: ChunkBlob | None
@@ -35,7 +33,7 @@ class ValueLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SealedStretch:
-    """A sealed stretch of a list: `count` items, and the chain's `head` after them."""
+    """A sealed stretch of a list: `count` items, and the `head` of the list's digest after them."""
 
     level: int
     count: int
@@ -72,9 +70,10 @@ class ListTail(NamedTuple):
 
 
 class ListField(NamedTuple):
-    """A list field. `items` is the sum of its items' sizes, `digest` the chain's head."""
+    """A list field. `items` is the sum of its items' sizes, `sealed` the digest of those before the tail."""
 
-    digest: bytes = digests.EMPTY_LIST
+    digest: ListDigest
+    sealed: ListDigest
     length: int = 0
     items: int = 0
     entries: tuple[SealedStretch, ...] = ()
@@ -95,52 +94,40 @@ Part = WholeField | ListField
 def line_of(value: Any) -> ValueLine:
     """Encode a value as a line, with its chunk if it is large. Raises ValueRefused."""
     data, wide = encode(value)
-    digest = digests.of_canonical(data)
     if len(data) <= LARGE:
-        return ValueLine(data, digest, len(data), wide, None)
-    return ValueLine(f"@{len(data)}:{digest.hex()}".encode(), digest, len(data), wide, ChunkBlob(digest, data, wide))
+        return ValueLine(data, len(data), wide, None)
+    digest = digests.of_canonical(data)
+    return ValueLine(reference(len(data), digest), len(data), wide, ChunkBlob(digest, data, wide))
 
 
-def measure(line: bytes) -> tuple[bytes, int]:
-    """Return digest and size of the item on a line. Raises ValueError for a malformed reference."""
-    if line[:1] == b"@":
-        size, digest = line[1:].decode("ascii").split(":")
-        return bytes.fromhex(digest), int(size)
-    return digests.of_canonical(line), len(line)
+def whole(line: ValueLine) -> WholeField:
+    """Return the field whose value is on this line."""
+    digest = line.blob.digest if line.blob else digests.of_canonical(line.text)
+    return WholeField(digest, line.size, line.text, line.wide)
 
 
-def chain(head: bytes, lines: Sequence[bytes]) -> tuple[bytes, int]:
-    """Return the digest of a list with digest `head` after the items on these lines are appended, and their size.
+def size_of(lines: Iterable[bytes]) -> int:
+    """Return the bytes of the items on these lines. Raises ValueError for a malformed reference."""
+    return sum([measure(line)[1] if line.startswith(b"@") else len(line) for line in lines])
 
-    Most of a load's time is spent here, so plain items take no extra function call.
-    """
-    size, sha256, start = 0, hashlib.sha256, digests.VALUE.copy
-    for line in lines:
-        if line.startswith(b"@"):
-            digest, count = measure(line)
-            size += count
-        else:
-            made = start()
-            made.update(line)
-            digest = made.digest()
-            size += len(line)
-        head = sha256(head + digest).digest()
-    return head, size
+
+def empty(lists: type[ListDigest]) -> ListField:
+    """Return the empty list field of a state with this format."""
+    return ListField(lists.empty(), lists.empty())
 
 
 def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
     """Return the list field with these items appended; O(items)."""
     if not lines:
         return series
-    digest, _, items, entries, before = series
+    digest, sealed, length, items, entries, before = series
     stored, wide = (before.size, before.wide) if before else (0, False)
     for line in lines:
-        digest = hashlib.sha256(digest + line.digest).digest()
         items += line.size
         stored += len(line.text)
         wide = wide or line.wide
     tail = ListTail(before, tuple([line.text for line in lines]), stored, wide)
-    return ListField(digest, series.length + len(lines), items, entries, tail)
+    return ListField(digest.extended(tail.lines), sealed, length + len(lines), items, entries, tail)
 
 
 def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Sequence[ValueLine]) -> ListField:
@@ -148,15 +135,15 @@ def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Se
 
     Stretches sealed before `start` stay; the rest is encoded again.
     """
-    kept = truncate(series, start)
+    kept = truncate(series, old, start)
     if kept.length < start:
         kept = append(kept, [line_of(item) for item in old[kept.length : start]])
     kept = append(kept, lines)
     return append(kept, [line_of(item) for item in old[start + delete :]])
 
 
-def truncate(series: ListField, length: int) -> ListField:
-    """Return the list field of only the sealed stretches that end at or before `length` items."""
+def truncate(series: ListField, old: list[Any], length: int) -> ListField:
+    """Return the list field of only the sealed stretches that end at or before `length` items of `old`."""
     count = size = 0
     entries: list[SealedStretch] = []
     for entry in series.entries:
@@ -165,7 +152,12 @@ def truncate(series: ListField, length: int) -> ListField:
         entries.append(entry)
         count += entry.count
         size += entry.size
-    return ListField(entries[-1].head if entries else digests.EMPTY_LIST, count, size, tuple(entries))
+    lists = type(series.digest)
+    if not entries:
+        return empty(lists)
+    covered = count - count % lists.STRETCH
+    digest = lists.resume(entries[-1].head, covered).appended(old[covered:count])
+    return ListField(digest, digest, count, size, tuple(entries))
 
 
 def unwind(tail: ListTail | None) -> list[bytes]:
@@ -182,14 +174,14 @@ def seal(series: ListField) -> tuple[ListField, list[ChunkBlob]]:
     if not series.tail or series.tail.size <= INLINE:
         return series, []
     entries, blobs = list(series.entries), []
-    head = entries[-1].head if entries else digests.EMPTY_LIST
+    sealed = series.sealed
     for stretch in _cut(unwind(series.tail)):
-        head, size = chain(head, stretch)
+        sealed = sealed.extended(stretch)
         blob = _segment(stretch, series.tail.wide)
         blobs.append(blob)
-        entries.append(SealedStretch(0, len(stretch), size, head, blob.digest))
+        entries.append(SealedStretch(0, len(stretch), size_of(stretch), sealed.head, blob.digest))
         blobs.extend(_fold(entries))
-    return series._replace(entries=tuple(entries), tail=None), blobs
+    return series._replace(sealed=sealed, entries=tuple(entries), tail=None), blobs
 
 
 def _segment(lines: Iterable[bytes], wide: bool) -> ChunkBlob:

@@ -18,8 +18,8 @@ execution's writes, which a load skips. A line is canonical JSON or a reference,
 with: `@size:digest` is a large value in a chunk of its own, `#level:count:size:head:digest` a sealed stretch of a
 list. A sealed chunk's content is again such lines.
 
-The codec's bits: 1 for zstd, 2 if an integer may be wider than 64 bits. The checksum covers the encoding: zstd alone
-would let some flipped bits pass.
+The codec's bits: 1 for zstd, 2 if an integer may be wider than 64 bits, 4 in a checkpoint if the digests of its lists
+are over stretches (values.list_digests). The checksum covers the encoding: zstd alone would let some flipped bits pass.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import orjson
 import zstandard
 
 from checkpoints.values.canonical_json import decode
+from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest
 
 ZSTD = 1
 WIDE = 2
@@ -63,6 +64,11 @@ def pack(content: bytes, *, wide: bool) -> tuple[int, bytes]:
     return codec, content
 
 
+def lists_of(codec: int) -> type[ListDigest]:
+    """Return the format of a checkpoint's list digests."""
+    return StretchDigest if codec & StretchDigest.CODEC else ChainDigest
+
+
 def _compressor(size: str) -> zstandard.ZstdCompressor:
     found = getattr(_own, size, None)
     if found is None:
@@ -73,7 +79,7 @@ def _compressor(size: str) -> zstandard.ZstdCompressor:
 
 def unpack(codec: int, data: bytes) -> bytes:
     """Return the content that `pack` stored. Raises ValueError for a codec or a frame that cannot be read."""
-    if codec & ~(ZSTD | WIDE):
+    if codec & ~(ZSTD | WIDE | StretchDigest.CODEC):
         raise ValueError(f"unknown codec {codec}")
     if not codec & ZSTD:
         return data

@@ -16,8 +16,9 @@ from checkpoints import crash_points
 from checkpoints.layout import rows
 from checkpoints.layout.assembly import references, unpack
 from checkpoints.layout.chunks import fetcher
-from checkpoints.layout.parts import SealedStretch, measure
+from checkpoints.layout.parts import SealedStretch
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.values.list_digests import measure
 
 PORTION = 500
 _MEMBERS = "SELECT id FROM checkpoints_run WHERE id = $1 OR (lineage = $1 AND forked_from IS NOT NULL) ORDER BY id"

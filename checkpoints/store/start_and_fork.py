@@ -17,12 +17,12 @@ from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
 
 from .loading import load_checkpoint
 from .save_statements import insert_first
+from .start_waiting import new_numbers
 
 
 def start(
@@ -122,9 +122,9 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     """Insert `run` and its first checkpoint; in the caller's transaction."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step
-    ((run.pk, at),) = run_sql("SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp()", [])
+    [run.pk], at, lists = new_numbers(1)
     run.lineage = run.lineage or run.pk
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    made = draft(origin, values, header, place, id=id)
+    made = draft(origin, values, header, place, lists=origin.lists if origin else lists, id=id)
     insert_rows([run])
     insert_first(made)

@@ -12,31 +12,37 @@ from typing import Any
 
 from checkpoints.actors import Actor
 from checkpoints.events.event_log import Entry
+from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.values.list_digests import ListDigest
 
 from .save_statements import insert_chunks
 
+# The digests of new runs are in a format that every process here knows.
 _NUMBERS = """
-SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp() FROM generate_series(1, $1::int)
+SELECT nextval(pg_get_serial_sequence('checkpoints_run', 'id')), clock_timestamp(), public.checkpoints_new_codec()
+FROM generate_series(1, $1::int)
 """
 
 
-def numbers(many: int) -> tuple[list[int], datetime]:
-    """Return numbers for so many new runs, and the database's time."""
+def new_numbers(many: int) -> tuple[list[int], datetime, type[ListDigest]]:
+    """Return numbers for so many new runs, the database's time, and the format of their lists' digests."""
     found = run_sql(_NUMBERS, [many])
-    return [number for number, _ in found], found[0][1]
+    return [number for number, *_ in found], found[0][1], payloads.lists_of(found[0][2])
 
 
-def first_checkpoint(run: Run, number: int, values: Mapping[str, Any], *, first_step: str, at: datetime) -> RowDraft:
+def first_checkpoint(
+    run: Run, number: int, values: Mapping[str, Any], *, first_step: str, at: datetime, lists: type[ListDigest]
+) -> RowDraft:
     """Give a new run its number, and draft its first checkpoint. Raises ValueRefused."""
     run.pk = run.lineage = number
     run.head, run.seq, run.next_step = new_id(), 1, first_step
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    return draft(None, values, Header("input", "input", first_step), place, id=run.head)
+    return draft(None, values, Header("input", "input", first_step), place, lists=lists, id=run.head)
 
 
 def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> None:

@@ -1,15 +1,15 @@
 """Digests of values, never of history or of encoding.
 
-A value's digest is SHA-256 over its canonical JSON. A list field's is a chain over its items' digests, so that an
-append costs one step of the chain. A state's covers names and field digests; a checkpoint's covers its header, its
-parent's digest and its state's. Each kind starts with its own tag, so that no two kinds can share a digest.
+A value's digest is SHA-256 over its canonical JSON; of a list field see list_digests. A state's covers names and
+field digests; a checkpoint's covers its header, its parent's digest and its state's. Each kind starts with its own
+tag, so that no two kinds can share a digest.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .canonical_json import canonical
@@ -19,7 +19,6 @@ _SEGMENT = hashlib.sha256(b"holdpoint segment\n")
 _STATE = hashlib.sha256(b"holdpoint state\n")
 _HEADER = hashlib.sha256(b"holdpoint checkpoint\n")
 _LENGTHS = struct.Struct("!17i").pack
-EMPTY_LIST = hashlib.sha256(b"holdpoint list\n").digest()
 
 
 def of_canonical(data: bytes) -> bytes:
@@ -32,23 +31,6 @@ def of_canonical(data: bytes) -> bytes:
 def of_value(value: Any) -> bytes:
     """Compute the digest of any value, 32 bytes."""
     return of_canonical(canonical(value))
-
-
-def extend(head: bytes, items: Iterable[bytes]) -> bytes:
-    """Compute the digest of a list with digest `head`, after items with these digests were appended."""
-    for item in items:
-        head = hashlib.sha256(head + item).digest()
-    return head
-
-
-def of_list(items: Sequence[Any]) -> bytes:
-    """Compute the digest of a list that is a field's value."""
-    return extend(EMPTY_LIST, (of_value(item) for item in items))
-
-
-def of_field(value: Any) -> bytes:
-    """Compute the digest of a field's value: a chain for a list, else the value's."""
-    return of_list(value) if isinstance(value, (list, tuple)) else of_value(value)
 
 
 def of_state(fields: Mapping[str, bytes]) -> bytes:

@@ -57,7 +57,7 @@ def bring_up(stack: Stack) -> None:
     refuse_junk(stack.environment)
     stack.start_servers()
     attach.publish(stack.home, stack.environment)
-    stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate")
+    stack.complete("migrate", "Bringing the tables up to date", "-m", "config.migrate", "--finish")
     collect(stack)
     if not os.environ.get("SANDBOX_URL"):
         port = stack.environment["SANDBOX_URL"].rpartition(":")[2]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from django.contrib.auth.models import Group
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
+from checkpoints.layout import parts, snapshot
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store import Header, Snapshot, claims, start_and_fork
 from checkpoints.store.claims import Claim
+from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest
 
 STEP = Header("step", "one", "one")
 REWIND = Header("rewind", "one", "one")
+FORMATS: list[type[ListDigest]] = [ChainDigest, StretchDigest]
 
 
 def make_plan() -> Plan:
@@ -43,3 +49,22 @@ def begin(**values: Any) -> tuple[Run, Claim, Snapshot]:
     """A run, claimed, and its head."""
     run = make_run(**values)
     return run, take(run), store.load(run)
+
+
+@contextmanager
+def starting(lists: type[ListDigest]) -> Iterator[None]:
+    """New runs begin with list digests of this format."""
+    statement = start_and_fork._NEXT.replace("public.checkpoints_new_codec()", str(lists.CODEC))
+    with patch.object(start_and_fork, "_NEXT", statement):
+        yield
+
+
+@contextmanager
+def small_layout(anchors: int = 64) -> Iterator[None]:
+    """Stretches, sealed chunks and what folds them are so small that short lists have many of each."""
+    with (
+        patch.object(StretchDigest, "STRETCH", 3),
+        patch.multiple(parts, INLINE=20, SEGMENT=60, FOLD=2),
+        patch.object(snapshot, "ANCHOR_EVERY", anchors),
+    ):
+        yield

@@ -15,7 +15,7 @@ from approvals.cards.chart import Chart
 from approvals.cards.precondition import Precondition
 from approvals.cards.quote import Quote
 from checkpoints.runs.plans import PlanSpec, StepSpec
-from checkpoints.values import digests
+from checkpoints.values.list_digests import StretchDigest, of_field
 
 TARGET = ProposalTarget(run=7, agent="refunds", version="1", plan="aa", step="review", checkpoint="bb")
 ACTION = Action(
@@ -45,7 +45,7 @@ WORLD: dict[str, Any] = {"effect": "pay", "run": 7, "agent": "refunds", "version
 
 def digests_of(state: dict[str, Any]) -> dict[str, bytes]:
     """The digest of each field."""
-    return {name: digests.of_field(value) for name, value in state.items()}
+    return {name: of_field(value, StretchDigest) for name, value in state.items()}
 
 
 def approved() -> Approved:
@@ -254,7 +254,7 @@ def test_a_bound_field_that_no_action_shows_is_a_difference_with_its_values() ->
     (row,) = binding.differences(fixed, approved_state=STATE, **world(state))
     assert row == {"of": "state", "pointer": "/order/number", "kind": "changed", "before": "A-1", "after": "A-2"}
     (row,) = binding.differences(fixed, **world(state))
-    assert (row["pointer"], row["before"]) == ("/order", digests.of_field(STATE["order"]).hex())
+    assert (row["pointer"], row["before"]) == ("/order", of_field(STATE["order"], StretchDigest).hex())
 
 
 def test_a_row_that_was_tampered_with_recomputes_to_something_else_whatever_the_state_says() -> None:

@@ -12,7 +12,8 @@ from approvals.errors import CardRefused, EditRefused, Invalid
 from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.runs.plans import StepSpec
-from checkpoints.values import digests, patch
+from checkpoints.values import patch
+from checkpoints.values.list_digests import StretchDigest, of_field
 from tests.factories import (
     ann,
     decide,
@@ -72,7 +73,7 @@ def test_what_may_run_is_bound_to_the_state_with_the_edit_in_it() -> None:
             version=approved.version,
             plan=approved.plan,
             state=state,
-            fields={name: digests.of_field(value) for name, value in state.items()},
+            fields={name: of_field(value, StretchDigest) for name, value in state.items()},
         )
 
     assert digest_over(patch.apply(outcome.state_patch, saved)) == bytes(outcome.to_run or b"")

@@ -20,6 +20,7 @@ from approvals.impact.facts import ByHand, EffectFact, GateFact, GrantFact, Move
 from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTCOMES
+from checkpoints.values.list_digests import StretchDigest
 
 MOVED = ("input", "fork", "edit", "rewind")  # kinds of checkpoints by which a person sent the run somewhere
 NOTHING: Writes = {}
@@ -36,7 +37,9 @@ class Recorded:
         self.effects: list[EffectFact] = []
         self.gates: list[GateFact] = []
         self.opened: dict[UUID, int] = {}  # the gate that asked at a checkpoint
-        self._put("input", "input", plan.steps[0].name, SavedState({}, {}).with_writes(values), parent=None)
+        self._put(
+            "input", "input", plan.steps[0].name, SavedState({}, {}, StretchDigest).with_writes(values), parent=None
+        )
 
     @property
     def head(self) -> CheckpointHeader:

@@ -12,7 +12,8 @@ from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import EffectFact, GateFact, GrantFact, MoveTarget, RecordedHistory
 from approvals.impact.words import keeps_time
 from checkpoints.runs.plans import PlanSpec, input_digest
-from checkpoints.values import digests
+from checkpoints.values.digests import of_value
+from checkpoints.values.list_digests import StretchDigest
 
 from .recorded import Recorded
 from .small_plans import approve, back, choices, edit, effect, gate, going_back, plan, rewind, said, step
@@ -96,7 +97,7 @@ def test_a_question_that_nobody_answers_ends_the_run_and_takes_nothing_back_that
 
 STEPS = plan(step("load", "x", "y"), effect("pay", "y", "paid", guarded=True), step("end", "paid", "z"),
              gate("review", "y", allows=("pay",)))  # fmt: skip
-NOW = SavedState({"x": 1, "y": 2}, {"x": digests.of_field(1), "y": digests.of_field(2)})
+NOW = SavedState({"x": 1, "y": 2}, {"x": of_value(1), "y": of_value(2)}, StretchDigest)
 
 
 def answer(choice: str, step: str = "pay", status: str = "unknown") -> Impact | None:
@@ -179,9 +180,9 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
         gate("review", "y", allows=("pay",), asks=True), step("touch", "y", "y"), effect("pay", "y", guarded=True)
     )
     made = Recorded(steps, y=1).asked("review")
-    given = [GrantFact(effect="pay", fields=lambda: {"y": digests.of_field(1)})]
+    given = [GrantFact(effect="pay", fields=lambda: {"y": of_value(1)})]
     target = MoveTarget(
-        run=1, next_step="touch", path=[], state={"y": 1}, fields={"y": digests.of_field(1)},
+        run=1, next_step="touch", path=[], state={"y": 1}, fields={"y": of_value(1)},
         gates=[1], deciding=1, decision="approved", grants=given,
     )  # fmt: skip
     assert said(impact(made.history(), target)) == [

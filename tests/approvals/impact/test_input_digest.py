@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.values import digests
+from checkpoints.values.list_digests import StretchDigest
 
-FIELDS = {"order": digests.of_field({"n": 1}), "feedback": digests.of_field(["no"]), "other": digests.of_field(2)}
+FIELDS = {
+    "order": digests.of_value({"n": 1}),
+    "feedback": StretchDigest.empty().appended(["no"]),
+    "other": digests.of_value(2),
+}
 
 
 def test_it_covers_the_step_and_the_fields_that_it_reads() -> None:
     step = StepSpec("propose", reads=("order", "feedback", "nobody_wrote"))
     read = {"order": FIELDS["order"].hex(), "feedback": FIELDS["feedback"].hex()}
     assert input_digest(step, FIELDS) == digests.of_value(["step input", "propose", read])
-    assert input_digest(step, {**FIELDS, "other": digests.of_field(3)}) == input_digest(step, FIELDS)
+    assert input_digest(step, {**FIELDS, "other": digests.of_value(3)}) == input_digest(step, FIELDS)
 
 
 def test_configuration_counts_only_where_the_step_names_it() -> None:

@@ -20,15 +20,16 @@ from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.store import Header
 from checkpoints.values.ops import Append, Splice
-from tests.factories.stored_runs import REWIND, begin
+from tests.factories.stored_runs import FORMATS, REWIND, begin, starting
 
 CHUNK_COLUMNS = ("lineage", "digest", "codec", "payload", "checksum")
 
 
-@pytest.fixture(scope="module")
-def run() -> Run:
+@pytest.fixture(scope="module", params=FORMATS)
+def run(request: pytest.FixtureRequest) -> Run:
     """Anchors, deltas, sealed stretches, a large value, a rewind and a splice: one of everything."""
-    run, claim, head = begin(messages=[], doc="d" * 5000)
+    with starting(request.param):
+        run, claim, head = begin(messages=["first"], doc="d" * 5000)
     header = Header("step", "one", "two", 1, 2, b"i" * 32, b"c" * 32, 99)
     for n in range(70):
         head = store.save(head, {"messages": Append([f"{n} " + "word " * 60]), "n": n}, claim=claim, header=header)

@@ -15,30 +15,49 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, StateTooLarge, ValueRefused
+from checkpoints.layout import parts
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
+from checkpoints.retention import anchors, reading
 from checkpoints.store import Header, Snapshot, claims, executions
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
+from checkpoints.values.list_digests import ListDigest, of_field
 from checkpoints.values.ops import DROP, Append, Splice
 from tests.factories.arbitrary_states import after, states, writes
-from tests.factories.stored_runs import REWIND, STEP, begin, make_plan, make_team, take
+from tests.factories.arbitrary_states import lists as list_values
+from tests.factories.stored_runs import FORMATS, REWIND, STEP, begin, make_plan, make_team, small_layout, starting, take
 from tests.harness.examples import many
 
 slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
+def reanchor(head: Snapshot) -> None:
+    """Write a checkpoint anew as an anchor, as a prune does that removes those before it."""
+    places = reading.history_of(head.run_id).places
+    with transaction.atomic():
+        anchors.write(head.run_id, head.lineage, anchors.prepared(head.run_id, head.lineage, places, [head.seq]))
+
+
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
     """What was loaded is what was saved, to the type and the digest."""
     assert canonical(loaded.state) == canonical(saved.state) == canonical(state)
-    assert loaded.fields == saved.fields == {name: digests.of_field(value) for name, value in state.items()}
+    expected = {name: of_field(value, loaded.lists) for name, value in state.items()}
+    assert loaded.fields == saved.fields == expected
     assert (loaded.id, loaded.seq, loaded.digest, loaded.size) == (saved.id, saved.seq, saved.digest, saved.size)
     assert loaded.state_digest == digests.of_state(loaded.fields)
     assert loaded.size == len(canonical(state)) + (1 if state else 0)
 
 
-@given(st.data(), states)
+@given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
 @slow
-def test_whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any]) -> None:
+def test_whatever_is_saved_is_loaded_again(
+    data: st.DataObject, state: dict[str, Any], lists: type[ListDigest], every: int
+) -> None:
+    with starting(lists), small_layout(every):
+        _whatever_is_saved_is_loaded_again(data, state)
+
+
+def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any]) -> None:
     run, claim, head = begin(**{})
     head = store.save(head, state, claim=claim, header=STEP)
     states_by_id = {head.id: state}
@@ -60,10 +79,12 @@ def test_whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str,
     assert verify_run(run) == []
 
 
+@pytest.mark.parametrize("lists", FORMATS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int) -> None:
+def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, lists: type[ListDigest]) -> None:
     rng = random.Random(seed)
-    run, claim, head = begin(messages=[], doc="d" * 9000)
+    with starting(lists):
+        run, claim, head = begin(messages=[], doc="d" * 9000)
     expected: dict[str, Any] = {"messages": [], "doc": "d" * 9000}
     for n in range(220):
         item = {"n": n, "text": "word " * rng.choice([1, 40, 900]), "wide": 2**70 if n % 50 == 7 else n}
@@ -110,9 +131,36 @@ def test_a_very_long_list_keeps_its_manifest_short() -> None:
     assert verify_run(run) == verify_run(forked) == []
 
 
-@given(st.data(), states)
+@given(st.data(), st.sampled_from(FORMATS))
 @slow
-def test_digests_depend_on_the_value_and_not_on_how_it_came_about(data: st.DataObject, state: dict[str, Any]) -> None:
+def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, lists: type[ListDigest]) -> None:
+    """Whatever was appended, spliced, sealed, removed and loaded in between."""
+    with small_layout():
+        part, value = parts.empty(lists), list[Any]()
+        for _ in range(data.draw(st.integers(1, 12))):
+            items = data.draw(list_values)
+            start = data.draw(st.integers(0, len(value)) | st.just(len(value)))
+            delete = data.draw(st.integers(0, len(value) - start))
+            lines = [parts.line_of(item) for item in items]
+            at_end = start == len(value)
+            part = parts.append(part, lines) if at_end else parts.splice(part, value, start, delete, lines)
+            value[start : start + delete] = items
+            if data.draw(st.booleans()):
+                part, _ = parts.seal(part)
+            assert part.digest == of_field(value, lists)
+            assert (part.length, part.size) == (len(value), len(canonical(value)))
+
+
+@given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
+@slow
+def test_digests_depend_on_the_value_and_not_on_how_it_came_about(
+    data: st.DataObject, state: dict[str, Any], lists: type[ListDigest], every: int
+) -> None:
+    with starting(lists), small_layout(every):
+        _digests_depend_on_the_value(data, state)
+
+
+def _digests_depend_on_the_value(data: st.DataObject, state: dict[str, Any]) -> None:
     _, claim, head = begin()
     straight = store.save(head, state, claim=claim, header=STEP)
     _, claim, head = begin()
@@ -126,6 +174,10 @@ def test_digests_depend_on_the_value_and_not_on_how_it_came_about(data: st.DataO
             head = store.save(head, {name: front}, claim=claim, header=STEP)
         else:
             head = store.save(head, {name: value}, claim=claim, header=STEP)
+        if data.draw(st.booleans()):
+            reanchor(head)
+            head = store.load_checkpoint(head.id)
+    head = data.draw(st.sampled_from([head, store.load(store.fork(head.id, by=SYSTEM))]))
     assert head.fields == straight.fields
     assert head.state_digest == straight.state_digest
 
