@@ -42,7 +42,7 @@ def of(run: Run) -> Told:
     if agent is None or run.head is None or not (metered or ends):
         return NOTHING
     try:
-        saved = store.load_checkpoint(run.head, lineage=run.lineage).state
+        saved = store.load_checkpoint(run.head).state
         state = agent.State.model_validate(saved, by_name=True, by_alias=False)
         veil = fields.veil(agent.State)
         secrets = veil.words(saved) if veil else []

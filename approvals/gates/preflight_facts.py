@@ -62,7 +62,7 @@ def _preflight(
 ) -> Preflight:
     try:
         if snapshot is None:
-            snapshot = store.load_checkpoint(checkpoint, lineage=run.lineage) if checkpoint else store.load(run)
+            snapshot = store.load_checkpoint(checkpoint) if checkpoint else store.load(run)
         saved = _saved(snapshot)
     except CheckpointError as error:
         seq = Checkpoint.objects.filter(pk=checkpoint).values_list("seq", flat=True).first() if checkpoint else None

@@ -157,7 +157,7 @@ class Gate(models.Model):
     @cached_property
     def saved(self) -> Snapshot:
         """Return the saved state that it shows, verified; needs its run. Raises NotVerified."""
-        return store.load_checkpoint(self.checkpoint, lineage=self.run.lineage)
+        return store.load_checkpoint(self.checkpoint)
 
     def standing(self) -> Proposal:
         """Return the current proposal."""

@@ -40,7 +40,10 @@ class Assembly:
     def feed_all(self, trail: Iterable[CheckpointRow]) -> None:
         """Apply rows in order, fetching all the chunks that they name at once."""
         unpacked = [(row, *self._unpack(row)) for row in trail]
-        self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
+        try:
+            self.contents.collect(references(line for _, _, lines in unpacked for line in lines))
+        except ValueError as error:
+            raise NotVerified(name_of(self._row()), f"what it names cannot be read ({error})") from error
         for row, ops, lines in unpacked:
             if row.anchor_seq == row.seq:
                 self.fields = {}
@@ -79,14 +82,14 @@ class Assembly:
                 grown = self.fields[name]
                 if not isinstance(grown, ListItems):
                     raise ValueError(f"{name} is no list")
-                start, delete = (len(grown.lines), 0) if verb == "append" else (op[2], op[3])
-                grown.splice(start, delete, taken)
+                if verb == "append":
+                    grown.tail += taken
+                else:
+                    grown.splice(op[2], op[3], taken)
 
     def check(self) -> dict[str, Part]:
         """Return the parts after the last row. Raises NotVerified if they or the row do not match its digests."""
-        row = self.last
-        if row is None:
-            raise NotVerified("checkpoint", "is not there")
+        row = self._row()
         check_header(row)
         try:
             parts = {name: self._part(field) for name, field in self.fields.items()}
@@ -99,7 +102,15 @@ class Assembly:
     def finish(self) -> tuple[dict[str, Part], dict[str, Any]]:
         """Return parts and plain values after the last row. Raises NotVerified as `check` does."""
         parts = self.check()
-        return parts, {name: self.value(name) for name in self.fields}
+        try:
+            return parts, {name: self.value(name) for name in self.fields}
+        except (ValueError, KeyError) as error:
+            raise NotVerified(name_of(self._row()), f"the state cannot be put together ({error})") from error
+
+    def _row(self) -> CheckpointRow:
+        if self.last is None:
+            raise NotVerified("checkpoint", "is not there")
+        return self.last
 
     def _part(self, field: bytes | ListItems) -> Part:
         wide = self.wide or self.contents.wide
@@ -107,16 +118,16 @@ class Assembly:
             digest, size = measure(field)
             return WholeField(digest, size, field, wide)
         field.measure()
-        rest = tuple(field.lines[sum(entry.count for entry in field.entries) :])
+        rest = tuple(field.tail)
         tail = ListTail(None, rest, sum(map(len, rest)), wide) if rest else None
-        return ListField(field.digest, field.sealed, len(field.lines), field.size, tuple(field.entries), tail)
+        return ListField(field.digest, field.sealed, len(field), field.size, tuple(field.entries), tail)
 
     def value(self, name: str) -> Any:
         """Return one field's plain value; call `check` first. Raises KeyError."""
         field = self.fields[name]
         if isinstance(field, bytes):
             return self.contents.value(field, wide=self.wide)
-        return self.contents.values(field.lines, wide=self.wide)
+        return self.contents.values(field.lines(), wide=self.wide)
 
 
 def unpack(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:

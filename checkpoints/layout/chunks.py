@@ -26,41 +26,51 @@ _CHUNKS = "SELECT digest, codec, payload, checksum FROM checkpoints_chunk WHERE 
 
 @dataclass(slots=True)
 class ListItems:
-    """A list field being rebuilt: `entries` seal the first items of `lines`; references among the lines are kept.
+    """A list field being rebuilt: what each of `entries` seals, and the `tail` of lines since.
 
-    `digest` and `size` are those of the first `measured` lines, so that a list that only grows is hashed once;
-    `sealed` is the digest of what `entries` seal.
+    `blocks` has for each entry the sealed stretches of items in it, with their lines. `digest` and `size` are those of
+    the first `measured` items, so that a list that only grows is hashed once; `sealed` is the digest of what is sealed.
     """
 
     entries: list[SealedStretch]
-    lines: list[bytes]
+    blocks: list[list[tuple[SealedStretch, bytes]]]
+    tail: list[bytes]
     digest: ListDigest
     sealed: ListDigest
     size: int = 0
     measured: int = 0
 
+    def __len__(self) -> int:
+        return sum([entry.count for entry in self.entries]) + len(self.tail)
+
+    def lines(self) -> bytes:
+        """Return all lines, joined by newlines."""
+        return b"\n".join([content for blocks in self.blocks for _, content in blocks] + self.tail)
+
     def measure(self) -> None:
         """Update `digest` and `size` to the last line. Raises ValueError if a sealed stretch is not what it records."""
         if not self.measured:
-            for entry in self.entries:
-                self._extend(self.measured + entry.count)
+            for entry, blocks in zip(self.entries, self.blocks, strict=True):
+                for block, content in blocks:
+                    self.digest = self.digest.extended(content, block.count)
+                    self.size += block.size if block.is_plain(content) else size_of(content.split(b"\n"))
+                    self.measured += block.count
                 if self.digest.head != entry.head:
                     raise ValueError("a sealed stretch does not match its digest")
             self.sealed = self.digest
-        self._extend(len(self.lines))
-
-    def _extend(self, upto: int) -> None:
-        stretch = self.lines[self.measured : upto]
-        self.digest, self.measured = self.digest.extended(stretch), upto
-        self.size += size_of(stretch)
+        rest = self.tail[len(self.tail) - len(self) + self.measured :]
+        self.digest = self.digest.extended(b"\n".join(rest), len(rest))
+        self.size += size_of(rest)
+        self.measured += len(rest)
 
     def splice(self, start: int, delete: int, lines: list[bytes]) -> None:
-        if start < 0 or delete < 0 or start + delete > len(self.lines):
+        if start < 0 or delete < 0 or start + delete > len(self):
             raise ValueError("a splice outside its list")
-        self.lines[start : start + delete] = lines
-        sealed = sum(entry.count for entry in self.entries)
-        while self.entries and sealed > start:
+        sealed = len(self) - len(self.tail)
+        while sealed > start:
             sealed -= self.entries.pop().count
+            self.tail[:0] = b"\n".join([content for _, content in self.blocks.pop()]).split(b"\n")
+        self.tail[start - sealed : start - sealed + delete] = lines
         if start < self.measured:
             self.digest, self.size, self.measured = type(self.digest).empty(), 0, 0
 
@@ -71,7 +81,6 @@ class ChunkContents:
 
     fetch: Fetch
     content: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
-    stretches: dict[bytes, list[bytes]] = field(default_factory=dict)
     wide: bool = False  # whether an integer in any of them may not fit 64 bits
 
     def collect(self, lines: set[bytes]) -> None:
@@ -81,7 +90,8 @@ class ChunkContents:
         """
         while lines:
             values = {measure(line)[0] for line in lines if line[:1] == b"@"}
-            stretches = {SealedStretch.of_line(line).digest for line in lines if line[:1] == b"#"}
+            entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
+            stretches = {entry.digest for entry in entries}
             wanted = (values | stretches) - self.content.keys()
             found = self.fetch(wanted) if wanted else {}
             for digest in values & found.keys():
@@ -90,41 +100,45 @@ class ChunkContents:
                     raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.content.update(found)
             self.wide = self.wide or any(wide for _, wide in found.values())
-            for digest in stretches - self.stretches.keys():
-                self.stretches[digest] = self.content[digest][0].split(b"\n")
-            named = [line for digest in stretches for line in self.stretches[digest] if line[:1] in MARKS]
-            lines = set(named)
+            lines = {line for entry in entries for line in _named(entry, self.content[entry.digest][0])}
 
     def items(self, lines: Sequence[bytes], lists: type[ListDigest]) -> ListItems:
         """Return the list that these lines describe, its sealed stretches checked. Raises ValueError."""
         entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
-        expanded = [item for line in lines for item in self._expand(line)]
-        made = ListItems(entries, expanded, lists.empty(), lists.empty())
+        tail = [line for line in lines if line[:1] != b"#"]
+        made = ListItems(entries, [self._blocks(entry) for entry in entries], tail, lists.empty(), lists.empty())
         made.measure()
         return made
 
-    def _expand(self, line: bytes) -> list[bytes]:
-        """Return the item lines of a line: itself, or those of the sealed stretch that it names."""
-        if line[:1] != b"#":
-            return [line]
-        lines = self.stretches[SealedStretch.of_line(line).digest]
-        if lines[0][:1] == b"#":
-            return [item for inner in lines for item in self._expand(inner)]
-        return lines
+    def _blocks(self, entry: SealedStretch) -> list[tuple[SealedStretch, bytes]]:
+        """Return the stretches of items that an entry seals, directly or through others. Raises ValueError."""
+        content = self.content[entry.digest][0]
+        if content[:1] != b"#":
+            return [(entry, content)]
+        return [block for line in content.split(b"\n") for block in self._blocks(SealedStretch.of_line(line))]
 
     def value(self, line: bytes, *, wide: bool) -> Any:
         """Return the value on a line."""
         return decode(self._text(line), wide=wide or self.wide)
 
-    def values(self, lines: Sequence[bytes], *, wide: bool) -> list[Any]:
-        """Return the values on item lines."""
-        # One comprehension for the common case: a Python call for each line would take longer than the parsing.
-        texts = [self._text(line) if line[:1] == b"@" else line for line in lines]
-        made: list[Any] = decode(b"[" + b",".join(texts) + b"]", wide=wide or self.wide)
+    def values(self, lines: bytes, *, wide: bool) -> list[Any]:
+        """Return the values on item lines, which are joined by newlines. Raises ValueError."""
+        try:
+            made: list[Any] = decode(b"[%b]" % lines.replace(b"\n", b","), wide=wide or self.wide)
+        except ValueError:  # no JSON begins as a reference does
+            texts = [self._text(line) for line in lines.split(b"\n")]
+            made = decode(b"[%b]" % b",".join(texts), wide=wide or self.wide)
         return made
 
     def _text(self, line: bytes) -> bytes:
         return self.content[measure(line)[0]][0] if line[:1] == b"@" else line
+
+
+def _named(entry: SealedStretch, content: bytes) -> list[bytes]:
+    """Return the references on the lines of a sealed stretch, which are all sealed stretches or all items."""
+    if content[:1] != b"#" and entry.is_plain(content):
+        return []
+    return [line for line in content.split(b"\n") if line[:1] in MARKS]
 
 
 def fetcher(lineage: int) -> Fetch:

@@ -41,6 +41,10 @@ class SealedStretch:
     head: bytes
     digest: bytes
 
+    def is_plain(self, content: bytes) -> bool:
+        """Tell whether no line of its content names a large value, whose size exceeds its line's."""
+        return self.size == len(content) - self.count + 1
+
     def line(self) -> bytes:
         return f"#{self.level}:{self.count}:{self.size}:{self.head.hex()}:{self.digest.hex()}".encode()
 
@@ -127,7 +131,8 @@ def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
         stored += len(line.text)
         wide = wide or line.wide
     tail = ListTail(before, tuple([line.text for line in lines]), stored, wide)
-    return ListField(digest.extended(tail.lines), sealed, length + len(lines), items, entries, tail)
+    digest = digest.extended(b"\n".join(tail.lines), len(lines))
+    return ListField(digest, sealed, length + len(lines), items, entries, tail)
 
 
 def splice(series: ListField, old: list[Any], start: int, delete: int, lines: Sequence[ValueLine]) -> ListField:
@@ -176,9 +181,9 @@ def seal(series: ListField) -> tuple[ListField, list[ChunkBlob]]:
     entries, blobs = list(series.entries), []
     sealed = series.sealed
     for stretch in _cut(unwind(series.tail)):
-        sealed = sealed.extended(stretch)
         blob = _segment(stretch, series.tail.wide)
         blobs.append(blob)
+        sealed = sealed.extended(blob.content, len(stretch))
         entries.append(SealedStretch(0, len(stretch), size_of(stretch), sealed.head, blob.digest))
         blobs.extend(_fold(entries))
     return series._replace(sealed=sealed, entries=tuple(entries), tail=None), blobs

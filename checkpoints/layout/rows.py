@@ -61,6 +61,13 @@ class CheckpointRow(NamedTuple):
         return payloads.row_checksum(self.digest, self.anchor_seq, self.codec, self.payload)
 
 
+class Trail(NamedTuple):
+    """Rows that a state is read from, and the lineage of their run."""
+
+    lineage: int
+    rows: list[CheckpointRow]
+
+
 COLUMNS = ", ".join(CheckpointRow._fields)
 OF_C = ", ".join(f"c.{name}" for name in CheckpointRow._fields)  # of a table that the statement calls c
 PAGE = 200  # rows that one statement reads
@@ -75,14 +82,16 @@ def new_id() -> UUID:
 
 
 _TRAIL = f"""
-WITH tip AS (SELECT run_id, seq, anchor_seq FROM checkpoints_checkpoint WHERE id = $1)
-SELECT {OF_C}
+WITH tip AS (
+  SELECT lineage, run_id, c.seq, anchor_seq
+  FROM checkpoints_checkpoint c JOIN checkpoints_run r ON r.id = c.run_id WHERE c.id = $1
+)
+SELECT tip.lineage, {OF_C}
 FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
 ORDER BY c.seq
 """  # noqa: S608 - constants
 # A head is the newest checkpoint of its own run: any other was put there by somebody else, and has no trail.
-_OWN_HEAD = "WHERE (id, run_id, seq) = (SELECT head, id, seq FROM checkpoints_run WHERE id = $1)"
-_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", _OWN_HEAD)
+_HEAD_TRAIL = _TRAIL.replace("WHERE c.id = $1", "WHERE r.id = $1 AND (c.id, c.seq) = (r.head, r.seq)")
 _OF_RUN = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - constants
 
 
@@ -91,14 +100,19 @@ def read(sql: str, params: Sequence[Any]) -> list[CheckpointRow]:
     return [CheckpointRow._make(row) for row in run_sql(sql, params)]
 
 
-def trail(checkpoint: UUID) -> list[CheckpointRow]:
+def trail(checkpoint: UUID) -> Trail:
     """Return the rows from a checkpoint's anchor up to itself."""
-    return read(_TRAIL, [checkpoint])
+    return _trail(_TRAIL, checkpoint)
 
 
-def head_trail(run_id: int) -> list[CheckpointRow]:
+def head_trail(run_id: int) -> Trail:
     """Return the rows from the anchor of a run's head up to its head; none if that is not its newest checkpoint."""
-    return read(_HEAD_TRAIL, [run_id])
+    return _trail(_HEAD_TRAIL, Int8(run_id))
+
+
+def _trail(sql: str, which: UUID | Int8) -> Trail:
+    found = run_sql(sql, [which])
+    return Trail(found[0][0] if found else 0, [CheckpointRow._make(row[1:]) for row in found])
 
 
 def pages(run_id: int, after: int = 0) -> Iterator[list[CheckpointRow]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from uuid import UUID
 
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -17,28 +17,33 @@ from . import read_cache
 
 def load(run: Run) -> Snapshot:
     """Load the run's head, verified. Raises NotVerified."""
+    return load_head(run.pk)
 
-    def read() -> Sequence[rows.CheckpointRow]:
-        found = rows.head_trail(run.pk)
-        if not found:
-            raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
+
+def load_head(run_id: int) -> Snapshot:
+    """Load the head of the run with this id, verified. Raises NotVerified."""
+
+    def read() -> rows.Trail:
+        found = rows.head_trail(run_id)
+        if not found.rows:
+            raise NotVerified(f"run {run_id}", "its head is missing, or is not its newest checkpoint")
         return found
 
-    return _read_twice(read, run.lineage)
+    return _read_twice(read)
 
 
-def load_checkpoint(id: UUID, *, lineage: int | None = None) -> Snapshot:
-    """Load any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified. Giving its lineage saves a query."""
+def load_checkpoint(id: UUID) -> Snapshot:
+    """Load any checkpoint, verified. Raises NoSuchCheckpoint and NotVerified."""
     if read_cache.current() is not None:
         return _finished(*_on_shelf(id))
 
-    def read() -> Sequence[rows.CheckpointRow]:
+    def read() -> rows.Trail:
         found = rows.trail(id)
-        if not found:
+        if not found.rows:
             raise NoSuchCheckpoint
         return found
 
-    return _read_twice(read, lineage)
+    return _read_twice(read)
 
 
 def fields_of(id: UUID) -> dict[str, bytes]:
@@ -60,7 +65,7 @@ def _on_shelf(id: UUID) -> tuple[int, rows.CheckpointRow, Assembly]:
     return found
 
 
-def _read_twice(read: Callable[[], Sequence[rows.CheckpointRow]], lineage: int | None) -> Snapshot:
+def _read_twice(read: Callable[[], rows.Trail]) -> Snapshot:
     """Read a trail and assemble it; read it again if it does not verify.
 
     Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. A
@@ -68,21 +73,18 @@ def _read_twice(read: Callable[[], Sequence[rows.CheckpointRow]], lineage: int |
     """
     trail = read()
     try:
-        return _assemble(trail, lineage)
+        return _assemble(trail)
     except NotVerified:
         again = read()
         if again == trail:
             raise
-        return _assemble(again, lineage)
+        return _assemble(again)
 
 
-def _assemble(trail: Sequence[rows.CheckpointRow], lineage: int | None) -> Snapshot:
-    row = trail[-1]
-    if lineage is None:
-        lineage = Run.objects.values_list("lineage", flat=True).get(pk=row.run_id) or row.run_id
-    assembly = Assembly(ChunkContents(fetcher(lineage)))
-    assembly.feed_all(trail)
-    return _finished(lineage, row, assembly)
+def _assemble(trail: rows.Trail) -> Snapshot:
+    assembly = Assembly(ChunkContents(fetcher(trail.lineage)))
+    assembly.feed_all(trail.rows)
+    return _finished(trail.lineage, trail.rows[-1], assembly)
 
 
 def _finished(lineage: int, row: rows.CheckpointRow, assembly: Assembly) -> Snapshot:

@@ -90,8 +90,7 @@ def inspector_context(
     # The page's preflight reads the head, too.
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
-        lineage = run.lineage
-        context |= _contents(checkpoint, against if picked.view == "changes" else None, lineage)
+        context |= _contents(checkpoint, against if picked.view == "changes" else None)
     except NotVerified as refused:
         return context | {"refused": refused}
     if context["places"]:
@@ -110,21 +109,21 @@ def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] 
     return {"notes_standing": found, "note_reader": actors.of_user(reader).id, "note_key": token_hex(16)}
 
 
-def _contents(checkpoint: Checkpoint, against: Checkpoint | None, lineage: int) -> dict[str, Any]:
+def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, Any]:
     """Return the state, or its difference to another: of fields whose digests differ. Raises NotVerified."""
-    shown = store.load_checkpoint(checkpoint.id, lineage=lineage)
+    shown = store.load_checkpoint(checkpoint.id)
     veil = veil_of(checkpoint)
     said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
     if against is None:
         written, marked = set(shown.state), dict[str, str]()
         with suppress(NoSuchCheckpoint):  # its parent was removed, so its own writes are unknown
             if checkpoint.parent:
-                before = store.load_checkpoint(checkpoint.parent, lineage=lineage)
+                before = store.load_checkpoint(checkpoint.parent)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
                 marked = dict.fromkeys(written, _("written here"))
         said |= {"state": veil.masked(shown.state), "notes": marked}
         return said | {"open": written if len(written) <= 3 else set()}
-    before = store.load_checkpoint(against.id, lineage=lineage)
+    before = store.load_checkpoint(against.id)
     names = shown.differing(before)
     said |= difference(before.state, shown.state, names, veil, veil_of(against))
     said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}

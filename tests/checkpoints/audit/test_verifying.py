@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,9 +17,14 @@ from django.db import IntegrityError, connection, transaction
 from checkpoints import store
 from checkpoints.audit.verify_runs import _Walk, verify_all, verify_run
 from checkpoints.errors import NotVerified
+from checkpoints.layout import payloads, rows
+from checkpoints.layout.assembly import unpack
+from checkpoints.layout.chunks import fetcher
+from checkpoints.layout.parts import SealedStretch
 from checkpoints.layout.rows import CheckpointRow
 from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.store import Header
+from checkpoints.values.list_digests import ListDigest, StretchDigest
 from checkpoints.values.ops import Append, Splice
 from tests.factories.stored_runs import FORMATS, REWIND, begin, starting
 
@@ -113,6 +119,112 @@ def test_a_flipped_bit_in_any_chunk_is_found(run: Run, column: str) -> None:
         where = {"lineage": chunk["lineage"], "digest": bytes(chunk["digest"])}
         with damaged("checkpoints_chunk", column, where, changed):
             assert verify_run(run)
+
+
+def loads(run: Run) -> list[UUID]:
+    """The checkpoints of a run that cannot be loaded."""
+    failed = []
+    for id in Checkpoint.objects.filter(run=run).values_list("id", flat=True):
+        try:
+            store.load_checkpoint(id)
+        except NotVerified:
+            failed.append(id)
+    return failed
+
+
+def test_a_chunk_whose_checksum_fits_what_was_put_there_is_found(run: Run) -> None:
+    for chunk in Chunk.objects.filter(lineage=run.lineage):
+        content = bytearray(payloads.unpack(chunk.codec, bytes(chunk.payload)))
+        assert len(content) > 500
+        for at in range(0, len(content), len(content) // 5):
+            other = bytearray(content)
+            other[at] ^= 1
+            _forged_is_found(run, chunk, bytes(other))
+        _forged_is_found(run, chunk, bytes(content) + b'\n"one more"')
+        _forged_is_found(run, chunk, bytes(content).rpartition(b"\n")[0])
+
+
+def _forged_is_found(run: Run, chunk: Chunk, content: bytes) -> None:
+    codec, payload = payloads.pack(content, wide=False)
+    checksum = payloads.chunk_checksum(chunk.lineage, bytes(chunk.digest), codec, payload)
+    with transaction.atomic():
+        Chunk.objects.filter(pk=chunk.pk).update(codec=codec, payload=payload, checksum=checksum)
+        assert loads(run)
+        assert verify_run(run)
+        transaction.set_rollback(True)
+
+
+def forged(value: bytes) -> list[bytes]:
+    """Other values of a field of a manifest's line: level, count, size, head or digest."""
+    return [value[::-1]] if len(value) == 64 else [b"0", b"%d" % (int(value) + 1), b"%d" % (int(value) - 1)]
+
+
+@pytest.mark.parametrize(("column", "matters"), [(0, False), (1, True), (2, False), (3, True), (4, True)])
+def test_a_manifest_whose_checksum_fits_what_was_put_there_is_found(run: Run, column: int, matters: bool) -> None:
+    """A count of none let lines pass unhashed. Level and size are no part of the state: nothing is read from them."""
+    anchor = rows.trail(_id(run, 65)).rows[0]
+    line = _sealed_line(anchor)
+    fields = line[1:].split(b":")
+    for value in forged(fields[column]):
+        changed = b"#" + b":".join([*fields[:column], value, *fields[column + 1 :]])
+        with replaced(anchor, line, changed):
+            assert (bool(loads(run)), bool(verify_run(run))) == (matters, matters)
+
+
+@pytest.mark.parametrize("lists", FORMATS)
+def test_a_size_that_hides_large_values_is_found(lists: type[ListDigest]) -> None:
+    with starting(lists):
+        run, _, head = begin(l=["x" * 3000, "y" * 3000, *(["plain"] * 500)])
+    anchor = rows.trail(head.id).rows[0]
+    stretch = SealedStretch.of_line(_sealed_line(anchor))
+    content, _ = fetcher(run.lineage)({stretch.digest})[stretch.digest]
+    plain = replace(stretch, size=len(content) - stretch.count + 1)
+    assert stretch.size > plain.size
+    with replaced(anchor, stretch.line(), plain.line()):
+        assert loads(run)
+        assert verify_run(run)
+
+
+def test_items_that_a_manifest_names_once_more_and_counts_for_none_are_found(run: Run) -> None:
+    anchor = rows.trail(_id(run, 65)).rows[0]
+    line = _sealed_line(anchor)
+    again = replace(SealedStretch.of_line(line), count=0).line()
+    with replaced(anchor, line, line, again):
+        assert loads(run)
+        assert verify_run(run)
+
+
+def test_a_row_whose_digests_are_said_to_be_of_another_format_is_found(run: Run) -> None:
+    row = rows.trail(_id(run, 30)).rows[-1]
+    codec = row.codec ^ StretchDigest.CODEC
+    checksum = payloads.row_checksum(row.digest, row.anchor_seq, codec, row.payload)
+    with transaction.atomic():
+        Checkpoint.objects.filter(pk=row.id).update(codec=codec, checksum=checksum)
+        with pytest.raises(NotVerified, match="another format"):
+            store.load_checkpoint(row.id)
+        assert verify_run(run)
+        transaction.set_rollback(True)
+
+
+def _sealed_line(row: CheckpointRow) -> bytes:
+    _, lines = unpack(row)
+    return next(line for line in lines if line[:1] == b"#")
+
+
+@contextmanager
+def replaced(row: CheckpointRow, line: bytes, *others: bytes) -> Iterator[None]:
+    """Other lines of a list in an anchor's payload, with the checksum that fits them, and put back."""
+    ops, lines = unpack(row)
+    at = lines.index(line)
+    lines[at : at + 1] = others
+    next(op for op in ops if op[0] == "list")[-1] += len(others) - 1
+    codec, payload = payloads.pack(payloads.join(ops, lines), wide=False)
+    codec |= row.codec & ~payloads.ZSTD
+    checksum = payloads.row_checksum(row.digest, row.anchor_seq, codec, payload)
+    with transaction.atomic():
+        Checkpoint.objects.filter(pk=row.id).update(codec=codec, payload=payload, checksum=checksum)
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.mark.parametrize(

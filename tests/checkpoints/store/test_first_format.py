@@ -15,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.db import connection
+from django.test import override_settings
 
 from checkpoints import store
 from checkpoints.actors import SYSTEM
@@ -38,7 +39,7 @@ MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
 @pytest.fixture
-def older(servers: Session) -> Iterator[Database]:
+def older(servers: Session, tmp_path: Path) -> Iterator[Database]:
     """A database of the release before with those rows, migrated since; this process's own meanwhile."""
     with released(servers) as database:
         with psycopg.connect(servers.postgres.url(database.name), autocommit=True) as admin:
@@ -53,7 +54,8 @@ def older(servers: Session) -> Iterator[Database]:
         own = connection.settings_dict["NAME"]
         use(database.name)
         try:
-            yield database
+            with override_settings(HOME=tmp_path):  # where seals are exported to: those here were made elsewhere
+                yield database
         finally:
             use(own)
 
@@ -61,7 +63,7 @@ def older(servers: Session) -> Iterator[Database]:
 def use(database: str) -> None:
     """Connect this process to another database of its server."""
     connection.close()
-    connection.close_pool()  # its connections are to the database before
+    connection.close_pool()  # type: ignore[attr-defined]  # its connections are to the database before
     connection.settings_dict["NAME"] = database
 
 
@@ -135,5 +137,6 @@ def test_new_runs_change_their_format_once_the_update_is_finished(older: Databas
     assert done.returncode == 0, done.stderr
     store.save(head, {"l": Append(["b"])}, claim=claim, header=STEP)
     assert_format(begun, ChainDigest)
+    assert_format(store.fork(head.id, by=SYSTEM), ChainDigest)
     assert_format(begin(l=["a"] * 70)[0], StretchDigest)
     assert verify_all() == []

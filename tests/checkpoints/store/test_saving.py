@@ -132,7 +132,7 @@ def test_a_very_long_list_keeps_its_manifest_short() -> None:
 
 
 @given(st.data(), st.sampled_from(FORMATS))
-@slow
+@settings(max_examples=many(800), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, lists: type[ListDigest]) -> None:
     """Whatever was appended, spliced, sealed, removed and loaded in between."""
     with small_layout():
