@@ -127,7 +127,7 @@ class Assembly:
         field = self.fields[name]
         if isinstance(field, bytes):
             return self.contents.value(field, wide=self.wide)
-        return self.contents.values(field.lines(), wide=self.wide)
+        return self.contents.values(field.portions(), wide=self.wide)
 
 
 def unpack(row: CheckpointRow) -> tuple[list[Op], list[bytes]]:

@@ -6,7 +6,7 @@ chunks that their lines name, level by level, and then expands the lines without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,9 +43,9 @@ class ListItems:
     def __len__(self) -> int:
         return sum([entry.count for entry in self.entries]) + len(self.tail)
 
-    def lines(self) -> bytes:
-        """Return all lines, joined by newlines."""
-        return b"\n".join([content for blocks in self.blocks for _, content in blocks] + self.tail)
+    def portions(self) -> list[bytes]:
+        """Return all lines in portions, each joined by newlines."""
+        return [content for blocks in self.blocks for _, content in blocks] + [b"\n".join(self.tail)] * bool(self.tail)
 
     def measure(self) -> None:
         """Update `digest` and `size` to the last line. Raises ValueError if a sealed stretch is not what it records."""
@@ -121,13 +121,15 @@ class ChunkContents:
         """Return the value on a line."""
         return decode(self._text(line), wide=wide or self.wide)
 
-    def values(self, lines: bytes, *, wide: bool) -> list[Any]:
-        """Return the values on item lines, which are joined by newlines. Raises ValueError."""
-        try:
-            made: list[Any] = decode(b"[%b]" % lines.replace(b"\n", b","), wide=wide or self.wide)
-        except ValueError:  # no JSON begins as a reference does
-            texts = [self._text(line) for line in lines.split(b"\n")]
-            made = decode(b"[%b]" % b",".join(texts), wide=wide or self.wide)
+    def values(self, portions: Iterable[bytes], *, wide: bool) -> list[Any]:
+        """Return the values on item lines: single ones, or joined by newlines. Raises ValueError."""
+        made: list[Any] = []
+        for lines in portions:
+            try:
+                made += decode(b"[%b]" % lines.replace(b"\n", b","), wide=wide or self.wide)
+            except ValueError:  # no JSON begins as a reference does
+                texts = [self._text(line) for line in lines.split(b"\n")]
+                made += decode(b"[%b]" % b",".join(texts), wide=wide or self.wide)
         return made
 
     def _text(self, line: bytes) -> bytes:

@@ -32,7 +32,6 @@ from typing import Any
 import orjson
 import zstandard
 
-from checkpoints.values.canonical_json import decode
 from checkpoints.values.list_digests import ChainDigest, ListDigest, StretchDigest
 
 ZSTD = 1
@@ -102,7 +101,7 @@ def join(ops: list[Op], lines: list[bytes]) -> bytes:
 def split(content: bytes) -> tuple[list[Op], list[bytes]]:
     """Reverse `join`."""
     head, *lines = content.split(b"\n")
-    return decode(head), lines
+    return orjson.loads(head), lines
 
 
 def row_checksum(digest: bytes, anchor_seq: int, codec: int, payload: bytes) -> bytes:

@@ -81,17 +81,20 @@ def new_id() -> UUID:
     return UUID(int=number & ~(0x3 << 62) | 2 << 62)
 
 
+# The tip's columns as values, not as a join: a plan made while the tables were small joined every row of the run.
 _TRAIL = f"""
-WITH tip AS (
-  SELECT lineage, run_id, c.seq, anchor_seq
-  FROM checkpoints_checkpoint c JOIN checkpoints_run r ON r.id = c.run_id WHERE c.id = $1
+WITH tip AS MATERIALIZED (
+  SELECT (SELECT lineage FROM checkpoints_run r WHERE r.id = run_id) AS lineage, run_id, seq, anchor_seq
+  FROM checkpoints_checkpoint WHERE id = $1
 )
-SELECT tip.lineage, {OF_C}
-FROM tip JOIN checkpoints_checkpoint c ON c.run_id = tip.run_id AND c.seq BETWEEN tip.anchor_seq AND tip.seq
-ORDER BY c.seq
+SELECT (SELECT lineage FROM tip), {OF_C} FROM checkpoints_checkpoint c
+WHERE run_id = (SELECT run_id FROM tip)
+  AND seq BETWEEN (SELECT anchor_seq FROM tip) AND (SELECT seq FROM tip)
+ORDER BY seq
 """  # noqa: S608 - constants
 # A head is the newest checkpoint of its own run: any other was put there by somebody else, and has no trail.
-_HEAD_TRAIL = _TRAIL.replace("WHERE c.id = $1", "WHERE r.id = $1 AND (c.id, c.seq) = (r.head, r.seq)")
+_OWN_HEAD = "WHERE (id, run_id, seq) = (SELECT head, id, seq FROM checkpoints_run WHERE id = $1)"
+_HEAD_TRAIL = _TRAIL.replace("WHERE id = $1", _OWN_HEAD)
 _OF_RUN = f"SELECT {COLUMNS} FROM checkpoints_checkpoint WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - constants
 
 

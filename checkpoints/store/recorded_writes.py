@@ -102,11 +102,11 @@ def _writes(written: _Written, contents: ChunkContents, lists: dict[str, Any]) -
         elif name in lists:
             made[name] = lists[name]
         elif verb == "list":
-            items = contents.values(contents.items(lines, payloads.lists_of(written.row.codec)).lines(), wide=wide)
+            items = contents.values(contents.items(lines, payloads.lists_of(written.row.codec)).portions(), wide=wide)
             form = op[2] if len(op) == 4 else ""
             made[name] = Append(items) if form == "append" else Splice(0, 0, items) if form == "splice" else items
         else:
-            items = contents.values(b"\n".join(lines), wide=wide)
+            items = contents.values(lines, wide=wide)
             made[name] = Append(items) if verb == "append" else Splice(op[2], op[3], items)
     return made
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+import re
+from typing import Any, cast
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test import override_settings
@@ -15,7 +17,7 @@ from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import Fenced, StateTooLarge, ValueRefused
-from checkpoints.layout import parts
+from checkpoints.layout import parts, rows
 from checkpoints.models import Checkpoint, Chunk, Event, Hold, Note
 from checkpoints.retention import anchors, reading
 from checkpoints.store import Header, Snapshot, claims, executions
@@ -341,3 +343,15 @@ def test_a_saved_checkpoint_costs_one_statement() -> None:
                        [head.run_id, before])  # fmt: skip
         assert cursor.fetchone()[0] == 10
     assert claims.renew(claim)
+
+
+@pytest.mark.parametrize("sql", [rows._TRAIL, rows._HEAD_TRAIL])
+def test_a_load_reads_its_trail_alone_by_a_plan_from_when_tables_were_small(sql: str) -> None:
+    """A connection that first loaded from a new database read every row of the run in each later load."""
+    with transaction.atomic(), psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+        for table in ("checkpoints_checkpoint", "checkpoints_run"):
+            cursor.execute(f"CREATE TEMP TABLE {table} (LIKE public.{table} INCLUDING ALL) ON COMMIT DROP".encode())
+        cursor.execute(b"EXPLAIN (GENERIC_PLAN) " + sql.encode())
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert re.match(r"Index Scan using \S+ on checkpoints_checkpoint c ", plan), plan
+    assert re.search(r"Index Cond: .*run_id = .*seq >= .*seq <= ", plan.partition("CTE tip")[0]), plan
