@@ -10,6 +10,7 @@ import sys
 # Section -> module.
 SECTIONS = {
     "store": "store",
+    "growth": "growth",
     "runtime": "runtime",
     "latency": "latency",
     "whole": "whole_runs",

@@ -24,7 +24,7 @@ import psycopg
 from benchmarks.memory import _resident
 from benchmarks.numbers import spread
 from benchmarks.scratch import ROOT, Scratch, make_team
-from benchmarks.store import _peers_python
+from benchmarks.store import peers_python
 from benchmarks.waiters import Waiters
 from benchmarks.workload import Workload
 
@@ -92,7 +92,7 @@ def _programs(base: str) -> None:
 
 def _peer(scratch: Scratch) -> None:
     """Print the same for DBOS: workflows that wait for a message, and the message."""
-    python = _peers_python()
+    python = peers_python()
     for mode, numbers in (("starts", [GATES, AT_ONCE]), ("words", [HEARD])):
         with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
             raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")

@@ -1,9 +1,11 @@
 """Measures the same work through LangGraph's own stores. A process in its own environment:
 
     python -m benchmarks.peers_langgraph saver|delta URL STEPS
+    python -m benchmarks.peers_langgraph saver|delta URL BUDGET MARK MARK…
 
-prints one JSON object: steps per second, bytes on disk, milliseconds to load the newest state. "saver" is a list that
-PostgresSaver writes whole at each step; "delta" is the same list in a DeltaChannel, as its documentation shows it.
+prints one JSON object: steps per second, bytes on disk, milliseconds to load the newest state; or the points that
+benchmarks.growth draws. "saver" is a list that PostgresSaver writes whole at each step; "delta" is the same list in a
+DeltaChannel, as its documentation shows it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import operator
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import psycopg
@@ -20,7 +24,8 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.graph import END, START, StateGraph
 
-from benchmarks.workload import Workload
+from benchmarks.numbers import point
+from benchmarks.workload import SHORT, Workload
 
 THREAD = {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
 
@@ -36,8 +41,8 @@ CHANNELS: dict[str, Any] = {
 }
 
 
-def build(kind: str, work: Workload, saver: PostgresSaver) -> Any:
-    """Build a graph of one node that runs until the work is done."""
+def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int], bool] | None = None) -> Any:
+    """Build a graph of one node that runs until the work is done, or `until` says so of a step."""
     fields = {"messages": CHANNELS[kind], "document": dict, "cursor": dict}
     state = TypedDict("state", fields)  # type: ignore[misc]
 
@@ -46,7 +51,8 @@ def build(kind: str, work: Workload, saver: PostgresSaver) -> Any:
         return {"messages": [work.messages[n]], "cursor": work.cursors[n]}
 
     def is_done(given: dict[str, Any]) -> str:
-        return END if given["cursor"]["step"] >= work.steps - 1 else "work"
+        step = given["cursor"]["step"]
+        return END if step >= work.steps - 1 or (until and until(step)) else "work"
 
     graph = StateGraph(state)
     graph.add_node("work", work_on)
@@ -86,5 +92,35 @@ def main(kind: str, url: str, steps: int) -> None:
     print(json.dumps(result))
 
 
+def grow(kind: str, url: str, budget: float, marks: list[int]) -> None:
+    """Run the work from mark to mark; a step takes the time from one call of the node to the next."""
+    work, points, began = Workload(marks[-1], message=SHORT), [], time.perf_counter()
+    starts: list[float] = []
+    upto = 0
+
+    def until(step: int) -> bool:
+        starts.append(time.perf_counter())
+        return step >= upto - 1 or starts[-1] - began > budget
+
+    with PostgresSaver.from_conn_string(url) as saver:
+        saver.setup()
+        graph = build(kind, work, saver, until)
+        given = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
+        for upto in marks:
+            starts.clear()
+            graph.invoke(given, {**THREAD, "recursion_limit": upto + 20}, durability="sync")
+            done = graph.get_state(THREAD).values["cursor"]["step"] + 1
+            if done < upto:
+                break
+            times = [after - before for before, after in pairwise(starts)]
+            points.append(point(upto, times, lambda: graph.get_state(THREAD)))
+            if upto < work.steps:
+                given = {"messages": [work.messages[upto]], "cursor": work.cursors[upto]}
+    print(json.dumps({"points": points}))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    if len(sys.argv) == 4:
+        main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    else:
+        grow(sys.argv[1], sys.argv[2], float(sys.argv[3]), [int(mark) for mark in sys.argv[4:]])

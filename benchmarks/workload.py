@@ -12,7 +12,7 @@ import uuid
 from pydoc_data.topics import topics
 from typing import Any
 
-MESSAGE, DOCUMENT = 900, 50_000  # bytes of text
+MESSAGE, SHORT, DOCUMENT = 900, 100, 50_000  # bytes of text
 SPEAKERS = ("person", "agent", "tool")
 
 
@@ -41,9 +41,9 @@ def prose(rng: random.Random, known: list[str], size: int) -> str:
 class Workload:
     """The work: `document`, and for each of `steps` steps one of `messages` and one of `cursors`."""
 
-    def __init__(self, steps: int, seed: int = 1) -> None:
+    def __init__(self, steps: int, seed: int = 1, message: int = MESSAGE) -> None:
         rng, known = random.Random(seed), phrases()
-        self.steps = steps
+        self.steps, self.size = steps, message
         self.document = {"name": "handbook", "text": prose(rng, known, DOCUMENT)}
         self.messages = [self._message(rng, known, n) for n in range(steps)]
         self.cursors = [self._cursor(rng, n) for n in range(steps)]
@@ -53,7 +53,7 @@ class Workload:
             "id": str(uuid.UUID(int=rng.getrandbits(128))),
             "from": SPEAKERS[n % 3],
             "at": 1_760_000_000 + n * 7.25,
-            "text": prose(rng, known, MESSAGE),
+            "text": prose(rng, known, self.size),
             "tokens": rng.randrange(100, 400),
         }
 
