@@ -36,6 +36,7 @@ from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
+from checkpoints.values.list_digests import ListDigest
 
 from . import asking, plans
 from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, implied, shaped
