@@ -23,7 +23,9 @@ STATUSES: dict[str, tuple[str, set[str], set[Path]]] = {
         {Path("checkpoints/models/run_status.py"), Path("checkpoints/models/run.py")},
     ),
     "Gate": ("approvals_gate", {"status", "version", "proposal", "closed_at"}, {Path("approvals/models/gate.py")}),
-    "Effect": ("agents_effect", {"status", "version", "result", "settled_at"}, set()),  # by type(self) alone
+    "Effect": (
+        "agents_effect", {"status", "version", "result", "settled_at"}, {Path("agents/models/effect.py")},
+    ),
 }  # fmt: skip
 EXCEPTIONS = {Path("agents/drill/walk.py")}  # ends the lease of a worker that it has killed, instead of waiting
 
