@@ -101,7 +101,7 @@ def _panel(title: str, key: str, found: dict[str, list[Point]], left: int, low: 
     parts = [f'<text y="-12" font-weight="600">{title}</text>']
     for mark in MARKS:
         parts.append(f'<path d="M{x(mark)} 0v{HEIGHT}" stroke="#ddd"/>')
-        parts.append(f'<text x="{x(mark)}" y="{HEIGHT + 18}" text-anchor="middle">{mark:,}</text>')
+        parts.append(f'<text x="{x(mark)}" y="{HEIGHT + 18}" text-anchor="middle">{_short(mark)}</text>')
     for power in range(low, high + 1):
         parts.append(f'<path d="M0 {y(10**power)}h{WIDTH}" stroke="#ddd"/>')
         parts.append(f'<text x="-8" y="{y(10**power) + 4}" text-anchor="end">{10**power:g}</text>')
@@ -113,6 +113,10 @@ def _panel(title: str, key: str, found: dict[str, list[Point]], left: int, low: 
             for point in points
         ]
     return f'<g transform="translate({left + LEFT},{TOP})">{"".join(parts)}</g>'
+
+
+def _short(number: int) -> str:
+    return f"{number // 1000}k" if number >= 1000 else str(number)
 
 
 if __name__ == "__main__":
