@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from base64 import urlsafe_b64encode
-from functools import cache
 from typing import Any
 
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.contrib.sessions.models import Session
-from django.db.models import DateTimeField, TextField
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 
 
 class SessionStore(db.SessionStore):
@@ -47,7 +45,7 @@ class SessionStore(db.SessionStore):
             super().delete(stored(key))
 
     def _get_session_from_db(self) -> Session | None:
-        found = _unexpired().run(stored(self.session_key or ""), timezone.now())
+        found = _unexpired(stored(self.session_key or ""), timezone.now())
         if not found:
             self._session_key = None
         return found[0] if found else None
@@ -56,10 +54,9 @@ class SessionStore(db.SessionStore):
         return bool(key) and is_key(str(key))
 
 
-@cache
-def _unexpired() -> PreparedRows[Session]:
-    key, now = ParameterPlace(1, TextField()), ParameterPlace(2, DateTimeField())
-    return PreparedRows(Session.objects.filter(session_key=key, expire_date__gt=now))
+@prepared
+def _unexpired(key: Any, now: Any) -> QuerySet[Session]:
+    return Session.objects.filter(session_key=key, expire_date__gt=now)
 
 
 def stored(key: str) -> str:

@@ -26,8 +26,7 @@ from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.runs.plans import input_digest, spec_of
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
@@ -85,7 +84,7 @@ class Lineage:
     @cached_property
     def rows(self) -> list[Effect]:
         """Return the effects, each with its undos."""
-        found = _effects().run(self.run.lineage)
+        found = _effects(self.run.lineage)
         undos: dict[int, list[Effect]] = defaultdict(list)
         for row in found:
             undos[row.undoes_id or 0].append(row)
@@ -261,21 +260,16 @@ class Lineage:
         return {name: after.get(name, ABSENT) for name in shown} | bound
 
 
-def _in_lineage() -> QuerySet[Effect]:
-    root: Any = ParameterPlace(1)
+@prepared
+def _effects(root: Any) -> QuerySet[Effect]:
     return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk")
 
 
-@cache
-def _effects() -> PreparedRows[Effect]:
-    return PreparedRows(_in_lineage())
-
-
-@cache
-def _standing() -> PreparedRows[Effect]:
-    return PreparedRows(_in_lineage().only("pk", "status"))
+@prepared
+def _standing(root: Any) -> QuerySet[Effect]:
+    return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk").only("pk", "status")
 
 
 def stamp_of(run: Run) -> str:
     """Return a text that changes whenever a run of the lineage begins an effect, or one is settled."""
-    return " ".join(f"{each.pk}:{each.status}" for each in _standing().run(run.lineage))
+    return " ".join(f"{each.pk}:{each.status}" for each in _standing(run.lineage))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import DateTimeField, F, IntegerField, OuterRef, Q, Subquery, Value
+from django.db.models import DateTimeField, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, NullIf
 
@@ -16,8 +15,7 @@ from agents.models import Effect
 from agents.presentation.timeline.facts import TimelineEffect
 from approvals.engine_rules import effects
 from checkpoints.models import Checkpoint
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.runs.plans import PlanSpec
 
 from .course import Course
@@ -45,7 +43,7 @@ LANDED_AT = RawSQL(
 
 def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     """Return the ledger's rows of some runs, undos among them, in the order in which they were intended."""
-    rows: list[Any] = _statement().run(list(runs))
+    rows: list[Any] = _statement(list(runs))
     return [
         TimelineEffect(
             id=row.pk, run=row.run_id, step=row.step, base=row.base.hex, base_seq=row.place, key=row.key,
@@ -59,16 +57,16 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     ]  # fmt: skip
 
 
-@cache
-def _statement() -> PreparedRows[Effect]:
+@prepared
+def _statement(runs: Any) -> QuerySet[Effect]:
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
-    found = Effect.objects.filter(OneOf(F("run_id"), ParameterPlace(1))).order_by("pk")
+    found = Effect.objects.filter(OneOf(F("run_id"), runs)).order_by("pk")
     rows = found.annotate(
         performs=Coalesce(NullIf("action", Value("")), "grant__action", Value("")), empty=Q(result=b"null"),
         of=Coalesce("taken_from__run", 0), carried=LANDED_IN,
         place=Coalesce(Subquery(base), 0),
     )  # fmt: skip
-    return PreparedRows(rows.defer("result"))
+    return rows.defer("result")
 
 
 def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:

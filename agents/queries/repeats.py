@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from agents.models import Effect
 from approvals.cards.action import Action
@@ -23,8 +22,7 @@ from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.models.outcome import Grant
 from checkpoints.models import Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -41,7 +39,7 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
         done[row.run.lineage].append(row)
     found = {gate.pk: done.get(gate.run.lineage, []) for gate in gates}
     asked = [gate for gate in gates if any(row.step in cards[gate.pk].allows for row in found[gate.pk])]
-    ways = {run.pk: run for run in _ways().run(list({gate.run_id for gate in asked}))} if asked else {}
+    ways = {run.pk: run for run in _ways(list({gate.run_id for gate in asked}))} if asked else {}
     calls = _calls(row for gate in asked for row in found[gate.pk])
     told: dict[int, list[Repeat]] = defaultdict(list)
     for gate in asked:
@@ -59,34 +57,33 @@ def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:
     roots = {gate.run.lineage for gate in gates}
     if not roots or not steps:
         return []
-    found: list[Any] = _performed().run(list(roots), list(steps))
+    found: list[Any] = _performed(list(roots), list(steps))
     return effects.repeatable(found)
 
 
-@cache
-def _performed() -> PreparedRows[Effect]:
-    roots, steps = ParameterPlace(1), ParameterPlace(2)
+@prepared
+def _performed(roots: Any, steps: Any) -> QuerySet[Effect]:
     kin = Run.objects.filter(Q(OneOf(F("pk"), roots)) | Q(OneOf(F("lineage"), roots), forked_from__isnull=False))
     found = Effect.objects.filter(OneOf(F("step"), steps), run__in=kin, undoes__isnull=True).select_related("run")
-    return PreparedRows(found.annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk"))
+    return found.annotate(carried=LANDED_IN, at=LANDED_AT).order_by("pk")
 
 
-@cache
-def _ways() -> PreparedRows[Run]:
-    return PreparedRows(Run.objects.filter(OneOf(F("pk"), ParameterPlace(1))).annotate(whole=WAY))
+@prepared
+def _ways(runs: Any) -> QuerySet[Run]:
+    return Run.objects.filter(OneOf(F("pk"), runs)).annotate(whole=WAY)
 
 
-@cache
-def _given() -> PreparedRows[Grant]:
-    given = Grant.objects.filter(OneOf(F("pk"), ParameterPlace(1))).select_related("outcome")
-    return PreparedRows(given.exclude(action=""))
+@prepared
+def _given(grants: Any) -> QuerySet[Grant]:
+    given = Grant.objects.filter(OneOf(F("pk"), grants)).select_related("outcome")
+    return given.exclude(action="")
 
 
 def _calls(rows: Iterable[Any]) -> dict[int, bytes]:
     """Map each grant to the decided arguments of its action."""
     given = list({row.grant_id for row in rows if row.grant_id})
     found = {}
-    for grant in _given().run(given) if given else ():
+    for grant in _given(given) if given else ():
         decided = decode(bytes(grant.outcome.arguments))
         if grant.action in decided:
             found[grant.pk] = canonical(decided[grant.action])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, Func, OuterRef, Q, TextField, Value
+from django.db.models import F, Func, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import JSONObject
 
 from agents.presentation.timeline.facts import TimelineDecision, TimelineGate
 from approvals.models import Decision, Gate, Outcome
 from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 
 from .saved_checkpoints import states_of
 
@@ -41,7 +39,7 @@ SAID = (
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
     """Return the open gates and those of the window, oldest first, with the decisions at each."""
-    gates = _statement().run(run.pk, list(states_of(window)))
+    gates = _statement(run.pk, list(states_of(window)))
     others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # its own team's are visible with the run
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
@@ -68,11 +66,11 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
         )
 
 
-@cache
-def _statement() -> PreparedRows[Gate]:
-    here = OneOf(F("checkpoint"), ParameterPlace(2))
-    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=ParameterPlace(1))
-    return PreparedRows(told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk"))
+@prepared
+def _statement(run: Any, checkpoints: Any) -> QuerySet[Gate]:
+    here = OneOf(F("checkpoint"), checkpoints)
+    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
+    return told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk")
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, OuterRef, Q
+from django.db.models import F, OuterRef, Q, QuerySet
 
 from agents.compatibility.preflight import program_of
 from agents.models import Failure
@@ -19,7 +20,7 @@ from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
 from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared
 from checkpoints.runs import notes
 from checkpoints.runs.plans import spec_of
 
@@ -99,22 +100,21 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
     """Return the window, the checkpoints `looked_at`, and their parents; newest first, with the notes of the steps."""
-    headers = _headers().run(run.pk, list(looked_at), NEWEST if before is None else before)
+    headers = _headers(run.pk, list(looked_at), NEWEST if before is None else before)
     for each in headers:
         if each.plan_id == run.plan_id:  # as nearly all have; the plan is read only once
             each.plan = run.plan
     return headers
 
 
-@cache
-def _headers() -> PreparedRows[Checkpoint]:
-    run, looked_at, before = ParameterPlace(1), ParameterPlace(2), ParameterPlace(3)
+@prepared
+def _headers(run: Any, looked_at: Any, before: Any) -> QuerySet[Checkpoint]:
     said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run, seq__lt=before).order_by("-seq")
     here = Checkpoint.objects.filter(OneOf(F("seq"), looked_at), run=run)
     asked = own.values("pk")[:WINDOW].union(here.values("pk"), here.values("parent"), all=True)
     found = Checkpoint.objects.filter(pk__in=asked).with_names().with_noted().defer("payload")
-    return PreparedRows(found.annotate(said=ArraySubquery(said)).order_by("-run", "-seq"))
+    return found.annotate(said=ArraySubquery(said)).order_by("-run", "-seq")
 
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:

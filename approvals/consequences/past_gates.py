@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Case, F, OuterRef, When
+from django.db.models import Case, F, OuterRef, QuerySet, When
 from django.db.models.functions import JSONObject
 
 from approvals.models import Gate, Grant, Outcome
 from checkpoints.models import Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 
 
 def of_lineage(lineage: int) -> list[Any]:
@@ -21,14 +19,13 @@ def of_lineage(lineage: int) -> list[Any]:
     `granted`: its grants, as {"id", "action", "effect"}. `decided`: the body of the proposal that was decided on action
     by action; None where it was not.
     """
-    return _statement().run(lineage)
+    return _statement(lineage)
 
 
-@cache
-def _statement() -> PreparedRows[Gate]:
-    lineage: Any = ParameterPlace(1)
+@prepared
+def _statement(lineage: Any) -> QuerySet[Gate]:
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     granted = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))
     decided = Case(When(outcome__kind=Outcome.Kind.MIXED, then=F("outcome__proposal__body")), default=None)
     found = Gate.objects.filter(run__in=Run.objects.of_lineage(lineage)).select_related("run", "outcome")
-    return PreparedRows(found.order_by("pk").annotate(granted=granted, decided=decided))
+    return found.order_by("pk").annotate(granted=granted, decided=decided)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -20,9 +19,8 @@ from django.db.models import F, QuerySet
 from approvals.models import Gate, Policy
 from approvals.policy import separation
 from checkpoints.access.permissions import VIEW_RUN, teams_where
-from checkpoints.postgresql.batch_query import ParameterPlace
 from checkpoints.postgresql.capped_count import MOST, Capped
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
 
 MINE, ALL, DECIDED = "mine", "all", "decided"
@@ -158,7 +156,7 @@ class ReaderReach:
     def gates(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[Gate]:
         """List the gates of `ids`, in its order, with the run and the policy that a row names; two statements."""
         order = self.ids(queue, most=most, wanted=wanted)
-        found = {gate.pk: gate for gate in _named().run(order)} if order else {}
+        found = {gate.pk: gate for gate in _named(order)} if order else {}
         return [found[each] for each in order if each in found]
 
     def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
@@ -184,10 +182,10 @@ class ReaderReach:
         return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
 
 
-@cache
-def _named() -> PreparedRows[Gate]:
-    listed = Gate.objects.filter(OneOf(F("pk"), ParameterPlace(1)))
-    return PreparedRows(listed.select_related("run__plan", "policy", "team"))
+@prepared
+def _named(gates: Any) -> QuerySet[Gate]:
+    listed = Gate.objects.filter(OneOf(F("pk"), gates))
+    return listed.select_related("run__plan", "policy", "team")
 
 
 def seen_by(user: Any) -> QuerySet[Group]:

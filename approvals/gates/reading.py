@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -20,7 +20,7 @@ from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
 from checkpoints.models import Run
 from checkpoints.postgresql import batch_query
-from checkpoints.postgresql.prepared_rows import PreparedRows, prepared
+from checkpoints.postgresql.prepared_rows import prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class ShownGate:
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
     """Read a gate for its page; None where this person may not see it. Two statements."""
-    found = _standing().run(gate_id)
+    found = _standing(gate_id)
     if not found:
         return None
     standing = found[0]
@@ -138,13 +138,13 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
     )  # fmt: skip
 
 
-@cache
-def _standing() -> PreparedRows[Proposal]:
-    """Build the statement that reads a gate's current proposal with the gate."""
+@prepared
+def _standing(gate: Any) -> QuerySet[Proposal]:
+    """Read a gate's current proposal with the gate."""
     joined = Proposal.objects.select_related(
         "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
     )
-    return PreparedRows(joined.annotate(**evidence.last_move("gate_id")).filter(gate=_GATE, number=F("gate__proposal")))
+    return joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate, number=F("gate__proposal"))
 
 
 @lru_cache(1024)

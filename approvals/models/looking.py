@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import run_sql
 
 LASTS = timedelta(seconds=40)  # a page renews the record every 15 s
@@ -50,7 +48,7 @@ class LookingQuerySet(models.QuerySet["Looking"]):
     def people(self, gates: Collection[int], *, but: Any = None) -> dict[int, list[User]]:
         """Return gate -> the people who look at it now, each once, by name; without the person `but`."""
         by_gate: dict[int, list[User]] = {}
-        for each in _at_gates().run(list(gates), but.pk if but else 0) if gates else ():
+        for each in _at_gates(list(gates), but.pk if but else 0) if gates else ():
             at = by_gate.setdefault(each.gate_id, [])
             if each.user not in at:
                 at.append(each.user)
@@ -61,12 +59,10 @@ class LookingQuerySet(models.QuerySet["Looking"]):
         return self.filter(until__lte=Now())
 
 
-@cache
-def _at_gates() -> PreparedRows[Looking]:
-    found = Looking.objects.filter(OneOf(F("gate_id"), ParameterPlace(1)), until__gt=Now()).exclude(
-        user=ParameterPlace(2)
-    )
-    return PreparedRows(found.select_related("user").order_by("user__first_name", "user_id"))
+@prepared
+def _at_gates(gates: Any, but: Any) -> QuerySet[Looking]:
+    found = Looking.objects.filter(OneOf(F("gate_id"), gates), until__gt=Now()).exclude(user=but)
+    return found.select_related("user").order_by("user__first_name", "user_id")
 
 
 class Looking(models.Model):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -34,8 +34,7 @@ from approvals.presentation.gate_facts.outcomes import DONE
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_page.filled import carry, fill
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import storable
 
 from . import next_gate
@@ -92,16 +91,16 @@ def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:
     """Return the proposal that was on the reader's screen; the current one if the form names none of this gate."""
     number = request.POST.get("proposal", "")
     known = number.isascii() and number.isdigit() and len(number) < 9
-    found = _numbered().run(gate.pk, int(number)) if known else []
+    found = _numbered(gate.pk, int(number)) if known else []
     if not found:
         return gate.standing()
     found[0].gate = gate
     return found[0]
 
 
-@cache
-def _numbered() -> PreparedRows[Proposal]:
-    return PreparedRows(Proposal.objects.filter(gate=ParameterPlace(1), number=ParameterPlace(2)).select_related("by"))
+@prepared
+def _numbered(gate: Any, number: Any) -> QuerySet[Proposal]:
+    return Proposal.objects.filter(gate=gate, number=number).select_related("by")
 
 
 def digest_of(request: HttpRequest) -> bytes:

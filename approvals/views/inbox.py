@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import F, prefetch_related_objects
+from django.db.models import F, QuerySet, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -21,9 +20,8 @@ from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilter
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking
 from approvals.presentation import inbox
-from checkpoints.postgresql.batch_query import ParameterPlace
 from checkpoints.postgresql.capped_count import Capped
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 
 from .access import private, reader_of
 
@@ -164,12 +162,10 @@ def last_closed(reach: ReaderReach) -> Any:
 
 def spoken_for(user: User, found: list[Gate]) -> set[int]:
     """Return the ids of those gates on whose current proposal the reader has decided."""
-    return {decision.gate_id for decision in _spoken().run([gate.pk for gate in found], user.pk)} if found else set()
+    return {decision.gate_id for decision in _spoken([gate.pk for gate in found], user.pk)} if found else set()
 
 
-@cache
-def _spoken() -> PreparedRows[Decision]:
-    here, by = OneOf(F("gate_id"), ParameterPlace(1)), ParameterPlace(2)
-    return PreparedRows(
-        Decision.objects.filter(here, user=by, counts=True, proposal__number=F("gate__proposal")).only("gate_id")
-    )
+@prepared
+def _spoken(gates: Any, by: Any) -> QuerySet[Decision]:
+    mine = Decision.objects.filter(OneOf(F("gate_id"), gates), user=by, counts=True)
+    return mine.filter(proposal__number=F("gate__proposal")).only("gate_id")

@@ -26,6 +26,7 @@ from psycopg import sql
 from agents.queries import run_row, run_story
 from approvals.gates import reading
 from approvals.live import page_frame
+from approvals.presentation.gate_facts import conversation
 from checkpoints.access.permissions import Person
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.postgresql.batch_query import ParameterPlace
@@ -102,6 +103,8 @@ def built() -> dict[str, Callable[[], PreparedRows[Any]]]:
         "a run": lambda: run_row._visible(reader),
         "a run's events": lambda: run_story._events("run.completed", True),
         "a run's latest events": lambda: run_story._events("", False),
+        "a gate's talk": lambda: conversation._statement(False),
+        "a gate's earlier talk": lambda: conversation._statement(True),
     }
     for module in modules():
         for name, value in vars(module).items():
@@ -152,12 +155,13 @@ def valued(name: str, kind: str) -> str:
     return "'{}'" if kind.endswith("[]") else BY_TYPE[kind]
 
 
-def scanned(plan: dict[str, Any]) -> Iterator[str]:
-    """The large tables that a plan reads from their beginning to their end."""
-    if plan["Node Type"] == "Seq Scan" and plan["Relation Name"] in ROWS:
+def scanned(plan: dict[str, Any], *, limited: bool = False) -> Iterator[str]:
+    """The large tables that a plan reads from their beginning to their end, also along an index for its order alone."""
+    along = plan["Node Type"] in ("Index Scan", "Index Only Scan") and "Index Cond" not in plan and not limited
+    if (plan["Node Type"] == "Seq Scan" or along) and plan["Relation Name"] in ROWS:
         yield plan["Relation Name"]
     for part in plan.get("Plans", ()):
-        yield from scanned(part)
+        yield from scanned(part, limited=limited or plan["Node Type"] == "Limit")
 
 
 def plan_of(connection: psycopg.Connection[Any], statement: str) -> dict[str, Any]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Decision, Gate, Policy
 from approvals.policy import enough_reviewers
 from checkpoints import actors
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 
 from . import outcomes, preconditions
 
@@ -64,7 +64,7 @@ class Agreement:
 
 def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
     """Read the gate's decisions and policy, and the people who may decide now unless `deciders` gives them."""
-    decisions = _decisions().run(gate.pk)
+    decisions = _decisions(gate.pk)
     policy = gate.policy
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
@@ -78,10 +78,10 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
     return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
 
 
-@cache
-def _decisions() -> PreparedRows[Decision]:
-    found = Decision.objects.filter(gate=ParameterPlace(1)).select_related("user", "proposal")
-    return PreparedRows(found.order_by("created_at"))
+@prepared
+def _decisions(gate: Any) -> QuerySet[Decision]:
+    found = Decision.objects.filter(gate=gate).select_related("user", "proposal")
+    return found.order_by("created_at")
 
 
 def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
