@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from psycopg.types.numeric import Int8
 
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
@@ -22,6 +23,10 @@ VALUES ($1, $2, $3, $4, $5::float8, statement_timestamp(), $6)
 ON CONFLICT (run_id) DO UPDATE SET token_id = excluded.token_id, owner_id = excluded.owner_id, name = excluded.name,
   lease = excluded.lease, heard_at = excluded.heard_at, missed_at = NULL, deferred = excluded.deferred
 """
+_HEARD = """
+UPDATE agents_client SET heard_at = statement_timestamp()
+WHERE run_id = $1 AND heard_at < statement_timestamp() - $2::interval RETURNING run_id
+"""
 
 
 class ClientQuerySet(models.QuerySet["Client"]):
@@ -29,7 +34,7 @@ class ClientQuerySet(models.QuerySet["Client"]):
 
     def heard(self, run_id: int) -> int:
         """Note that the run's program was heard now; return how many rows that changed."""
-        return self.filter(run_id=run_id).filter(Q(heard_at__lt=Now() - HEARD)).update(heard_at=Now())
+        return len(run_sql(_HEARD, [Int8(run_id), HEARD]))
 
     def missed(self) -> ClientQuerySet:
         """Return the clients not heard of lately; few, since those of runs that ended are deleted."""

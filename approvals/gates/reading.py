@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, Now
 from psycopg.types.numeric import Int8
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
 from checkpoints.models import Run
@@ -108,7 +108,7 @@ class ShownGate:
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
-    """Read a gate for its page; None where this person may not see it. Two statements."""
+    """Read a gate for its page; None where this person may not see it. Two statements, three for one that ended."""
     found = _standing(gate_id)
     if not found:
         return None
@@ -124,6 +124,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         granted = Grant.objects.filter(outcome=outcome)
         granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
         decisions = outcome.decisions.select_related("user")
+        decisions._result_cache = _counted(outcome.pk)
         outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
     gate.policy.reviewer_ids = beside["reviewers"]
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
@@ -145,6 +146,12 @@ def _standing(gate: Any) -> QuerySet[Proposal]:
         "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
     )
     return joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate, number=F("gate__proposal"))
+
+
+@prepared
+def _counted(outcome: Any) -> QuerySet[Decision]:
+    through = Outcome.decisions.through.objects.filter(outcome=outcome)
+    return Decision.objects.select_related("user").filter(pk__in=through.values("decision"))
 
 
 @lru_cache(1024)

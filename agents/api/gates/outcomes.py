@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.db.models import prefetch_related_objects
+from django.db.models import F, QuerySet, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
@@ -16,6 +16,7 @@ from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from approvals.views.access import gate_or_404
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
 
@@ -98,8 +99,13 @@ def _grants(outcome: Outcome | None) -> list[Granted]:
     if outcome is None:
         return []
     grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
-    used = set(Effect.objects.filter(grant__in=grants).values_list("grant_id", flat=True))
+    used = {each.grant_id for each in _begun([each.pk for each in grants])} if grants else set()
     return [Granted(id=each.pk, effect=each.effect, action=each.action, used=each.pk in used) for each in grants]
+
+
+@prepared
+def _begun(grants: Any) -> QuerySet[Effect]:
+    return Effect.objects.filter(OneOf(F("grant"), grants)).only("grant")
 
 
 def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
