@@ -34,7 +34,7 @@ from checkpoints.models import Event
 from . import ephemeral, presence
 from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
-from .channel_layer import PageLayer
+from .channel_layer import WAITING, PageLayer
 from .facts import Fact, audience, fact_of
 from .frame_rate import FrameRate
 from .replay import missed, titles_of
@@ -243,15 +243,19 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 async def deliver(events: list[Event]) -> None:
     """Send events to their audiences: one message per group, so that a burst does not overrun a channel.
 
-    Raises the database's errors before anything is sent, so that the caller may retry. Any other error is raised once
+    Requests that wait are woken first: they read the events themselves, while the titles are read for pages. Raises
+    the database's errors before a page is sent anything, so that the caller may retry. Any other error is raised once
     all pages were told to start over, since it is not known which of them missed something.
     """
     layer = cast(PageLayer, get_channel_layer())
     try:
+        audiences = [audience(event) for event in events]
+        for group in set().union(*audiences):
+            await layer.group_send(WAITING + group, {"type": "event"})
         titles = await database_sync_to_async(titles_of)(events)
         by_group: dict[str, list[Fact]] = {}
-        for event in events:
-            for group in audience(event):
+        for event, groups in zip(events, audiences, strict=True):
+            for group in groups:
                 by_group.setdefault(group, []).append(fact_of(event, titles))
         for group, facts in by_group.items():
             await layer.group_send(group, {"type": "facts", "facts": facts})

@@ -9,7 +9,7 @@ from typing import Any
 
 from channels.layers import get_channel_layer
 
-from approvals.live.channel_layer import PageLayer
+from approvals.live.channel_layer import WAITING, PageLayer
 
 
 class Ear:
@@ -23,7 +23,7 @@ class Ear:
         """Listen to these groups; return whether one of them is new."""
         new = set(groups) - self.groups
         for group in new:
-            await self.layer.group_add(group, self.channel)
+            await self.layer.group_add(WAITING + group, self.channel)
         self.groups |= new
         return bool(new)
 
@@ -51,5 +51,5 @@ async def listening(groups: list[str]) -> AsyncIterator[Ear]:
         yield ear
     finally:
         for group in ear.groups:
-            await layer.group_discard(group, ear.channel)
+            await layer.group_discard(WAITING + group, ear.channel)
         layer.forget(ear.channel)
