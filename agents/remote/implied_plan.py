@@ -91,11 +91,15 @@ def _definitions(posted: PostedGate) -> dict[str, Any]:
 
 
 def _moved(schema: Mapping[str, Any], action: str) -> Any:
-    """Return an action's schema without its definitions, with its references changed to where they are now."""
+    """Return an action's schema without its definitions, with its references changed to where they are now.
+
+    Its own name ($id) goes too: below the state's schema its references would lead into itself, where nothing is.
+    """
 
     def referring(part: Mapping[str, Any], place: str | None) -> Mapping[str, Any]:
         ref = part.get("$ref")
         own = isinstance(ref, str) and ref.startswith(DEFINED)
         return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
 
-    return rewritten({name: each for name, each in schema.items() if name != "$defs"}, referring, values=True)
+    kept = {name: each for name, each in schema.items() if name not in ("$defs", "$id")}
+    return rewritten(kept, referring, values=True)

@@ -127,6 +127,21 @@ def test_a_posted_gate_without_schemas_has_a_field_for_each_member() -> None:
     }  # fmt: skip
 
 
+def test_the_schema_of_a_posted_action_may_have_a_name_of_its_own() -> None:
+    """The card was right, but the gate was refused for the state's schema, which no program had sent."""
+    program = Program()
+    schema = {
+        "$id": "https://example.org/wire", "type": "object", "properties": {"to": {"$ref": "#/$defs/name"}},
+        "$defs": {"name": {"type": "string"}},
+    }  # fmt: skip
+    body = {"title": "Wire", "actions": [{"id": "wire", "arguments": {"to": "ACME"}, "schema": schema}]}
+    gate = Gate.objects.get(pk=program.ok(program.post("gates", body))["gate"])
+    assert gate.asked.actions[0].schema["$id"] == schema["$id"]
+    decide(gate, "edit", arguments={"wire": {"to": "Initech"}})
+    program.run = gate.run_id
+    assert program.claim()["state"]["wire"] == {"to": "Initech"}
+
+
 def test_gates_that_ask_the_same_of_other_things_share_a_version() -> None:
     program = Program()
     for number in range(3):
