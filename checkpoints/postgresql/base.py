@@ -6,11 +6,17 @@ or drop start-up parameters, and a setting that the server does not know yet wou
 psycopg's pool reconnects after pauses that double, and replaces dead connections one by one, with such pauses too:
 work would resume up to a minute after the server is back. Here the pauses start anew every few seconds while a
 caller waits, and the first dead connection has all others replaced.
+
+A connection is asked whether it is alive at most once a second: a server that ends closes the socket, which is seen
+without asking, so that only one that hangs stays unnoticed for that second.
 """
 
 from __future__ import annotations
 
+import select
+import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db.backends.base.base import NO_DB_ALIAS
@@ -21,9 +27,11 @@ from psycopg_pool import ConnectionPool
 
 SINCE = {"transaction_timeout": 170000}  # settings that older servers do not know
 ANSWERS_WITHIN = 5.0  # seconds for a pooled connection to prove that it is alive; a server that hangs closes none
+ALIVE = 1.0  # seconds for which a connection that answered is not asked again, as long as nothing comes from the server
 _SET = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS session (name, value)"
 
 Raw = psycopg.Connection[Any]
+_answered: WeakKeyDictionary[Raw, float] = WeakKeyDictionary()  # when
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
@@ -80,15 +88,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
 def _check(connection: Raw) -> None:
     """Raise OperationalError if a pooled connection is dead or silent, and have all others replaced."""
     try:
+        if time.monotonic() - _answered.get(connection, -ALIVE) < ALIVE and not _is_readable(connection):
+            return
         connection.pgconn.send_query(b"")
         result = connection.wait(generators.execute(connection.pgconn), timeout=ANSWERS_WITHIN)[-1]
         if result.status == pq.ExecStatus.FATAL_ERROR:
             raise error_from_result(result)
+        _answered[connection] = time.monotonic()
     except psycopg.Error:
         pool = connection._pool
         if isinstance(pool, ConnectionPool):
             pool.drain()
         raise
+
+
+def _is_readable(connection: Raw) -> bool:
+    """Tell whether something came that was not asked for: the end of the connection, or a message before it."""
+    looked = select.poll()  # not select(), which takes no descriptor above 1023
+    looked.register(connection.pgconn.socket, select.POLLIN)
+    return bool(looked.poll(0))
 
 
 def _go_on(pool: ConnectionPool[Raw]) -> None:

@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from threading import Barrier, Event
 from threading import enumerate as enumerate_threads
 from typing import cast
+from unittest import mock
 
 import httpx
 import psutil
+import psycopg
 import pytest
 from django.conf import settings
 from django.db.utils import ConnectionHandler
 
+from checkpoints.postgresql import base
 from checkpoints.postgresql.base import DatabaseWrapper
 from config.health.bounded_checks import BoundedChecks
 from config.local.servers.embedded import DATABASE, embedded_urls
@@ -99,6 +102,35 @@ def test_the_first_connection_that_is_found_dead_has_the_others_replaced(
     with apart().cursor() as cursor:
         cursor.execute("SELECT 1")
     apart().close()
+
+
+def backend(connection: DatabaseWrapper) -> int:
+    """Take a connection from the pool, put it back, and return the server's process behind it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        number = int(cursor.fetchone()[0])
+    connection.close()
+    return number
+
+
+def test_a_connection_that_has_just_answered_is_not_asked_again(apart: Callable[[], DatabaseWrapper]) -> None:
+    """The question was one of eight round trips of a checkpoint that a program saves."""
+    backend(apart())
+    with mock.patch.object(base, "ALIVE", 3600.0):
+        backend(apart())
+        with mock.patch.object(base, "generators", None):
+            apart().ensure_connection()
+        apart().close()
+
+
+def test_a_connection_that_ends_right_after_it_answered_is_replaced_all_the_same(
+    apart: Callable[[], DatabaseWrapper], server: Postgres
+) -> None:
+    with mock.patch.object(base, "ALIVE", 3600.0), psycopg.connect(server.url(DATABASE), autocommit=True) as other:
+        gone = backend(apart())
+        ended = "SELECT pg_terminate_backend(%s, %s)"
+        assert other.execute(ended, [gone, int(PATIENCE * 1000)]).fetchall() == [(True,)]
+        assert backend(apart()) != gone
 
 
 def test_readiness_says_no_in_time_while_the_server_hangs_and_while_it_is_away(
