@@ -19,6 +19,7 @@ from psycopg.types.numeric import Int8
 from .batch_query import ParameterPlace, filled
 from .sql import run_sql
 
+BEYOND = 2**63
 Row = TypeVar("Row", bound=Model)
 
 
@@ -44,7 +45,12 @@ class PreparedRows(Generic[Row]):
         self.converters = compiler.get_converters([column[0] for column in compiler.select])
 
     def run(self, *values: Any) -> list[Row]:
-        """Run the statement with `values` in its places, as one of Django's own would; return the rows' models."""
+        """Run the statement with `values` in its places, as one of Django's own would; return the rows' models.
+
+        None for a number that is beyond every column, as Django has it: an address may name any.
+        """
+        if any(type(value) is int and abs(value) >= BEYOND for value in values):
+            return []
         return [self._made(row) for row in run_sql(self.sql, list(map(_typed, values)), binary=False)]
 
     def _made(self, found: tuple[Any, ...]) -> Row:
