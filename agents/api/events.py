@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import F, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
@@ -19,10 +22,15 @@ from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
 from checkpoints.access import token_scope
+from checkpoints.access.permissions import Person, person
+from checkpoints.access.token_scope import TokenBounds
 from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
+from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
+from checkpoints.postgresql.batch_query import ParameterPlace
+from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
 
 router = Router(tags=["events"], auth=needs(TokenScope.READ))
 SCANNED = 1000  # events that one request looks at: most are gates of other teams, which this reader may not see
@@ -109,7 +117,7 @@ def stream_events(request: HttpRequest, asked: Query[EventStart]) -> HttpRespons
 
 
 def _told(request: HttpRequest, asked: EventStart) -> HttpResponse:
-    access = access_by(request)
+    access = access_by(request, teams=not asked.subject)
     if access is None:
         raise AuthenticationError  # the session ended during the request
     groups = [asked.subject.replace(":", ".")] if asked.subject else sorted(access.groups)
@@ -132,17 +140,26 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
     """Return the run of the subject, or of its gate. Raises Http404 where the reader may not see it."""
     kind, _, number = subject.partition(":")
     if kind == "gate":
-        gate = Gate.objects.visible_to(reader_of(request)).select_related("run").filter(pk=int(number)).first()
-        if gate is None:
+        reader = reader_of(request)
+        found = _visible(person(reader)._replace(pk=ParameterPlace(2))).run(int(number), reader.pk)
+        if not found:
             raise Http404("No such gate")
-        return gate.run
+        return found[0].run
     return run_or_404(request, int(number))
 
 
-def access_by(request: HttpRequest) -> Access | None:
-    """Return the reader's access; None where their session has ended."""
+@lru_cache(1024)
+def _visible(reader: Person) -> PreparedRows[Gate]:
+    """Build the statement that reads a gate with its run, the same for all readers of the same reach."""
+    return PreparedRows(Gate.objects.visible_to(reader).select_related("run").filter(pk=ParameterPlace(1)))
+
+
+def access_by(request: HttpRequest, *, teams: bool = True) -> Access | None:
+    """Return the reader's access, for a token perhaps without its teams; None where their session has ended."""
     token = token_of(request)
-    return access_of(request.session.session_key) if token is None else access_as(token.user)
+    if token is None:
+        return access_of(request.session.session_key)
+    return access_as(token.user) if teams else Access(token.user, frozenset(), frozenset())
 
 
 def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "") -> FactPage:
@@ -154,19 +171,11 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     newest = commit_order.newest()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
-    candidates = commit_order.beyond(commit_order.settled(), since).filter(
-        Q(team_id__in=access.teams) | Q(kind__startswith="gate.")
-    )
-    if subject:
-        candidates = commit_order.beyond(commit_order.settled(), since).filter(_about(subject))
-    within = token_scope.of(access.user)
-    candidates = within.narrow(candidates, team="team_id")
-    if within.agent:
-        runs = within.narrow(Run.objects.all(), agent="plan__agent")
-        candidates = candidates.filter(run_id__in=runs.values("pk"))
+    kind, _, number = subject.partition(":")
+    about: Any = {"": sorted(access.teams), "gate": subject, "run": int(number or 0)}[kind]
     heard: list[Event] = []
     at = since
-    found = list(candidates[: SCANNED + 1])
+    found = _later(kind, token_scope.of(access.user), SCANNED + 1).run(*since, about)
     for event in found[:SCANNED]:
         at = Cursor.of(event)
         heard += [event] if subject or hears(access, event, audience(event)) else []
@@ -178,7 +187,21 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     return FactPage(items=items, next=str(at if more else max(at, newest)), more=more)
 
 
-def _about(subject: str) -> Q:
-    """Select the events of a gate, or of a run and everything in it."""
-    kind, _, number = subject.partition(":")
-    return Q(run_id=int(number)) if kind == "run" else Q(subject=subject)
+@lru_cache(1024)
+def _later(kind: str, within: TokenBounds, most: int) -> PreparedRows[Event]:
+    """Build the statement that reads the settled events after a cursor: of one gate or run, or of teams and all gates.
+
+    Whoever asks about a gate or a run was found to see it, by the same bounds.
+    """
+    after, about = (ParameterPlace(1), ParameterPlace(2)), ParameterPlace(3)
+    found = commit_order.beyond(commit_order.settled(), after)
+    if kind == "gate":
+        found = found.exclude(kind=NOT_SEALED).filter(subject=about)  # the index by subject is of those alone
+    elif kind == "run":
+        found = found.filter(run_id=about)
+    else:
+        found = found.filter(Q(OneOf(F("team_id"), about)) | Q(kind__startswith="gate."))
+        found = within.narrow(found, team="team_id")
+        if within.agent:
+            found = found.filter(run_id__in=within.narrow(Run.objects.all(), agent="plan__agent").values("pk"))
+    return PreparedRows(found[:most])

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from django.db.models import Q
+from psycopg.types.numeric import Int8
 
-from approvals.models import Gate
 from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.postgresql import xid_offset
+from checkpoints.postgresql.sql import run_sql
 
 from .access import Access
 from .facts import Fact, audience, fact_of
 
 REPLAYED = 500
+_TITLES = "SELECT id, title FROM approvals_gate WHERE id = ANY($1)"
 RESTORED = "database.restored"
 Missed = tuple[Access, Cursor]  # a page's access, and the cursor since when it asks
 
@@ -71,5 +73,5 @@ def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
 def titles_of(events: Iterable[Event]) -> dict[str, str]:
     """Return subject -> title for the gates of these events. One query, none where there is no gate."""
     gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
-    found = Gate.objects.filter(pk__in=gates).values_list("pk", "title") if gates else ()
+    found = run_sql(_TITLES, [[Int8(gate) for gate in gates]]) if gates else ()
     return {f"gate:{pk}": title for pk, title in found}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Self, cast
 
-from django.db.models import BigIntegerField, F, Func, QuerySet
+from django.db.models import BigIntegerField, Expression, F, Func, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThanOrEqual
 
 from checkpoints.postgresql.sql import run_sql
@@ -36,6 +36,7 @@ SELECT later.there, event.* FROM (SELECT (
     WHERE (xid, id) > ($1, $2) AND xid < {Horizon.template} ORDER BY xid, id LIMIT $3
 ) AS event ON true ORDER BY event.xid, event.id
 """  # noqa: S608 - constants
+_NEWEST = f"SELECT xid, id FROM checkpoints_event WHERE xid < {Horizon.template} ORDER BY xid DESC, id DESC LIMIT 1"  # noqa: S608 - a constant
 
 
 class Cursor(NamedTuple):
@@ -79,8 +80,8 @@ def after(cursor: Cursor, limit: int = 500) -> tuple[list[Event], bool]:
     return events, len(events) == limit or found[0][0]
 
 
-def beyond(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
-    """Return the events after a cursor."""
+def beyond(events: QuerySet[Event], cursor: Cursor | Sequence[Expression]) -> QuerySet[Event]:
+    """Return the events after a cursor, or after the places of one in a prepared statement."""
     return events.filter(TupleGreaterThan((F("xid"), F("id")), cast(Sequence[int], cursor)))
 
 
@@ -91,5 +92,5 @@ def until(events: QuerySet[Event], cursor: Cursor) -> QuerySet[Event]:
 
 def newest() -> Cursor:
     """Return the cursor after the newest settled event."""
-    last = settled().reverse().values_list("xid", "id").first()
-    return Cursor(*last) if last else Cursor()
+    found = run_sql(_NEWEST, [])
+    return Cursor(*found[0]) if found else Cursor()

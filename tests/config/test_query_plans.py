@@ -23,12 +23,13 @@ import pytest
 from django.db import transaction
 from psycopg import sql
 
-from agents.queries import run_row, run_story
+from agents.api import events
+from agents.queries import access, run_row, run_story
 from approvals.gates import reading
 from approvals.live import page_frame
 from approvals.presentation.gate_facts import conversation
 from checkpoints.access.permissions import Person
-from checkpoints.access.token_scope import EVERYTHING
+from checkpoints.access.token_scope import EVERYTHING, TokenBounds
 from checkpoints.postgresql.batch_query import ParameterPlace
 from checkpoints.postgresql.prepared_rows import Prepared, PreparedRows
 from checkpoints.store import save_statements
@@ -105,6 +106,12 @@ def built() -> dict[str, Callable[[], PreparedRows[Any]]]:
         "a run's latest events": lambda: run_story._events("", False),
         "a gate's talk": lambda: conversation._statement(False),
         "a gate's earlier talk": lambda: conversation._statement(True),
+        "a run of the API": lambda: access._visible(reader),
+        "a gate of the API's events": lambda: events._visible(reader),
+    } | {
+        f"the API's events: {kind or 'all'}, {within}": lambda kind=kind, within=within: events._later(kind, within, 9)  # type: ignore[misc]
+        for kind in ("", "gate", "run")
+        for within in (EVERYTHING, TokenBounds(3, "refunds"))
     }
     for module in modules():
         for name, value in vars(module).items():
