@@ -8,8 +8,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals.live.access import Access, WatchedPage, access_of, accesses
@@ -20,6 +18,7 @@ from checkpoints.models import Run
 from tests.conftest import session_of
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.people import MEMBER, REVIEWER
+from tests.harness.sent_statements import sent
 
 RIGHTS = ("checkpoints.view_run", "approvals.decide_gate", "approvals.view_gate")
 
@@ -114,10 +113,10 @@ def test_junk_is_no_subject() -> None:
 def test_a_thousand_pages_take_as_many_statements_as_one() -> None:
     people, gates, runs = cast()
     keys = [session_of(person) for person in people]
-    with CaptureQueriesContext(connection) as one:
+    with sent() as one:
         accesses([WatchedPage(keys[0], frozenset({f"gate:{gates[0].pk}", f"run:{runs[0].pk}"}))])
     every = frozenset({f"gate:{gate.pk}" for gate in gates} | {f"run:{run.pk}" for run in runs})
-    with CaptureQueriesContext(connection) as many:
+    with sent() as many:
         accesses([WatchedPage(keys[n % len(keys)], every) for n in range(1000)])
     assert len(many) == len(one) == 5
 
