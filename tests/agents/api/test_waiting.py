@@ -212,10 +212,10 @@ def test_a_stream_that_begins_with_what_was_is_told_at_once_what_comes(
         stream = asyncio.create_task(Waiting(view)(scope, stays, send))
         async with asyncio.timeout(PATIENCE):
             await says(b"was")
-            while "gate.1" not in layer.groups:
+            while "waiting.gate.1" not in layer.groups:
                 await asyncio.sleep(0)
             told.append("comes")
-            await layer.group_send("gate.1", {"type": "facts"})
+            await layer.group_send("waiting.gate.1", {"type": "event"})
             await says(b"comes")
         stream.cancel()
 
