@@ -28,6 +28,7 @@ from psycopg_pool import ConnectionPool
 SINCE = {"transaction_timeout": 170000}  # settings that older servers do not know
 ANSWERS_WITHIN = 5.0  # seconds for a pooled connection to prove that it is alive; a server that hangs closes none
 ALIVE = 1.0  # seconds for which a connection that answered is not asked again, as long as nothing comes from the server
+PREPARED = 400  # statements that a connection keeps planned; psycopg's hundred are fewer than the pages' and the API's
 _SET = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS session (name, value)"
 
 Raw = psycopg.Connection[Any]
@@ -60,6 +61,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             for name, value in self.settings_dict["OPTIONS"].get("session", {}).items()
             if connection.info.server_version >= SINCE.get(name, 0)
         }
+        connection.prepared_max = PREPARED
         connection.execute(_SET, [list(session), list(session.values())], prepare=False)
         return True
 
