@@ -32,6 +32,8 @@ def main(rounds: int = 300) -> None:
         scratch.sweeper()
         _, base = scratch.web()
         ann = _reviewer()
+        _decisions(ann, WARM)
+        scratch.analyze()
         bare, decided = _decisions(ann, rounds)
         words = peers.measure(scratch, "peers_dbos", "words", WARM + rounds)["words"]
         facts = _facts(ann, base, rounds)

@@ -35,6 +35,7 @@ def main(runs: int = 1000) -> None:
         worker = scratch.worker()
         ann = _reviewer()
         _through(ann, WARM)
+        scratch.analyze()
         print(f"whole runs, {IN_HAND} in hand at a time (aim >= {AIM:.0f}/s): {_measured(scratch, worker, ann, runs)}")
         seconds = peers.measure(scratch, "peers_dbos", "whole", runs, IN_HAND, PROCESSES)["seconds"]
         print(f"DBOS, the same shape: {runs / seconds:.0f}/s")
