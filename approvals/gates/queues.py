@@ -69,8 +69,14 @@ class QueueFilters:
     closed_within: float = 0  # seconds; 0 for any time
     due: datetime | None = None  # the latest deadline; None: no bound
 
-    def condition(self, order: str) -> tuple[str, list[Any]]:
-        """Return the filter as SQL on a gate `g`, with its parameters."""
+    def conditions(self, order: str) -> list[tuple[str, list[Any]]]:
+        """Return the filter as SQL on a gate `g`, with its parameters, for each stretch of the order that it takes."""
+        condition, values = self._condition()
+        if not self.after:
+            return [(condition, values)]
+        return [(f"{condition} AND {each}", [*values, *[self.after] * each.count("%s")]) for each in _AFTER[order]]
+
+    def _condition(self) -> tuple[str, list[Any]]:
         parts: list[str] = []
         values: list[Any] = []
         if self.risk:
@@ -86,9 +92,6 @@ class QueueFilters:
             words, gate, run = looked_for(self.words)
             parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
             values += [words, gate, run]
-        if self.after:
-            parts.append(_AFTER[order])
-            values.append(self.after)
         if self.due:
             parts.append("g.deadline <= %s")
             values.append(self.due)
@@ -98,13 +101,23 @@ class QueueFilters:
         return "".join(f" AND {part}" for part in parts), values
 
 
-# Gates without a deadline come last, as in the index.
+def _of_last(column: str) -> str:
+    return f"(SELECT {column} FROM approvals_gate WHERE id = %s)"  # noqa: S608 - constants
+
+
+def _unless_due(column: str, first: str) -> str:
+    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")
+
+
+# Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
+# Gates without a deadline come last, as a stretch of their own.
 _AFTER = {
-    _URGENT: (
-        "(coalesce(g.deadline, 'infinity'), g.opened_at, g.id) >"
-        " (SELECT coalesce(deadline, 'infinity'), opened_at, id FROM approvals_gate WHERE id = %s)"
-    ),
-    _NEWEST: "(g.closed_at, g.id) < (SELECT closed_at, id FROM approvals_gate WHERE id = %s)",
+    _URGENT: [
+        f"(g.deadline, g.opened_at, g.id) > ({_of_last('deadline')}, {_of_last('opened_at')}, {_of_last('id')})",
+        "g.deadline IS NULL AND (g.opened_at, g.id) >"
+        f" ({_unless_due('opened_at', repr('-infinity'))}, {_unless_due('id', '0')})",
+    ],
+    _NEWEST: [f"(g.closed_at, g.id) < ({_of_last('closed_at')}, {_of_last('id')})"],
 }
 
 
@@ -164,13 +177,13 @@ class ReaderReach:
         closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
         order = _NEWEST if closed else _URGENT
         which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + (_WAITS if queue == MINE else "")
-        condition, more = wanted.condition(order)
         who = [self.user] * which.count("%s")
         parts: list[str] = []
         values: list[Any] = []
         for column, owners, separate in self._sources(queue):
-            parts.append(_STRETCH.format(column, which, condition, order))
-            values += [owners, separate, *who, *more, most]
+            for condition, more in wanted.conditions(order):
+                parts.append(_STRETCH.format(column, which, condition, order))
+                values += [owners, separate, *who, *more, most]
         together = " UNION ALL ".join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from typing import Any
 
+from django.db import connection, transaction
+
 from approvals.gates import reading
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
 from checkpoints.access.token_scope import TokenBounds
@@ -73,3 +76,31 @@ def test_a_token_of_one_team_shows_the_same_gates_in_lists_and_on_their_pages() 
         assert set(Gate.objects.visible_to(reader)) == shown
         assert {gate for gate in (lent, own) if reading.shown(gate.pk, to=reader)} == shown
         assert set(ReaderReach.of(reader).ids(ALL, most=100)) == {gate.pk for gate in shown}
+
+
+def test_what_follows_a_gate_is_the_rest_of_the_queue_with_and_without_deadlines() -> None:
+    team = make_team()
+    reader = ann(team)
+    soon = make_policy(team, name="soon", deadline=timedelta(hours=1))
+    later = make_policy(team, name="later", deadline=timedelta(hours=2))
+    never = make_policy(team, name="never")
+    for policy in (later, never, soon, never, later):
+        make_gate(team=team, policy=policy)
+    reach = ReaderReach.of(reader)
+    for queue in (MINE, ALL):
+        whole = reach.ids(queue, most=9)
+        assert len(whole) == 5
+        for at, gate in enumerate(whole, start=1):
+            assert reach.ids(queue, most=9, wanted=QueueFilters(after=gate)) == whole[at:]
+
+
+def test_what_follows_a_gate_begins_in_the_index_where_that_gate_stands() -> None:
+    """All gates before it were read: a decision among fifty thousand open gates took a tenth of a second."""
+    reach = ReaderReach.of(ann(make_team()))
+    for queue, begins in ((MINE, "ROW(deadline, opened_at, id) >"), (MINE_DECIDED, "ROW(closed_at, id) <")):
+        statement, values = reach._select(queue, 1, QueueFilters(after=7))
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {statement}", values)
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        assert [line for line in plan.split("\n") if "Index Cond" in line and begins in line], plan
