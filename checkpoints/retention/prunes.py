@@ -33,7 +33,7 @@ from . import chunks, delete_batch, kept_back, policies, reading, rules, stray_a
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 from .rules import RetentionHistory
 
-PORTION = 2000  # checkpoints removed by one transaction, about
+PORTION = 500  # checkpoints removed by one transaction, about
 LOOKED = 20  # runs whose lines one transaction writes
 PASSED = 20_000  # runs that one statement scans at most; most concern no policy
 AT_ONCE = 20  # lines read at once to be applied
@@ -232,10 +232,12 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
         if not _counts(line):
             return True
         portion = delete_batch.prepared(run.pk, run.lineage, history, seqs)
+        began = time.monotonic()
         with _unhurried():
             freed = delete_batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
                 raise Stopped
+        time.sleep(time.monotonic() - began)  # so that whoever saves meanwhile waits half as often
         if number < len(portions):
             history = _without(history, seqs)
     return True
