@@ -74,7 +74,8 @@ class QueueFilters:
         condition, values = self._condition()
         if not self.after:
             return [(condition, values)]
-        return [(f"{condition} AND {each}", [*values, *[self.after] * each.count("%s")]) for each in _AFTER[order]]
+        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in _AFTER[order]]  # not translated: SQL
+        return [(condition + begin, values + more) for begin, more in begins]
 
     def _condition(self) -> tuple[str, list[Any]]:
         parts: list[str] = []
@@ -106,7 +107,7 @@ def _of_last(column: str) -> str:
 
 
 def _unless_due(column: str, first: str) -> str:
-    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")
+    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")  # not translated: SQL
 
 
 # Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
