@@ -14,9 +14,10 @@ import sys
 import time
 from collections.abc import Sequence
 
+from benchmarks import peers
 from benchmarks.numbers import Point, point
 from benchmarks.scratch import ROOT, Scratch
-from benchmarks.store import a_run, peers_python, run_peer
+from benchmarks.store import a_run
 from benchmarks.workload import SHORT, Workload
 
 MARKS = (10, 100, 1_000, 10_000, 30_000)
@@ -28,11 +29,10 @@ PICTURE = ROOT / "docs" / "growth.svg"
 def main(budget: float = 120, most: int = MARKS[-1]) -> None:
     """Print the figures; draw them if no mark was left out for us."""
     marks = [mark for mark in MARKS if mark <= most]
-    python = peers_python()
     with Scratch() as scratch:
         found = {"ours": _ours(marks, budget)}
         for kind in ("delta", "saver"):
-            found[kind] = run_peer(python, kind, scratch, [f"{budget:g}", *map(str, marks)])["points"]
+            found[kind] = peers.measure(scratch, "peers_langgraph", kind, round(budget), *marks)["points"]
     print(f"{'checkpoints':<26}" + "".join(f"{mark:>18,}" for mark in marks))
     for kind, name in STORES.items():
         cells = [f"{point['save_ms']:8.2f} {point['load_ms']:7.2f} ms" for point in found[kind]]

@@ -6,9 +6,7 @@ process. DBOS does the same in the same benchmark, but without HTTP in between.
 
 from __future__ import annotations
 
-import json
 import secrets
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,12 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import psycopg
 
+from benchmarks import peers
 from benchmarks.memory import _resident
 from benchmarks.numbers import spread
-from benchmarks.scratch import ROOT, Scratch, make_team
-from benchmarks.store import peers_python
+from benchmarks.scratch import Scratch, make_team
 from benchmarks.waiters import Waiters
 from benchmarks.workload import Workload
 
@@ -95,19 +92,11 @@ def _programs(base: str) -> None:
 
 def _peer(scratch: Scratch) -> None:
     """Print the same for DBOS: workflows that wait for a message, and the message."""
-    python = peers_python()
-    for mode, numbers in (("starts", [GATES, AT_ONCE]), ("words", [HEARD])):
-        with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
-            raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
-            raw.execute("CREATE DATABASE peer")
-        command = [python, "-m", "benchmarks.peers_dbos", mode, scratch.postgres.url("peer"), *map(str, numbers)]
-        made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        told = json.loads(made.stdout.splitlines()[-1])
-        if mode == "starts":
-            print(f"DBOS, waiting workflows begun in process, {AT_ONCE} at a time: {GATES / told['seconds']:.0f}/s")
-            print(spread("  each", told["each"]))
-        else:
-            print(spread("DBOS, sent -> received in another process", told["words"]))
+    told = peers.measure(scratch, "peers_dbos", "starts", GATES, AT_ONCE)
+    print(f"DBOS, waiting workflows begun in process, {AT_ONCE} at a time: {GATES / told['seconds']:.0f}/s")
+    print(spread("  each", told["each"]))
+    told = peers.measure(scratch, "peers_dbos", "words", HEARD)
+    print(spread("DBOS, sent -> received in another process", told["words"]))
 
 
 def _saves(client: httpx.Client) -> None:

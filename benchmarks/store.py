@@ -8,31 +8,27 @@ public `store.save`, in autocommit mode, with its guard and its event.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from django.db import connection
 
+from benchmarks import peers
 from benchmarks.numbers import percentile
-from benchmarks.scratch import ROOT, Scratch
+from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
 
-PEERS = ROOT / ".venv-bench"
 FLOOR_ROWS = 400
 Result = dict[str, float]
 
 
 def main(steps: int = 1000, rounds: int = 5) -> None:
     """Print the figures and the aims."""
-    python = peers_python()
     work = Workload(steps)
     results: dict[str, list[Result]] = {"floor": [], "ours": [], "delta": [], "saver": []}
     with Scratch() as scratch:
@@ -42,7 +38,7 @@ def main(steps: int = 1000, rounds: int = 5) -> None:
             results["ours"].append(_ours(work))
             results["floor"].append(_floor(scratch))
             for kind in ("delta", "saver"):
-                results[kind].append(run_peer(python, kind, scratch, [str(steps)]))
+                results[kind].append(peers.measure(scratch, "peers_langgraph", kind, steps))
             print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     _report({name: _medians(each) for name, each in results.items()}, steps)
 
@@ -141,23 +137,6 @@ def _size() -> int:
             "WHERE relkind = 'r' AND starts_with(relname, 'checkpoints_')"
         )
         return int(cursor.fetchone()[0])
-
-
-def peers_python() -> str:
-    """Return the Python of the peers' environment, which is made if it is missing."""
-    wanted = str(Path(__file__).with_name("requirements-peers.txt"))
-    subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), wanted], check=True)
-    return str(PEERS / "bin" / "python")
-
-
-def run_peer(python: str, kind: str, scratch: Scratch, arguments: list[str]) -> Any:
-    """Measure the work through one of LangGraph's stores, in a database of its own."""
-    with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
-        raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
-        raw.execute("CREATE DATABASE peer")
-    command = [python, "-m", "benchmarks.peers_langgraph", kind, scratch.postgres.url("peer"), *arguments]
-    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    return json.loads(made.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

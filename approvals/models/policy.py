@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
+from django.contrib.postgres.expressions import ArraySubquery
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
@@ -14,7 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.errors import NoSuchPolicy
 from checkpoints.access import permissions, token_scope
-from checkpoints.postgresql.sql import loaded, run_sql
+from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.sql import run_sql
 
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
@@ -24,14 +26,6 @@ SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "registered_only",
     "withdraw_after", "hourly", "pause",
 )  # fmt: skip
-_COLUMNS = ("id", "team_id", "name", "version", *SETTINGS, "created_at")
-# Written out, with the teams that `reviewer_ids` lists: read for each gate that opens.
-_NEWEST = f"""
-SELECT {", ".join(_COLUMNS)}, ARRAY(
-  SELECT one.team_id FROM approvals_reviewingteam one JOIN auth_group named ON named.id = one.team_id
-  WHERE one.policy_id = policy.id ORDER BY named.name)
-FROM approvals_policy policy WHERE team_id = $1 AND name = $2 ORDER BY version DESC LIMIT 1
-"""  # noqa: S608 - constants
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
 
@@ -45,9 +39,8 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         policies an unknown name raises NoSuchPolicy where `strict`; else, for gates that have to open all the same, the
         team's own default counts, or its strictest policy. `exact`: as for `expect`.
         """
-        for *values, reviewers in run_sql(_NEWEST, [team.pk, name or DEFAULT]):
-            found = loaded(Policy, _COLUMNS, values)
-            found.team, found.reviewer_ids = team, reviewers
+        for found in _newest(team.pk, name or DEFAULT):
+            found.team, found.reviewer_ids = team, vars(found)["reviewing_ids"]
             return found
         if strict:
             self.expect(name, team=team, exact=exact)
@@ -161,6 +154,13 @@ class Policy(models.Model):
 class _WithTeams(models.Manager["ReviewingTeam"]):
     def get_queryset(self) -> models.QuerySet[ReviewingTeam]:
         return super().get_queryset().select_related("team")
+
+
+@prepared
+def _newest(team: Any, name: Any) -> models.QuerySet[Policy]:
+    reviewing = ReviewingTeam.objects.filter(policy=models.OuterRef("pk")).order_by("team__name")
+    found = Policy.objects.filter(team=team, name=name).order_by("-version")[:1]
+    return found.annotate(reviewing_ids=ArraySubquery(reviewing.values("team")))
 
 
 class ReviewingTeam(models.Model):

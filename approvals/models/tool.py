@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from typing import Any
 
@@ -15,17 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
-from checkpoints.postgresql.sql import loaded, run_sql
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.values import digests
 
 from .gate import Gate
-
-_PLAIN = ("id", "team_id", "name", "version", "title", "risk", "irreversible", "undo", "used", "created_at")
-_COLUMNS = (*_PLAIN, "schema", "pinned")
-_NEWEST = f"""
-SELECT DISTINCT ON (name) {", ".join(_PLAIN)}, schema::text, pinned::text FROM approvals_tool
-WHERE team_id = $1 AND name = ANY($2::text[]) ORDER BY name, version DESC
-"""  # noqa: S608 - constants
 
 
 class ToolQuerySet(models.QuerySet["Tool"]):
@@ -43,11 +35,7 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         """Return the team's tools of these names, by name; one statement, none where nothing is named."""
         if not names:
             return {}
-        found: dict[str, Tool] = {}
-        for *values, schema, pinned in run_sql(_NEWEST, [team.pk, sorted(set(names))]):
-            tool = loaded(Tool, _COLUMNS, [*values, json.loads(schema), json.loads(pinned)])
-            found |= {tool.name: tool} if tool.used else {}
-        return found
+        return {tool.name: tool for tool in _newest(team.pk, sorted(set(names))) if tool.used}
 
 
 class Tool(models.Model):
@@ -99,3 +87,8 @@ class Tool(models.Model):
         """Return the version's settings, for its event; the schema as its digest in hex, since it may be long."""
         names = ("name", "version", "title", "pinned", "risk", "irreversible", "undo", "used")
         return {name: getattr(self, name) for name in names} | {"schema": digests.of_value(self.schema).hex()}
+
+
+@prepared
+def _newest(team: Any, names: Any) -> models.QuerySet[Tool]:
+    return Tool.objects.filter(OneOf(models.F("name"), names), team=team).order_by("name", "-version").distinct("name")

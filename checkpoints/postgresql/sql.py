@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import psycopg
 from django.db import connection
-from django.db.models import Model
 
-Row = TypeVar("Row", bound=Model)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -27,13 +25,6 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True, binary: bo
         cursor.execute(sql.encode(), params, prepare=prepare, binary=binary)
         result = cursor.pgresult  # only counts its fields: `description` would make an object for each
         return cursor.fetchall() if result is not None and result.nfields else []
-
-
-def loaded(model: type[Row], columns: Sequence[str], values: Sequence[Any]) -> Row:
-    """Return the row of these values, in whatever order: Django's `from_db` takes them by place where all are there."""
-    row = model(**dict(zip(columns, values, strict=True)))
-    row._state.adding, row._state.db = False, connection.alias
-    return row
 
 
 def storable(text: str) -> str:
