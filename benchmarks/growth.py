@@ -61,7 +61,7 @@ def _ours(marks: Sequence[int], budget: float) -> list[Point]:
         )
         times.append(time.perf_counter() - start)
         if number in marks:
-            points.append(point(number, times, lambda: store.load_head(run.pk)))
+            points.append(point(number, times, lambda: store.load(run)))
         if time.perf_counter() - began > budget:
             break
     return points

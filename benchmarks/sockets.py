@@ -38,7 +38,7 @@ VIEWERS = 50
 EVENTS = 60
 WARM = 1  # rounds of warm-up, for connections and threads
 PAUSE = 0.2  # seconds between events
-AIM_FACT, AIM_FRAGMENT, AIM_BACK, AIM_KB = 1000.0, 1000.0, 15.0, 120.0
+AIM_FACT, AIM_FRAGMENT, AIM_BACK, AIM_KB = 1000.0, 500.0, 15.0, 120.0
 
 
 def main(sockets: int = 1000) -> None:

@@ -100,7 +100,7 @@ def _ours(work: Workload) -> Result:
     loads = []
     for _ in range(9):
         began = time.perf_counter()
-        loaded = store.load_head(run.pk)
+        loaded = store.load(run)
         loads.append(time.perf_counter() - began)
     assert loaded.state == head.state
     tenth = max(len(times) // 10, 1)

@@ -109,18 +109,18 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
         last = alike[0]
         until = last.created_at + policy.pause
         sent_back = last.gate.run_id == run.pk and last.then == Decision.Then.BACK
-        [[now]] = run_sql("SELECT statement_timestamp()", [])
-        if not sent_back and until > now:
-            raise AskedTooSoon(last.gate_id, len(alike), now=now, until=until)
+        if not sent_back and until > last.now:
+            raise AskedTooSoon(last.gate_id, len(alike), now=last.now, until=until)
     return RejectedBefore(len(found) + 1, found[0][0].gate_id)
 
 
 @prepared
-def _recently_rejected(team: Any, root: Any, step: Any, likeness: Any) -> QuerySet[Outcome]:
+def _recently_rejected(team: Any, root: Any, step: Any, likeness: Any) -> QuerySet[Any]:
     of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step, kind=REJECTED)
     same = Q(gate__likeness__overlap=likeness, kind__in=(REJECTED, MIXED))
     recent = Outcome.objects.filter(of_run | same, gate__team=team, created_at__gte=Now() - REMEMBERED)
-    return recent.select_related("gate__run__plan", "proposal").order_by("-created_at")[:COUNTED]
+    known = recent.select_related("gate__run__plan", "proposal").annotate(now=Now())
+    return known.order_by("-created_at")[:COUNTED]
 
 
 def _refused(outcome: Outcome) -> set[str]:

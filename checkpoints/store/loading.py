@@ -17,16 +17,11 @@ from . import read_cache
 
 def load(run: Run) -> Snapshot:
     """Load the run's head, verified. Raises NotVerified."""
-    return load_head(run.pk)
-
-
-def load_head(run_id: int) -> Snapshot:
-    """Load the head of the run with this id, verified. Raises NotVerified."""
 
     def read() -> rows.Trail:
-        found = rows.head_trail(run_id)
+        found = rows.head_trail(run.pk)
         if not found.rows:
-            raise NotVerified(f"run {run_id}", "its head is missing, or is not its newest checkpoint")
+            raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
         return found
 
     return _read_twice(read)
