@@ -26,6 +26,7 @@ from approvals.gates import opening
 from approvals.gates.opening import NewGate
 from approvals.models import Policy, Tool
 from approvals.policy import pacing
+from approvals.schema import validate
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -147,7 +148,8 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
         tools = Tool.objects.registered(named, team=sender.team)
         numbers, at, lists = start_waiting.new_numbers(len(posted))
         posting = _Posting(sender, tools, iter(numbers), at, lists)
-        made = _each(posting.prepared, posted, "/gates" if batch else "")
+        with validate.counted():  # the checks of all its schemas together, however many gates it has
+            made = _each(posting.prepared, posted, "/gates" if batch else "")
         try:
             gates = _paced([each.gate for each in made], "/gates" if batch else "/policy")
         except AskedTooOften as full:

@@ -37,7 +37,9 @@ class GateReading:
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
     """Read a gate, and whether this person already used this key here. One statement."""
-    [found] = _with_facts(gate_id, user_id, key)
+    found = next(iter(_with_facts(gate_id, user_id, key)), None)
+    if found is None:
+        raise Proposal.DoesNotExist
     gate = found.gate
     gate.policy.reviewer_ids = found.reviewers
     gate.hooked = found.hooked

@@ -34,7 +34,7 @@ REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED
 REMEMBERED = timedelta(days=30)  # for which a rejection is counted
 COUNTED = 19  # rejections of the same that are read
 PAUSED_AT = 2  # rejections after which the same is asked only after a pause
-NEAR = 32  # gates below the cap, from where simultaneous requests are counted one after the other
+NEAR = 132  # gates below the cap, from where simultaneous requests, one of a hundred gates too, are counted in turn
 _unpaced: ContextVar[bool] = ContextVar("unpaced", default=False)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _OPENED = """

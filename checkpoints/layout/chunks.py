@@ -52,6 +52,8 @@ class ListItems:
         if not self.measured:
             for entry, blocks in zip(self.entries, self.blocks, strict=True):
                 for block, content in blocks:
+                    if content.count(b"\n") + 1 != block.count:
+                        raise ValueError("a sealed stretch has not the lines that it records")
                     self.digest = self.digest.extended(content, block.count)
                     self.size += block.size if block.is_plain(content) else size_of(content.split(b"\n"))
                     self.measured += block.count
@@ -81,6 +83,7 @@ class ChunkContents:
 
     fetch: Fetch
     content: dict[bytes, tuple[bytes, bool]] = field(default_factory=dict)
+    values_checked: set[bytes] = field(default_factory=set)
     wide: bool = False  # whether an integer in any of them may not fit 64 bits
 
     def collect(self, lines: set[bytes]) -> None:
@@ -94,11 +97,17 @@ class ChunkContents:
             stretches = {entry.digest for entry in entries}
             wanted = (values | stretches) - self.content.keys()
             found = self.fetch(wanted) if wanted else {}
-            for digest in values & found.keys():
-                # A stretch is checked by its list's digest, a value by its own.
-                if digests.of_canonical(found[digest][0]) != digest:
-                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.content.update(found)
+            # A value is checked by its own digest, also where it was fetched as something else before; a stretch of
+            # items by its list's digest, one of stretches by its own, so that none can name itself.
+            for digest in values - self.values_checked:
+                if digests.of_canonical(self.content[digest][0]) != digest:
+                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
+            self.values_checked |= values
+            for digest in stretches & found.keys():
+                content = found[digest][0]
+                if content[:1] == b"#" and digests.of_segment(content) != digest:
+                    raise NotVerified(f"chunk {digests.brief(digest)}", "the content does not match its digest")
             self.wide = self.wide or any(wide for _, wide in found.values())
             lines = {line for entry in entries for line in _named(entry, self.content[entry.digest][0])}
 

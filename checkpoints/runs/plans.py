@@ -14,16 +14,19 @@ from threading import RLock
 from typing import Any, Self
 
 from cachetools import LRUCache, cached
+from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from checkpoints.models import Plan, Run
 from checkpoints.models.plan import named
 from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
 STEP = 500  # bytes counted for one step
+_IN_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('new plans', 0))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +247,18 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     digest = hashlib.sha256(body).digest() if external else digest_of(spec)
     known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
     found = _kept(*known.values())
-    plan = found[0] if found else Plan.objects.get_or_create(**known, defaults={"body": body})[0]
+    plan = found[0] if found else _made(known, body)
     if bytes(plan.body) != body:
         Plan.objects.filter(pk=plan.pk).update(body=body)
         plan.body = body
     return plan
+
+
+def _made(known: Mapping[str, Any], body: bytes) -> Plan:
+    """Insert a plan, unless another process has meanwhile; in turn, or two that insert several would deadlock."""
+    with transaction.atomic():
+        run_sql(_IN_TURN, [])
+        return Plan.objects.get_or_create(**known, defaults={"body": body})[0]
 
 
 @prepared

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from agents.models import Answer, Client
 from approvals.models import Delivery, Gate, Policy, Webhook
+from approvals.schema import validate
 from checkpoints import actors
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Hold, Plan, Run
 from tests.approvals.tools.registered_tools import make_tool
 from tests.factories import make_policy
+from tests.harness.sent_statements import sent
 
 from .outside_program import WIRE, Program, decide
 from .test_races import AT_ONCE, together
@@ -82,10 +82,26 @@ def test_a_hundred_cost_as_many_statements_as_two() -> None:
     program = Program()
     counts = []
     for many in (2, 2, 100):
-        with CaptureQueriesContext(connection) as asked:
+        with sent() as asked:
             assert len(program.ok(several(program, *[ASK] * many))["gates"]) == many
         counts.append(len(asked))
     assert counts[1] == counts[2]
+
+
+def test_the_schemas_of_all_of_them_are_checked_within_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each had a bound of its own, so that a request of a hundred could take a hundred times as long."""
+    program = Program()
+    monkeypatch.setattr(validate, "WORK", 20_000)
+
+    def of_its_own(number: int) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {name: {"title": f"{name} {number}"} for name in WIRE}}
+        return {**ASK, "actions": [{"id": "wire", "arguments": WIRE, "schema": schema}]}
+
+    asks = [of_its_own(number) for number in range(100)]
+    program.ok(several(program, *asks[:2]))
+    answer = several(program, *asks[2:])
+    assert answer.status_code == 422, answer.content
+    assert "/gates/97" in answer.content.decode(), answer.content
 
 
 def test_sent_again_with_its_key_they_are_the_same() -> None:
