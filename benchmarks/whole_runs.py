@@ -43,7 +43,7 @@ def main(runs: int = 1000) -> None:
         for stored in STORED:
             _fill(scratch, stored, model)
             _through(ann, WARM)
-            print(f"  among {stored:,} stored runs: {_measured(scratch, worker, ann, runs // 2)}")
+            print(f"  among {stored:,} stored runs: {_measured(scratch, worker, ann, runs // 2)}", flush=True)
 
 
 def _measured(scratch: Scratch, worker: Service, ann: Any, runs: int) -> str:
