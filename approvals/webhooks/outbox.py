@@ -13,21 +13,19 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from approvals.models import Delivery, Gate, Webhook
 from checkpoints.actors import Actor
 from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
-from checkpoints.postgresql.sql import run_sql
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.values.canonical_json import canonical
 
 from . import ringing
 
 TEST = "webhook.test"
 CLEARED = 1000  # rows a transaction
-_LISTENS = """
-SELECT EXISTS (SELECT FROM approvals_webhook WHERE team_id = $1 AND status = 'enabled' AND agent IN ('', $2))
-"""
 
 
 def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
@@ -35,26 +33,32 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
 
     `ended`: the kind of the outcome. A webhook gets one message of each kind for a gate.
     """
-    run = gate.run
-    if not gate.hooked or not _listens(gate):
+    if gate.hooked:
+        _tell(gate, kind, _listening(gate.team_id, gate.run.plan.agent), at=at, ended=ended)
+
+
+def tell_all(gates: Sequence[Gate], kind: str) -> None:
+    """Tell of gates that opened, all of one agent and team, as `tell` does; the webhooks are read once."""
+    hooks = _listening(gates[0].team_id, gates[0].run.plan.agent)
+    for gate in gates:
+        _tell(gate, kind, hooks, at=gate.opened_at)
+
+
+@prepared
+def _listening(team: Any, agent: Any) -> QuerySet[Webhook]:
+    return Webhook.objects.listening(team_id=team, agent=agent)
+
+
+def _tell(gate: Gate, kind: str, hooks: Sequence[Webhook], *, at: datetime, ended: str = "") -> None:
+    if not hooks:
         return
-    hooks = list(Webhook.objects.listening(team_id=gate.team_id, agent=run.plan.agent))
+    run = gate.run
     seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
     said = {
         "gate": gate.pk, "run": gate.run_id, "agent": run.plan.agent, "team": gate.team_id, "step": gate.step,
         "seq": seq, "kind": gate.kind, "status": gate.status, "outcome": ended or None,
     }  # fmt: skip
     _write(hooks, kind, said, at=at, gate=gate)
-
-
-def tell_all(gates: Sequence[Gate], kind: str) -> None:
-    """Tell of gates that opened, all of one agent and team, as `tell` does; one statement where no webhook listens."""
-    for gate in gates if _listens(gates[0]) else ():
-        tell(gate, kind, at=gate.opened_at)
-
-
-def _listens(gate: Gate) -> bool:
-    return bool(run_sql(_LISTENS, [gate.team_id, gate.run.plan.agent])[0][0])
 
 
 def test(webhook: Webhook, *, by: Actor) -> Delivery | None:

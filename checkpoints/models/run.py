@@ -178,6 +178,11 @@ class Run(models.Model):
         """Tell whether the run failed because stored data does not verify."""
         return self.status == Run.Status.FAILED and self.frozen_at is not None
 
+    def begin_waiting(self, reason: str) -> None:
+        """Set what a start, a claim and a release to wait would leave, on a run that is not inserted yet."""
+        self.status, self.version, self.token, self.attempts = Run.Status.WAITING, 2, 1, 1
+        self.reason = storable(reason[:300])
+
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, run_id=self.pk, plan=self.plan))

@@ -17,7 +17,7 @@ from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.list_digests import ListDigest
 
 from .save_statements import insert_chunks
@@ -51,8 +51,7 @@ def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str
     The caller writes `began` and `waits` of each, too.
     """
     for run, reason in zip(runs, reasons, strict=True):
-        run.status, run.version, run.token, run.attempts = Run.Status.WAITING, 2, 1, 1
-        run.reason = storable(reason[:300])
+        run.begin_waiting(reason)
     insert_rows(runs)
     insert_rows([Checkpoint(**made.row._asdict()) for made in drafts])
     for made in drafts:
