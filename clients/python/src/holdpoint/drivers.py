@@ -21,6 +21,7 @@ from .exchange import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
 
 P = ParamSpec("P")
 T = TypeVar("T")
+CLOSING = 5.0  # seconds that closing waits for a request of a background operation
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -29,7 +30,7 @@ class Threads:
 
     def __init__(self, base: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
         self.client = httpx.Client(base_url=base, headers=_headers(token), transport=transport)
-        self.beside: set[Stop] = set()
+        self.beside: dict[threading.Thread, Stop] = {}
 
     def run(self, op: Op[T], sleep: Callable[[float], object] = time.sleep) -> T:
         """Run an operation to its end."""
@@ -43,9 +44,15 @@ class Threads:
             told = self._take(step, sleep)
 
     def close(self) -> None:
-        """Stop the background operations, and close the connections."""
-        for stop in list(self.beside):
+        """Stop the background operations, and close the connections.
+
+        It waits for a request that is under way: a connection made while httpx closes the others would stay open.
+        """
+        under_way = dict(self.beside)
+        for stop in under_way.values():
             stop()
+        for thread in under_way.keys() - {threading.current_thread()}:
+            thread.join(CLOSING)
         self.client.close()
 
     def _take(self, step: Step, sleep: Callable[[float], object]) -> Any:
@@ -74,10 +81,11 @@ class Threads:
                 if not stopped.is_set():
                     raise
             finally:
-                self.beside.discard(stopped.set)
+                self.beside.pop(thread, None)
 
-        self.beside.add(stopped.set)
-        threading.Thread(target=beside, name="holdpoint", daemon=True).start()
+        thread = threading.Thread(target=beside, name="holdpoint", daemon=True)
+        self.beside[thread] = stopped.set
+        thread.start()
         return stopped.set
 
 
