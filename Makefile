@@ -54,7 +54,7 @@ pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the
 	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
 
 bench: browser ## print the figures, with this machine's floor from the same run
-	@$(PY) -m benchmarks
+	@$(PY) -m benchmarks $(ARGS)
 
 screenshots: browser ## take the pictures in docs/screenshots and look for faults, on a stack of their own
 	@exec $(PY) -m docs.pictures

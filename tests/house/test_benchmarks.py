@@ -1,15 +1,43 @@
-"""Every section of the benchmarks can be read without settings: its servers, whose URLs settings hold, start later."""
+"""Every section of the benchmarks can be read without settings; marks of several runs are compared."""
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 
+import pytest
+
+from benchmarks import compare, marks
 from benchmarks.__main__ import SECTIONS
 from tests.harness.services import run
 
 
 def test_each_section_is_read_before_any_server_runs() -> None:
     """Moved imports read models too early: most sections failed at their first line, and nothing had noticed."""
-    lines = "\n".join(f"import benchmarks.{module}" for module in SECTIONS.values() if module != "jobshop")
-    done = run(sys.executable, "-c", f"{lines}\nimport benchmarks.jobshop", env={"DJANGO_SETTINGS_MODULE": ""})
+    lines = "\n".join(f"import benchmarks.{module}" for module in SECTIONS.values() if "jobshop" not in module)
+    done = run(sys.executable, "-c", f"{lines}\nimport benchmarks.examples.jobshop", env={"DJANGO_SETTINGS_MODULE": ""})
     assert done.returncode == 0, done.stderr
+
+
+def test_marks_of_runs_stand_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for number, (save, rate) in enumerate([(1.4, 90), (1.6, 110), (1.5, 1200)]):
+        kept = tmp_path / f"marks-{number}"
+        monkeypatch.setenv(marks.FILE, str(kept))
+        monkeypatch.setenv(marks.SECTION, "store")
+        marks.mark("save over a commit", save, most=1.5, beside={"commit": f"0.{number} ms"})
+        if number:  # the first run was cut off
+            marks.mark("saves", rate, "/s", least=100)
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps([json.loads(line) for line in kept.read_text().splitlines()]))
+    assert "save over a commit: 1.6 (aim <= 1.5; commit 0.1 ms) MISSED" in capsys.readouterr().out
+    compare.main([str(file) for file in files])
+    _, _, save_row, rate_row = (
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in capsys.readouterr().out.splitlines()
+    )
+    commits = "commit 0.0 ms / 0.1 ms / 0.2 ms"
+    assert save_row == ["store: save over a commit", "1.4", "1.6", "1.5", "1.5", commits, "<= 1.5", "2 of 3"]
+    assert rate_row == ["store: saves", "", "110", "1,200", "655 /s", "", ">= 100", "2 of 2"]

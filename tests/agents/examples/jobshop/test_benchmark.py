@@ -6,7 +6,7 @@ import pytest
 
 from agents.examples.jobshop import local
 from agents.examples.jobshop.state import Repair, Row
-from benchmarks import jobshop as bench
+from benchmarks.examples import jobshop as bench
 
 TA03 = bench.FOLDER / "ta03.txt"
 

@@ -1,0 +1,122 @@
+"""Starts a PostgreSQL and a Redis for one benchmark, as durable as in production, and Holdpoint's processes on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from config.local.servers import roles
+from config.local.servers.postgres import Postgres
+from config.local.servers.redis_server import Redis
+from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
+
+ROOT = Path(__file__).resolve().parents[2]
+OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint_bench"
+
+
+class Scratch:
+    """The servers, in one temporary folder that is removed afterwards. Sets this process's environment for Django."""
+
+    def __init__(self, agents: str = "benchmarks.parts.agents") -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="hpb-", dir="/tmp"))
+        self.postgres = Postgres(self.home / "data", self.home / "pg")
+        self.redis = Redis(self.home / "redis", self.home / "redis" / "redis.sock")
+        self.services: list[Service] = []
+        self.environment = {
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "MALLOC_ARENA_MAX": "2",  # as in the image
+            "DATABASE_URL": self.postgres.url(DATABASE, APPLICATION),
+            "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
+            "REDIS_URL": self.redis.url,
+            "HOLDPOINT_HOME": str(self.home / "home"),
+            "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
+            "HOLDPOINT_SEAL_KEY": "for benchmarks, and longer than the thirty-two characters asked for",
+            "HOLDPOINT_AGENTS": agents,
+            "HOLDPOINT_STREAK": "1000",  # nobody reads what is approved here
+            "HOLDPOINT_STREAK_SECONDS": "0",
+            "SANDBOX_URL": f"http://127.0.0.1:{free_port()}",
+        }
+
+    def __enter__(self) -> Scratch:
+        if os.geteuid() == 0:
+            self.home.chmod(0o711)
+        self.postgres.start(self.log("postgres"))
+        self.redis.start(self.log("redis"))
+        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+            roles.create(connection, OWNER)
+            roles.create(connection, APPLICATION)
+            roles.create_database(connection, DATABASE, OWNER)
+        os.environ.update(self.environment)
+        subprocess.run([sys.executable, "-m", "config.migrate"], cwd=ROOT, env=os.environ, check=True)
+        import django
+
+        django.setup()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for service in reversed(self.services):
+            service.stop()
+        self.redis.stop()
+        self.postgres.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def admin_url(self) -> str:
+        """Return the superuser's URL, for databases of a peer's own."""
+        return self.postgres.url("postgres")
+
+    def analyze(self) -> None:
+        """Let the planner know the tables, as autovacuum does within a minute of their first fifty rows.
+
+        Statements are planned when the tables are empty, and again only then.
+        """
+        with psycopg.connect(self.environment["DATABASE_OWNER_URL"], autocommit=True) as owner:
+            owner.execute("ANALYZE")
+
+    def worker(self) -> Service:
+        """Start a worker as `manage.py worker` does, which also has the bare task, and wait until it is ready."""
+        from agents.definition import registry
+
+        registry.plans()
+        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO", "-c", "2"]
+        command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        command += ["-Q", ",".join(registry.queues()), "-I", "benchmarks.parts.agents"]
+        service = self.service("worker", command)
+        service.says(r"(?m)\bready\b", within=60)
+        return service
+
+    def sweeper(self) -> Service:
+        """Start the sweeper."""
+        return self.service("sweeper", manage("sweeper"))
+
+    def sandbox(self) -> None:
+        """Start the payment sandbox of the refunds agent."""
+        command = [sys.executable, "-m", "agents.examples.sandbox", "--data", str(self.home / "sandbox")]
+        command += ["--port", self.environment["SANDBOX_URL"].rpartition(":")[2]]
+        self.service("sandbox", command)
+
+    def web(self, port: int = 0) -> tuple[Service, str]:
+        """Start the web process, with its static files collected; return it and its base URL."""
+        if not (self.home / "home" / "static").exists():
+            collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
+            subprocess.run(collect, cwd=ROOT, env=os.environ, check=True)
+        port = port or free_port()
+        base = f"http://127.0.0.1:{port}"
+        service = self.service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
+        wait_for_http(service, f"{base}/healthz")
+        return service, base
+
+    def service(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Service:
+        """Start a process on these servers, which is stopped with them."""
+        self.services.append(Service(name, command, self.home / "logs", self.environment | (env or {})))
+        return self.services[-1]
+
+    def log(self, name: str) -> int:
+        """Open the log of that name for appending."""
+        return os.open(self.home / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)

@@ -1,0 +1,126 @@
+"""Measures the same work through LangGraph's own stores. A process in its own environment:
+
+    python -m benchmarks.peers.langgraph_stores saver|delta URL STEPS
+    python -m benchmarks.peers.langgraph_stores saver|delta URL BUDGET MARK MARK…
+
+prints one JSON object: steps per second, bytes on disk, milliseconds to load the newest state; or the points that
+benchmarks.store.growth draws. "saver" is a list that PostgresSaver writes whole at each step; "delta" is the same list
+in a DeltaChannel, as its documentation shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Annotated, Any, TypedDict
+
+import psycopg
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.graph import END, START, StateGraph
+
+from benchmarks.parts.numbers import point
+from benchmarks.parts.workload import SHORT, Workload
+
+THREAD = {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
+
+
+def extend(messages: list[Any], writes: list[list[Any]]) -> list[Any]:
+    """Reduce the writes of a DeltaChannel."""
+    return [*messages, *(message for written in writes for message in written)]
+
+
+CHANNELS: dict[str, Any] = {
+    "saver": Annotated[list, operator.add],
+    "delta": Annotated[list, DeltaChannel(extend, snapshot_frequency=100)],
+}
+
+
+def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int], bool] | None = None) -> Any:
+    """Build a graph of one node that runs until the work is done, or `until` says so of a step."""
+    fields = {"messages": CHANNELS[kind], "document": dict, "cursor": dict}
+    state = TypedDict("state", fields)  # type: ignore[misc]
+
+    def work_on(given: dict[str, Any]) -> dict[str, Any]:
+        n = given["cursor"]["step"] + 1
+        return {"messages": [work.messages[n]], "cursor": work.cursors[n]}
+
+    def is_done(given: dict[str, Any]) -> str:
+        step = given["cursor"]["step"]
+        return END if step >= work.steps - 1 or (until and until(step)) else "work"
+
+    graph = StateGraph(state)
+    graph.add_node("work", work_on)
+    graph.add_edge(START, "work")
+    graph.add_conditional_edges("work", is_done)
+    return graph.compile(checkpointer=saver)
+
+
+def size(url: str) -> int:
+    """Return the bytes of all tables with their indexes."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' "
+            "AND relnamespace = 'public'::regnamespace"
+        ).fetchone()
+    return int(found[0])  # type: ignore[index]
+
+
+def main(kind: str, url: str, steps: int) -> None:
+    """Run the work once, durably at each step."""
+    work = Workload(steps)
+    with PostgresSaver.from_conn_string(url) as saver:
+        saver.setup()
+        before = size(url)
+        graph = build(kind, work, saver)
+        first = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
+        began = time.perf_counter()
+        graph.invoke(first, {**THREAD, "recursion_limit": steps + 20}, durability="sync")
+        took = time.perf_counter() - began
+        loads = []
+        for _ in range(9):
+            began = time.perf_counter()
+            state = graph.get_state(THREAD)
+            loads.append(time.perf_counter() - began)
+        assert len(state.values["messages"]) == steps, "LangGraph did not keep every message"
+        result = {"rate": steps / took, "bytes": size(url) - before, "load_ms": statistics.median(loads) * 1e3}
+    print(json.dumps(result))
+
+
+def grow(kind: str, url: str, budget: float, marks: list[int]) -> None:
+    """Run the work from mark to mark; a step takes the time from one call of the node to the next."""
+    work, points, began = Workload(marks[-1], message=SHORT), [], time.perf_counter()
+    starts: list[float] = []
+    upto = 0
+
+    def until(step: int) -> bool:
+        starts.append(time.perf_counter())
+        return step >= upto - 1 or starts[-1] - began > budget
+
+    with PostgresSaver.from_conn_string(url) as saver:
+        saver.setup()
+        graph = build(kind, work, saver, until)
+        given = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
+        for upto in marks:
+            starts.clear()
+            graph.invoke(given, {**THREAD, "recursion_limit": upto + 20}, durability="sync")
+            done = graph.get_state(THREAD).values["cursor"]["step"] + 1
+            if done < upto:
+                break
+            times = [after - before for before, after in pairwise(starts)]
+            points.append(point(upto, times, lambda: graph.get_state(THREAD)))
+            if upto < work.steps:
+                given = {"messages": [work.messages[upto]], "cursor": work.cursors[upto]}
+    print(json.dumps({"points": points}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    else:
+        grow(sys.argv[1], sys.argv[2], float(sys.argv[3]), [int(mark) for mark in sys.argv[4:]])
