@@ -56,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}")
     failed, began, reached = [], time.monotonic(), list[Mark]()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["BENCH_TEMPLATE"] = folder
         kept = Path(folder) / "marks"
         kept.touch()
         for section in given.sections or SECTIONS:

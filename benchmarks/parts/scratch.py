@@ -18,6 +18,8 @@ from tests.harness.services import Service, free_port, manage, wait_for_http, we
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER, APPLICATION, DATABASE = "holdpoint_owner", "holdpoint_app", "holdpoint_bench"
+# Where the first section of a run keeps its migrated data folder and its static files for the others.
+TEMPLATE = Path(os.environ["BENCH_TEMPLATE"]) if "BENCH_TEMPLATE" in os.environ else None
 
 
 class Scratch:
@@ -46,18 +48,27 @@ class Scratch:
     def __enter__(self) -> Scratch:
         if os.geteuid() == 0:
             self.home.chmod(0o711)
-        self.postgres.start(self.log("postgres"))
-        self.redis.start(self.log("redis"))
-        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
-            roles.create(connection, OWNER)
-            roles.create(connection, APPLICATION)
-            roles.create_database(connection, DATABASE, OWNER)
         os.environ.update(self.environment)
-        subprocess.run([sys.executable, "-m", "config.migrate"], cwd=ROOT, env=os.environ, check=True)
+        made = copied(TEMPLATE and TEMPLATE / "data", self.postgres.data)
+        self.postgres.start(self.log("postgres"))
+        if not made:
+            self._migrate()
+        self.redis.start(self.log("redis"))
         import django
 
         django.setup()
         return self
+
+    def _migrate(self) -> None:
+        with psycopg.connect(self.postgres.url("postgres"), autocommit=True) as connection:
+            roles.create(connection, OWNER)
+            roles.create(connection, APPLICATION)
+            roles.create_database(connection, DATABASE, OWNER)
+        subprocess.run([sys.executable, "-m", "config.migrate"], cwd=ROOT, env=os.environ, check=True)
+        if TEMPLATE:
+            self.postgres.stop()
+            copied(self.postgres.data, TEMPLATE / "data")
+            self.postgres.start(self.log("postgres"))
 
     def __exit__(self, *_: object) -> None:
         for service in reversed(self.services):
@@ -103,9 +114,11 @@ class Scratch:
 
     def web(self, port: int = 0) -> tuple[Service, str]:
         """Start the web process, with its static files collected; return it and its base URL."""
-        if not (self.home / "home" / "static").exists():
+        static, kept = self.home / "home" / "static", TEMPLATE and TEMPLATE / "static"
+        if not static.exists() and not copied(kept, static):
             collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
             subprocess.run(collect, cwd=ROOT, env=os.environ, check=True)
+            copied(static, kept)
         port = port or free_port()
         base = f"http://127.0.0.1:{port}"
         service = self.service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
@@ -120,3 +133,12 @@ class Scratch:
     def log(self, name: str) -> int:
         """Open the log of that name for appending."""
         return os.open(self.home / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+
+
+def copied(source: Path | None, target: Path | None) -> bool:
+    """Copy a folder with its owners, if there is one and a place for it; return whether it was copied."""
+    if source is None or target is None or not source.exists():
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["/bin/cp", "-a", str(source), str(target)], check=True)
+    return True
