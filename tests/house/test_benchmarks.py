@@ -24,7 +24,7 @@ def test_marks_of_runs_stand_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = []
-    for number, (save, rate) in enumerate([(1.4, 90), (1.6, 110), (1.5, 1200)]):
+    for number, (save, rate) in enumerate([(1.4, 90), (1.7, 110), (1.5, 1200)]):
         kept = tmp_path / f"marks-{number}"
         monkeypatch.setenv(marks.FILE, str(kept))
         monkeypatch.setenv(marks.SECTION, "store")
@@ -33,11 +33,11 @@ def test_marks_of_runs_stand_beside_each_other(
             marks.mark("saves", rate, "/s", least=100)
         files.append(tmp_path / f"{number}.json")
         files[-1].write_text(json.dumps([json.loads(line) for line in kept.read_text().splitlines()]))
-    assert "save over a commit: 1.6 (aim <= 1.5; commit 0.1 ms) MISSED" in capsys.readouterr().out
+    assert "save over a commit: 1.7 (aim <= 1.5; commit 0.1 ms) MISSED" in capsys.readouterr().out
     compare.main([str(file) for file in files])
     _, _, save_row, rate_row = (
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in capsys.readouterr().out.splitlines()
     )
     commits = "commit 0.0 ms / 0.1 ms / 0.2 ms"
-    assert save_row == ["store: save over a commit", "1.4", "1.6", "1.5", "1.5", commits, "<= 1.5", "2 of 3"]
+    assert save_row == ["store: save over a commit", "1.4", "1.7", "1.5", "1.5", commits, "<= 1.5", "2 of 3"]
     assert rate_row == ["store: saves", "", "110", "1,200", "655 /s", "", ">= 100", "2 of 2"]
