@@ -34,9 +34,12 @@ def make_person(name: str, team: Group) -> User:
 
 def session_of(person: User) -> str:
     """Make a session of the person and return its key."""
-    from tests.conftest import session_of
+    from django.conf import settings
+    from django.test import Client
 
-    return session_of(person)
+    client = Client()
+    client.force_login(person, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 def make_token(owner: User, agent: str) -> str:
