@@ -26,6 +26,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.layout.rows import COLUMNS
 from checkpoints.models import Gap, Run
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import gaps
 from checkpoints.store.gap_headers import ID, RemovedCheckpoint
@@ -159,7 +160,7 @@ def _leave(portion: RemovalPortion, why: RemovalReason, run: Run, before: Gap | 
     for first, last in portion.stretches:
         before = gaps.made(portion.run_id, first, list(islice(rows, last - first + 1)), before, why)
         made.append(before)
-    Gap.objects.bulk_create(made)
+    insert_rows(made)
     data = {
         "first": made[0].first_seq, "last": made[-1].last_seq, "count": len(portion.rows), "policy": why.policy,
         "version": why.version, "gap": made[-1].number, "digest": made[-1].digest.hex(),

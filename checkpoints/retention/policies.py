@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import RetentionPolicy
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 
 SKEW = timedelta(hours=1)  # by which a run's time may be later than its first checkpoint's: clocks differ
@@ -18,9 +19,14 @@ SKEW = timedelta(hours=1)  # by which a run's time may be later than its first c
 ByAgent = Mapping[str, RetentionPolicy]  # "" is the default
 
 
+@prepared
+def _current() -> QuerySet[RetentionPolicy]:
+    return RetentionPolicy.objects.current()
+
+
 def current() -> dict[str, RetentionPolicy]:
     """Return the policies in force now, by agent."""
-    return {policy.agent: policy for policy in RetentionPolicy.objects.current()}
+    return {policy.agent: policy for policy in _current()}
 
 
 def named(ids: Mapping[str, int]) -> dict[str, RetentionPolicy]:

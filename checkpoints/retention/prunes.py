@@ -194,7 +194,7 @@ def _unhurried() -> Iterator[None]:
     Whatever a power failure loses of the last moments is simply done again.
     """
     with transaction.atomic():
-        run_sql("SET LOCAL synchronous_commit TO off", [], prepare=False)
+        run_sql("SELECT set_config('synchronous_commit', 'off', true)", [])
         yield
 
 
@@ -256,8 +256,9 @@ def _without(history: RetentionHistory, seqs: list[int]) -> RetentionHistory:
     """Return the run's history without these checkpoints."""
     gone, bare = set(seqs), set(rules.orphans(history.places, seqs))
     left = [
-        place._replace(anchor=place.anchor or place.seq in bare) for place in history.places if place.seq not in gone
-    ]
+        place._replace(anchor=True) if place.seq in bare else place
+        for place in history.places if place.seq not in gone
+    ]  # fmt: skip
     return replace(history, places=left)
 
 

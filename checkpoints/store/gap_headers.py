@@ -58,8 +58,12 @@ def pack(rows: Sequence[RemovedCheckpoint]) -> bytes:
             parents[number] = parent_digests[number] = b""
     made = [struct.pack("!i", len(rows))]
     for column in (columns[each] for each in _STORED):
-        made.append(struct.pack(f"!{len(rows)}i", *[-1 if value is None else len(value) for value in column]))
-        made += [value for value in column if value]
+        try:
+            lengths = list(map(len, cast(list[bytes], column)))
+        except TypeError:  # of a NULL, which few columns have
+            lengths = [-1 if value is None else len(value) for value in column]
+        made.append(struct.pack(f"!{len(rows)}i", *lengths))
+        made += filter(None, column)
     return zstandard.ZstdCompressor(level=3).compress(b"".join(made))
 
 
