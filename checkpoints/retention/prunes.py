@@ -34,6 +34,7 @@ from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, 
 from .rules import RetentionHistory
 
 PORTION = 500  # checkpoints removed by one transaction, about
+PAUSE = 1.5  # times as long as reading a portion took, and removing it
 LOOKED = 20  # runs whose lines one transaction writes
 PASSED = 20_000  # runs that one statement scans at most; most concern no policy
 AT_ONCE = 20  # lines read at once to be applied
@@ -188,6 +189,14 @@ def apply(prune: Prune, *, seconds: float = 3600.0) -> bool:
 
 
 @contextmanager
+def _paced() -> Iterator[None]:
+    """Wait after the block in proportion to the time it took, so that whoever saves meanwhile waits less often."""
+    began = time.monotonic()
+    yield
+    time.sleep(PAUSE * (time.monotonic() - began))
+
+
+@contextmanager
 def _unhurried() -> Iterator[None]:
     """Open a transaction whose commit does not wait for the disk.
 
@@ -231,13 +240,12 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return False
         if not _counts(line):
             return True
-        portion = delete_batch.prepared(run.pk, run.lineage, history, seqs)
-        began = time.monotonic()
-        with _unhurried():
+        with _paced():
+            portion = delete_batch.prepared(run.pk, run.lineage, history, seqs)
+        with _paced(), _unhurried():
             freed = delete_batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
                 raise Stopped
-        time.sleep(time.monotonic() - began)  # so that whoever saves meanwhile waits half as often
         if number < len(portions):
             history = _without(history, seqs)
     return True

@@ -372,7 +372,7 @@ def test_nor_does_one_that_was_altered() -> None:
         say(gate, bob(team))
 
 
-def insert_event(**columns: object) -> Event:
+def insert_event(**columns: Any) -> Event:
     """Insert an event as the application's role may: without its id, its transaction and its time."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     places = sql.SQL(", ").join([sql.Placeholder()] * len(columns))
