@@ -110,8 +110,9 @@ class Run(models.Model):
     LIVE = (Status.QUEUED, Status.RUNNING, Status.WAITING)
 
     lineage = models.BigIntegerField()  # the id of the run at the root of the forks
-    plan = models.ForeignKey("checkpoints.Plan", on_delete=models.PROTECT, related_name="runs")
-    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="runs")
+    # Indexes below begin with these columns.
+    plan = models.ForeignKey("checkpoints.Plan", on_delete=models.PROTECT, db_index=False, related_name="runs")
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, db_index=False, related_name="runs")
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.QUEUED)
     version = models.IntegerField(default=0)
@@ -126,7 +127,7 @@ class Run(models.Model):
     reason = models.CharField(max_length=300, default="", blank=True)  # why it ended, or does not go on
     frozen_at = models.DateTimeField(null=True)  # when stored data that it depends on failed verification
     started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     started_as = models.CharField(max_length=120)  # an actor: "user:7", "agent:refunds", "system"
     key = models.CharField(max_length=200, null=True, unique=True)  # noqa: DJ001 - absent differs from empty
