@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError
@@ -22,15 +21,14 @@ from approvals.live.facts import audience, fact_of
 from approvals.live.replay import hears, titles_of
 from approvals.models import Gate
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import Person, person
+from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.access.token_scope import TokenBounds
 from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Event, Run
 from checkpoints.postgresql import xid_offset
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 
 router = Router(tags=["events"], auth=needs(TokenScope.READ))
 SCANNED = 1000  # events that one request looks at: most are gates of other teams, which this reader may not see
@@ -141,17 +139,17 @@ def _run_of(request: HttpRequest, subject: str) -> Run:
     kind, _, number = subject.partition(":")
     if kind == "gate":
         reader = reader_of(request)
-        found = _visible(person(reader)._replace(pk=ParameterPlace(2))).run(int(number), reader.pk)
+        found = _visible(int(number), reader.pk, kind=kind_of(reader))
         if not found:
             raise Http404("No such gate")
         return found[0].run
     return run_or_404(request, int(number))
 
 
-@lru_cache(1024)
-def _visible(reader: Person) -> PreparedRows[Gate]:
-    """Build the statement that reads a gate with its run, the same for all readers of the same reach."""
-    return PreparedRows(Gate.objects.visible_to(reader).select_related("run").filter(pk=ParameterPlace(1)))
+@prepared
+def _visible(gate: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Gate]:
+    """Read a gate with its run, if the reader may see it."""
+    return Gate.objects.visible_to(kind.person(reader)).select_related("run").filter(pk=gate)
 
 
 def access_by(request: HttpRequest, *, teams: bool = True) -> Access | None:
@@ -171,11 +169,11 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     newest = commit_order.newest()
     if since > newest and since.xid >= xid_offset.count():
         raise Gone(SET_BACK)
-    kind, _, number = subject.partition(":")
-    about: Any = {"": sorted(access.teams), "gate": subject, "run": int(number or 0)}[kind]
+    noun, _, number = subject.partition(":")
+    about: Any = {"": sorted(access.teams), "gate": subject, "run": int(number or 0)}[noun]
     heard: list[Event] = []
     at = since
-    found = _later(kind, token_scope.of(access.user), SCANNED + 1).run(*since, about)
+    found = _later(*since, about, noun=noun, within=token_scope.of(access.user), most=SCANNED + 1)
     for event in found[:SCANNED]:
         at = Cursor.of(event)
         heard += [event] if subject or hears(access, event, audience(event)) else []
@@ -187,21 +185,20 @@ def heard_after(since: Cursor, access: Access, limit: int, *, subject: str = "")
     return FactPage(items=items, next=str(at if more else max(at, newest)), more=more)
 
 
-@lru_cache(1024)
-def _later(kind: str, within: TokenBounds, most: int) -> PreparedRows[Event]:
-    """Build the statement that reads the settled events after a cursor: of one gate or run, or of teams and all gates.
+@prepared
+def _later(xid: Any, id: Any, about: Any, *, noun: str, within: TokenBounds, most: int) -> QuerySet[Event]:
+    """Read the settled events after a cursor: of one gate or run, or of teams and all gates.
 
     Whoever asks about a gate or a run was found to see it, by the same bounds.
     """
-    after, about = (ParameterPlace(1), ParameterPlace(2)), ParameterPlace(3)
-    found = commit_order.beyond(commit_order.settled(), after)
-    if kind == "gate":
+    found = commit_order.beyond(commit_order.settled(), (xid, id))
+    if noun == "gate":
         found = found.exclude(kind=NOT_SEALED).filter(subject=about)  # the index by subject is of those alone
-    elif kind == "run":
+    elif noun == "run":
         found = found.filter(run_id=about)
     else:
         found = found.filter(Q(OneOf(F("team_id"), about)) | Q(kind__startswith="gate."))
         found = within.narrow(found, team="team_id")
         if within.agent:
             found = found.filter(run_id__in=within.narrow(Run.objects.all(), agent="plan__agent").values("pk"))
-    return PreparedRows(found[:most])
+    return found[:most]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -20,10 +19,9 @@ from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
-from checkpoints.access.permissions import REWIND_RUN, Person, person, teams_where
+from checkpoints.access.permissions import REWIND_RUN, Person, PersonKind, kind_of, teams_where
 from checkpoints.models import Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
@@ -57,7 +55,6 @@ _WHOLE = f"""(SELECT jsonb_build_object({_WAY},
 'origin', (SELECT jsonb_build_array(run_id, seq) FROM checkpoints_checkpoint WHERE id = checkpoints_run.forked_from)
 ))"""  # noqa: S608 - constants
 WAY = RawSQL(f"(SELECT jsonb_build_object({_WAY}))", (), output_field=JSONField())  # noqa: S611 - constants
-_RUN, _READER = ParameterPlace(1), ParameterPlace(2)
 WHOLE = RawSQL(_WHOLE, (), output_field=JSONField())  # noqa: S611 - constants
 
 
@@ -82,16 +79,17 @@ class RunRow:
 def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
     """Return the run, if the reader may see it. One statement."""
     reader = reader_of(request)
-    found = _visible(person(reader)._replace(pk=_READER)).run(run_id, reader.pk)
+    found = _visible(run_id, reader.pk, kind=kind_of(reader))
     if not found:
         raise Http404("No such run")
     return told(found[0])
 
 
-@lru_cache(1024)
-def _visible(reader: Person) -> PreparedRows[Run]:
-    """Build the statement that reads a run, the same for all readers of the same reach."""
-    return PreparedRows(annotated(Run.objects.visible_to(reader), reader).filter(pk=_RUN))
+@prepared
+def _visible(run: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Run]:
+    """Read a run with the columns that `told` needs, if the reader may see it."""
+    seeing = kind.person(reader)
+    return annotated(Run.objects.visible_to(seeing), seeing).filter(pk=run)
 
 
 def read(run: Run, reader: User) -> RunRow:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -19,8 +18,7 @@ from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Event, Note, Run
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import OneOf, PreparedRows, prepared
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.runs import notes
 from checkpoints.runs.plans import spec_of
 
@@ -130,19 +128,19 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     """
     ended = "" if run.status in Run.LIVE else f"run.{run.status}"
     about = [notes.subject_of(each) for each in noted if each]
-    return _events(ended, any(each.kind in ORDERS for each in window)).run(run.pk, about)
+    return _events(run.pk, about, ended=ended, ordered=any(each.kind in ORDERS for each in window))
 
 
-@cache
-def _events(ended: str, ordered: bool) -> PreparedRows[Event]:
-    own = Event.objects.filter(run_id=ParameterPlace(1)).exclude(kind="checkpoint.saved").order_by("-id")
+@prepared
+def _events(run: Any, about: Any, *, ended: str, ordered: bool) -> QuerySet[Event]:
+    own = Event.objects.filter(run_id=run).exclude(kind="checkpoint.saved").order_by("-id")
     asked = Q(pk__in=own.exclude(kind__in=ROUTINE).values("pk")[: activity.PAGE + 1])
     if ended:
         asked |= Q(pk__in=own.filter(kind=ended).values("pk")[:1])
     if ordered:
         asked |= Q(pk__in=own.filter(kind__in=ORDERED).values("pk")[:MOST_ORDERS])
-    about = Event.objects.told().filter(OneOf(F("subject"), ParameterPlace(2)), kind__in=notes.KINDS)
-    return PreparedRows(own.filter(asked | Q(pk__in=about.values("pk"))).select_related("words"))
+    noted = Event.objects.told().filter(OneOf(F("subject"), about), kind__in=notes.KINDS)
+    return own.filter(asked | Q(pk__in=noted.values("pk"))).select_related("words")
 
 
 def starter(run: Run) -> str:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
-from psycopg.types.numeric import Int8
 
 from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.policy import second_look
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Person, person, right_in, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, kind_of, right_in, teams_where
 from checkpoints.models import Run
-from checkpoints.postgresql import batch_query
+from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import prepared
 
 
@@ -69,7 +67,6 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     )
 
 
-_GATE, _READER = batch_query.ParameterPlace(1), batch_query.ParameterPlace(2)
 _DRAFT = """
 SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
 FROM approvals_draft WHERE gate_id = %s AND user_id = %s
@@ -116,7 +113,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         return None
     standing = found[0]
     gate = standing.gate
-    beside = _beside(person(to)._replace(pk=_READER)).run(Int8(gate_id), Int8(to.pk))
+    beside = _beside(gate_id, to.pk, kind=kind_of(to))
     if not beside["seen"]:
         return None
     if outcome := getattr(gate, "outcome", None):
@@ -156,26 +153,27 @@ def _counted(outcome: Any) -> QuerySet[Decision]:
     return Decision.objects.select_related("user").filter(pk__in=through.values("decision"))
 
 
-@lru_cache(1024)
-def _beside(reader: Person) -> batch_query.BatchStatement:
-    """Build the statement that reads what a gate's page needs beside the gate, the same for all of the same reach."""
-    seen, gate = Gate.objects.visible_to(reader), Gate.objects.filter(pk=_GATE)
+@prepared
+def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
+    """Read what a gate's page needs beside the gate."""
+    reader = kind.person(user)
+    seen, gate = Gate.objects.visible_to(reader), Gate.objects.filter(pk=pk)
     reviewers = ReviewingTeam.objects.filter(policy__in=gate.values("policy")).order_by("team__name")
     asked = ReviewingTeam.objects.filter(policy__in=gate.open().values("policy"))
     teams, values = asked.values("team_id").query.sql_with_params()
-    return batch_query.columns(
-        seen=seen.filter(pk=_GATE).values("pk"),
+    return columns(
+        seen=seen.filter(pk=pk).values("pk"),
         sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
-        decides=Policy.objects.decided_by(reader).filter(gates=_GATE).values("pk"),
-        replaced=seen.filter(replacements=_GATE).order_by("-pk").values("pk"),
+        decides=Policy.objects.decided_by(reader).filter(gates=pk).values("pk"),
+        replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         reviewers=reviewers.values("team"),
         reviewer_names=reviewers.values("team__name"),
-        draft=(_DRAFT, [_GATE, reader.pk]),
-        looking=(_LOOKING, [_GATE, reader.pk]),
-        approved_at=second_look.recent(reader.pk).values("created_at"),
-        looked_twice=second_look.recent(reader.pk).values("second_look"),
-        granted=(_GRANTED, [_GATE]),
-        deciders=(_MEMBERS.format(teams), [*values, _GATE]),
+        draft=(_DRAFT, [pk, user]),
+        looking=(_LOOKING, [pk, user]),
+        approved_at=second_look.recent(user).values("created_at"),
+        looked_twice=second_look.recent(user).values("second_look"),
+        granted=(_GRANTED, [pk]),
+        deciders=(_MEMBERS.format(teams), [*values, pk]),
     )
 
 

@@ -7,22 +7,22 @@ facts that the page does not show yet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponseBase
-from psycopg.types.numeric import Int8
 
 from approvals.audit import readers
 from approvals.gates import queues
 from approvals.gates.queues import ReaderReach
 from approvals.middleware import PROBED, Respond
 from approvals.models import Policy
-from checkpoints.access.permissions import Person, person
+from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.events.commit_order import Cursor, settled
-from checkpoints.postgresql import batch_query
+from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.capped_count import MOST, Capped
+from checkpoints.postgresql.prepared_rows import prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def reach_of(request: HttpRequest) -> ReaderReach:
 
 def read(user: User) -> PageFrame:
     """Read a person's frame as it is now."""
-    found = _statement(person(user)._replace(pk=_READER)).run(Int8(user.pk))
+    found = _frame(user.pk, kind=kind_of(user))
     policies = zip(found["policies"], found["owners"], found["separation"], strict=True)
     return PageFrame(
         cursor=Cursor(*found["xid"], *found["id"]),
@@ -91,15 +91,11 @@ def read(user: User) -> PageFrame:
     )
 
 
-_READER = batch_query.ParameterPlace(1)
-
-
-@lru_cache(1024)
-def _statement(user: Person) -> batch_query.BatchStatement:
-    """Build the statement that reads the frame; cached for readers of the same reach."""
-    newest = settled().reverse()
-    teams, policies = queues.seen_by(user), Policy.objects.decided_by(user).order_by("pk")
-    return batch_query.columns(
+@prepared
+def _frame(user: Any, *, kind: PersonKind) -> BatchStatement:
+    reader, newest = kind.person(user), settled().reverse()
+    teams, policies = queues.seen_by(reader), Policy.objects.decided_by(reader).order_by("pk")
+    return columns(
         xid=newest.values("xid")[:1],
         id=newest.values("id")[:1],
         teams=teams.values("pk"),
@@ -107,6 +103,6 @@ def _statement(user: Person) -> batch_query.BatchStatement:
         policies=policies.values("pk"),
         owners=policies.values("team_id"),
         separation=policies.values("separation"),
-        queue=queues.waiting_for(user, MOST + 1),
-        audit=readers.teams_of(user).values("pk")[:1],
+        queue=queues.waiting_for(reader, MOST + 1),
+        audit=readers.teams_of(reader).values("pk")[:1],
     )

@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 from psycopg.types.numeric import Int8
 
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 
 from . import token_scope
@@ -55,10 +56,6 @@ CROSS JOIN auth_permission granted JOIN django_content_type kind ON kind.id = gr
 WHERE one.is_active AND one.is_superuser AND one.id = ANY($1)
 AND kind.app_label || '.' || granted.codename = ANY($3)
 """
-_OWN_TEAMS = """
-SELECT team.id, team.name FROM checkpoints_right may JOIN auth_group team ON team.id = may.team_id
-WHERE may.app = $1 AND may.codename = $2 AND may.user_id = $3 AND team.id = coalesce($4, team.id) ORDER BY team.name
-"""
 
 
 class Right(models.Model):
@@ -79,10 +76,7 @@ class Right(models.Model):
 
 
 class Person(NamedTuple):
-    """The columns of a person that the rules read: a statement is built once for each value, and cached.
-
-    `pk` may be a placeholder instead of an id, so that one statement serves many people.
-    """
+    """The columns of a person that the rules read."""
 
     pk: int | Expression
     is_active: bool
@@ -90,9 +84,21 @@ class Person(NamedTuple):
     bounds: token_scope.TokenBounds
 
 
-def person(user: Any) -> Person:
-    """Return the columns of a user that the rules read."""
-    return Person(user.pk, user.is_active, user.is_superuser, token_scope.of(user))
+class PersonKind(NamedTuple):
+    """The columns that the rules read, but for the id: a prepared statement has a variant for each kind of people."""
+
+    is_active: bool
+    is_superuser: bool
+    bounds: token_scope.TokenBounds
+
+    def person(self, pk: Expression) -> Person:
+        """Return the person of this kind whose id stands in a place of the statement."""
+        return Person(pk, *self)
+
+
+def kind_of(user: Any) -> PersonKind:
+    """Return the kind of this user."""
+    return PersonKind(user.is_active, user.is_superuser, token_scope.of(user))
 
 
 def held(user: Any, permission: str) -> QuerySet[Any, Any]:
@@ -146,12 +152,10 @@ def teams_where(user: Any, permission: str) -> QuerySet[Group]:
     return token_scope.of(user).narrow(Group.objects.filter(pk__in=held(user, permission)), team="pk")
 
 
-def own_teams_where(user: Any, permission: str) -> list[Group]:
-    """List by name the teams of `teams_where`, for a permission by which nobody sees every team; one statement."""
-    if _views(permission):
-        raise ValueError(f"{permission} also lets some people see teams that are not theirs")
-    asked = [*_named(permission).values(), Int8(user.pk), token_scope.of(user).team]
-    return [Group(pk=number, name=name) for number, name in run_sql(_OWN_TEAMS, asked)]
+@prepared
+def teams_by_name(user: Any, *, kind: PersonKind, permission: str) -> QuerySet[Group]:
+    """List by name the teams of `teams_where`, given a user's id and their `kind_of`."""
+    return teams_where(kind.person(user), permission).order_by("name")
 
 
 def may(user: Any, team_id: int, permission: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db.models import BigIntegerField, Expression, Field, QuerySet
 from psycopg.sql import Literal
+from psycopg.types.numeric import Int8
 
 from .sql import run_sql
 
@@ -44,7 +45,7 @@ class BatchStatement:
         """Run the queries in one snapshot and return the columns; `values` fill the places."""
         found: dict[str, list[Any]] = {name: [] for name in self.names}
         if self.asked:
-            found.update(zip(self.asked, run_sql(self.sql, values)[0], strict=True))
+            found.update(zip(self.asked, run_sql(self.sql, list(map(typed, values)))[0], strict=True))
         return found
 
 
@@ -60,6 +61,13 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
         asked.append(name)
         parts.append(f"ARRAY({filled(sql, parameters)})")
     return BatchStatement(f"SELECT {', '.join(parts)}", tuple(asked), tuple(rows))
+
+
+def typed(value: Any) -> Any:
+    """Return a number as one of eight bytes whatever its size: a statement is prepared anew for each type."""
+    if isinstance(value, list):
+        return list(map(typed, value))
+    return Int8(value) if type(value) is int else value
 
 
 def filled(sql: str, parameters: Sequence[Any]) -> str:

@@ -1,26 +1,27 @@
 """Reads rows of models by a statement that is built once, since Django takes longer to build one than it takes to run.
 
 The queryset is given when a process first needs it, with a `ParameterPlace` for everything that differs between calls.
-Only its text and its columns are kept, never a row.
+Only its text and its columns are kept, never a row. A statement that has variants is built once for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from inspect import signature
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import Any, Generic, TypeVar, cast, overload
 
 from django.db import connection
 from django.db.models import BooleanField, Func, Model, QuerySet
 from django.db.models.query import get_related_populators
-from psycopg.types.numeric import Int8
 
-from .batch_query import ParameterPlace, filled
+from .batch_query import BatchStatement, ParameterPlace, filled, typed
 from .sql import run_sql
 
 BEYOND = 2**63
+VARIANTS = 1024  # of a statement, kept by a process; it builds any other again
 Row = TypeVar("Row", bound=Model)
+Result = TypeVar("Result")
 
 
 class OneOf(Func):
@@ -51,7 +52,7 @@ class PreparedRows(Generic[Row]):
         """
         if any(type(value) is int and abs(value) >= BEYOND for value in values):
             return []
-        return [self._made(row) for row in run_sql(self.sql, list(map(_typed, values)), binary=False)]
+        return [self._made(row) for row in run_sql(self.sql, list(map(typed, values)), binary=False)]
 
     def _made(self, found: tuple[Any, ...]) -> Row:
         row = list(found)
@@ -66,30 +67,31 @@ class PreparedRows(Generic[Row]):
         return made
 
 
-class Prepared(Generic[Row]):
-    """A function that reads the rows of a queryset, which is built when a process first calls it."""
+class Prepared(Generic[Result]):
+    """A function that runs a statement, which is built when a process first calls it with these keywords."""
 
-    def __init__(self, build: Callable[..., QuerySet[Row]]) -> None:
+    def __init__(self, build: Callable[..., Any]) -> None:
         self.build = build
+        self.statement = lru_cache(VARIANTS)(self._statement)
 
-    @cached_property
-    def statement(self) -> PreparedRows[Row]:
-        """Return the statement, with a place for each parameter."""
-        places = [ParameterPlace(number) for number, _ in enumerate(signature(self.build).parameters, 1)]
-        return PreparedRows(self.build(*places))
+    def _statement(self, **variant: Any) -> PreparedRows[Any] | BatchStatement:
+        """Return the statement of a variant, with a place for each parameter."""
+        parameters = [each for each in signature(self.build).parameters.values() if each.kind != Parameter.KEYWORD_ONLY]
+        built = self.build(*(ParameterPlace(number) for number, _ in enumerate(parameters, 1)), **variant)
+        return PreparedRows(built) if isinstance(built, QuerySet) else built
 
-    def __call__(self, *values: Any) -> list[Row]:
-        """Return the rows, read with these values in the places."""
-        return self.statement.run(*values)
+    def __call__(self, *values: Any, **variant: Any) -> Result:
+        """Return what the variant's statement reads with these values in the places."""
+        return cast(Result, self.statement(**variant).run(*values))
 
 
-def prepared(build: Callable[..., QuerySet[Row]]) -> Prepared[Row]:
-    """Make a function that reads the rows of the queryset which `build` makes of a place for each parameter."""
+@overload
+def prepared(build: Callable[..., QuerySet[Row]]) -> Prepared[list[Row]]: ...
+@overload
+def prepared(build: Callable[..., BatchStatement]) -> Prepared[dict[str, list[Any]]]: ...
+def prepared(build: Callable[..., Any]) -> Prepared[Any]:
+    """Make a function that runs the statement which `build` makes of a place for each positional parameter.
+
+    Keyword-only parameters choose a variant of the statement: only what has few values, and never a person's id.
+    """
     return Prepared(build)
-
-
-def _typed(value: Any) -> Any:
-    """Return a number as one of eight bytes whatever its size: a statement is prepared anew for each type."""
-    if isinstance(value, list):
-        return list(map(_typed, value))
-    return Int8(value) if type(value) is int else value

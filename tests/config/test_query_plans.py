@@ -11,8 +11,8 @@ import json
 import pkgutil
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from inspect import signature
+from collections.abc import Iterator
+from inspect import Parameter, signature
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -23,15 +23,9 @@ import pytest
 from django.db import transaction
 from psycopg import sql
 
-from agents.api import events
-from agents.queries import access, run_row, run_story
-from approvals.gates import reading
-from approvals.live import page_frame
-from approvals.presentation.gate_facts import conversation
-from checkpoints.access.permissions import Person
+from checkpoints.access.permissions import START_RUN, VIEW_RUN, PersonKind
 from checkpoints.access.token_scope import EVERYTHING, TokenBounds
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import Prepared, PreparedRows
+from checkpoints.postgresql.prepared_rows import Prepared
 from checkpoints.store import save_statements
 from config.local.servers.embedded import DATABASE
 from tests.harness.postgresql_clusters import migrated_copy, serving
@@ -68,6 +62,13 @@ UNBOUND = """
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
 WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
 """
+# Values of the keywords that choose a variant of a statement, by their names.
+TOKEN = TokenBounds(3, "refunds")
+KEYWORDS: dict[str, tuple[Any, ...]] = {
+    "kind": (PersonKind(True, False, EVERYTHING), PersonKind(True, False, TOKEN), PersonKind(True, True, EVERYTHING)),
+    "within": (EVERYTHING, TOKEN), "noun": ("", "gate", "run"), "most": (9,), "permission": (START_RUN, VIEW_RUN),
+    "ended": ("", "run.completed"), "ordered": (False, True),
+}  # fmt: skip
 HOLE = re.compile(r"\{[0-9a-z]+\}")
 BEGINNINGS = ("checkpoints.models.run_status.STEP", "checkpoints.models.run_status.STOP")
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
@@ -82,7 +83,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def prepared() -> dict[str, str]:
-    """The statements with numbered parameters, by where they stand."""
+    """Return each statement with numbered parameters, by where it stands."""
     found: dict[str, str] = {}
     for module in modules():
         for name, value in vars(module).items():
@@ -92,39 +93,26 @@ def prepared() -> dict[str, str]:
         del found[beginning]
     for stops, chunks, notes in product((False, True), repeat=3):
         found[f"saving: {stops=} {chunks=} {notes=}"] = save_statements._statement(stops, chunks, notes)
-    found["frames"] = page_frame._statement(Person(page_frame._READER, True, False, EVERYTHING)).sql
-    found["gates"] = reading._beside(Person(reading._READER, True, False, EVERYTHING)).sql
     return found
 
 
-def built() -> dict[str, Callable[[], PreparedRows[Any]]]:
-    """What builds a statement of a queryset; those without variants are found by themselves."""
-    reader = Person(ParameterPlace(2), True, False, EVERYTHING)
-    found: dict[str, Callable[[], PreparedRows[Any]]] = {
-        "a run": lambda: run_row._visible(reader),
-        "a run's events": lambda: run_story._events("run.completed", True),
-        "a run's latest events": lambda: run_story._events("", False),
-        "a gate's talk": lambda: conversation._statement(False),
-        "a gate's earlier talk": lambda: conversation._statement(True),
-        "a run of the API": lambda: access._visible(reader),
-        "a gate of the API's events": lambda: events._visible(reader),
-    } | {
-        f"the API's events: {kind or 'all'}, {within}": lambda kind=kind, within=within: events._later(kind, within, 9)  # type: ignore[misc]
-        for kind in ("", "gate", "run")
-        for within in (EVERYTHING, TokenBounds(3, "refunds"))
+def built() -> dict[str, tuple[Prepared[Any], dict[str, Any]]]:
+    """Return each function whose statement is built once, with each choice of its keywords."""
+    return {
+        f"{module.__name__}.{name} {variant or ''}": (value, variant)
+        for module in modules()
+        for name, value in vars(module).items()
+        if isinstance(value, Prepared)
+        for variant in variants(value)
     }
-    for module in modules():
-        for name, value in vars(module).items():
-            if isinstance(value, Prepared):
-                found[f"{module.__name__}.{name}"] = lambda value=value: value.statement  # type: ignore[misc]
-            elif returns_rows(value) and value.__module__ == module.__name__ and not signature(value).parameters:
-                found[f"{module.__name__}.{name}"] = value
-    return found
 
 
-def returns_rows(value: object) -> bool:
-    annotations = getattr(value, "__annotations__", {})
-    return callable(value) and str(annotations.get("return", "")).startswith("PreparedRows[")
+def variants(statement: Prepared[Any]) -> Iterator[dict[str, Any]]:
+    """Yield each choice of the keywords of a statement."""
+    parameters = signature(statement.build).parameters.values()
+    names = [each.name for each in parameters if each.kind == Parameter.KEYWORD_ONLY]
+    for values in product(*(KEYWORDS[name] for name in names)):
+        yield dict(zip(names, values, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +176,8 @@ def test_a_repeated_statement_scans_no_table(large: psycopg.Connection[Any], whe
 @pytest.mark.parametrize("where", sorted(built()))
 def test_a_queryset_that_is_built_once_scans_no_table(large: psycopg.Connection[Any], where: str) -> None:
     with transaction.atomic():  # some lock their rows
-        statement = built()[where]().sql
+        function, variant = built()[where]
+        statement = function.statement(**variant).sql
     plan = plan_of(large, statement)
     assert not list(scanned(plan)), json.dumps(plan, indent=1)
 
@@ -204,4 +193,4 @@ def test_the_statements_are_found() -> None:
         "checkpoints.models.run_status.CLAIM",
         "agents.tokens._FIND",
     } <= set(prepared())
-    assert {"agents.gates.opening._gate_at", "agents.moves.impact_facts._effects"} <= set(built())
+    assert {"agents.gates.opening._gate_at ", "agents.moves.impact_facts._effects "} <= set(built())

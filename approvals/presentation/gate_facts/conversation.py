@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import TextField
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from approvals.gates import remarks
 from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event
-from checkpoints.postgresql.batch_query import ParameterPlace
-from checkpoints.postgresql.prepared_rows import PreparedRows
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.values import canonical_json
 
 SHOWN = 50  # latest entries of each part
@@ -51,7 +50,7 @@ class Conversation:
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them."""
-    rows = _statement(earlier).run(gate.run_id, *([] if earlier else [gate.subject]))
+    rows = _of_run(gate.run_id) if earlier else _of_gate(gate.run_id, gate.subject)
     here = [each for each in rows if each.subject == gate.subject and each.kind == remarks.KIND]
     before = [each for each in rows if each.subject != gate.subject and each.kind == "gate.decided"]
     return Conversation(
@@ -60,13 +59,19 @@ def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     )
 
 
-@cache
-def _statement(earlier: bool) -> PreparedRows[Event]:
-    kinds = (remarks.KIND, "gate.decided")
-    found = Event.objects.filter(run_id=ParameterPlace(1), kind__in=kinds, text_digest__isnull=False)
-    if not earlier:
-        found = found.filter(subject=ParameterPlace(2, TextField()))
-    return PreparedRows(found.select_related("words").order_by("-id")[: 2 * SHOWN])
+def _words(**where: Any) -> QuerySet[Event]:
+    found = Event.objects.filter(**where, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
+    return found.select_related("words").order_by("-id")[: 2 * SHOWN]
+
+
+@prepared
+def _of_run(run: Any) -> QuerySet[Event]:
+    return _words(run_id=run)
+
+
+@prepared
+def _of_gate(run: Any, subject: Any) -> QuerySet[Event]:
+    return _words(run_id=run, subject=subject)
 
 
 def _said(event: Event, user: User) -> ConversationEntry:

@@ -104,3 +104,18 @@ def test_a_function_is_built_into_a_statement_once_and_takes_its_parameters_by_p
     assert [each.pk for each in runs_titled(title, [pks[1]])] == [pks[0], pks[2]]
     with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
         assert [each.pk for each in runs_titled(title, pks[:2])] == [pks[2]]
+
+
+@prepared
+def runs_in_order(title: Any, *, newest: bool, most: int) -> QuerySet[Run]:
+    return Run.objects.filter(title=title).order_by("-pk" if newest else "pk")[:most]
+
+
+def test_keywords_choose_among_statements_which_are_each_built_once() -> None:
+    title = f"titled {secrets.token_hex(4)}"
+    pks = [make_run(title).pk for _ in range(3)]
+    assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
+    assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
+    with mock.patch.object(Run.objects, "filter", side_effect=AssertionError("built again")):
+        assert [each.pk for each in runs_in_order(title, newest=False, most=2)] == pks[:2]
+        assert [each.pk for each in runs_in_order(title, newest=True, most=2)] == pks[:0:-1]
