@@ -123,7 +123,7 @@ class ImpactReader:
         request.check_goes_on(saved)
         request.check_stands(self.run, saved)
         path = self.lineage.path(saved.id)
-        after = SavedState(saved.state, saved.fields, saved.lists).with_writes(writes or {})
+        after = SavedState(saved.state, saved.fields, saved.list_format).with_writes(writes or {})
         told = next((step.feedback for step in self.plan.steps if step.feedback), "")
         novel, unknown = words_in(self.plan, told if feedback else "", said_at="")
         words = frozenset({told} - {""} if feedback else ())
@@ -137,7 +137,7 @@ class ImpactReader:
             takes_up=True,
             state=after.state,
             fields=after.fields,
-            lists=after.lists,
+            list_format=after.list_format,
             forced=forced,
             again=forced,
             novel=novel,

@@ -72,7 +72,7 @@ class _Posting:
     tools: Mapping[str, Tool]
     numbers: Iterator[int]  # of runs
     at: datetime  # the database's time
-    lists: type[ListDigest]  # the format of new runs' digests
+    list_format: type[ListDigest]  # the format of new runs' digests
     policies: dict[str, Policy] = field(default_factory=dict)
     plans: dict[bytes, Plan] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ class _Posting:
         try:
             run, state = self.run(posted)
             draft = start_waiting.first_checkpoint(
-                run, next(self.numbers), state, first_step=GATE, at=self.at, lists=self.lists
+                run, next(self.numbers), state, first_step=GATE, at=self.at, list_format=self.list_format
             )
         except ValueRefused as error:
             raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
@@ -146,8 +146,8 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
     with transaction.atomic(savepoint=False):
         named = {action.tool or action.id for each in posted for action in each.card.actions}
         tools = Tool.objects.registered(named, team=sender.team)
-        numbers, at, lists = start_waiting.new_numbers(len(posted))
-        posting = _Posting(sender, tools, iter(numbers), at, lists)
+        numbers, at, list_format = start_waiting.new_numbers(len(posted))
+        posting = _Posting(sender, tools, iter(numbers), at, list_format)
         with validate.counted():  # the checks of all its schemas together, however many gates it has
             made = _each(posting.prepared, posted, "/gates" if batch else "")
         try:

@@ -47,7 +47,7 @@ class GateImpacts:
     @cached_property
     def saved(self) -> SavedState:
         """Return the state that the gate shows."""
-        return SavedState(self.gate.saved.state, self.gate.saved.fields, self.gate.saved.lists)
+        return SavedState(self.gate.saved.state, self.gate.saved.fields, self.gate.saved.list_format)
 
     @property
     def choices(self) -> GateChoices:
@@ -110,7 +110,7 @@ class GateImpacts:
             snapshot = store.load_checkpoint(start.parent)
         except NoSuchCheckpoint:
             return None
-        return SavedState(snapshot.state, snapshot.fields, snapshot.lists)
+        return SavedState(snapshot.state, snapshot.fields, snapshot.list_format)
 
     def _told(self, target: MoveTarget, actions: Sequence[Action] = ()) -> Impact:
         """Compute the impact with the effects that it repeats; a recovery gate asks about those itself."""

@@ -198,6 +198,8 @@ def _bound(gate: Gate, effects: Sequence[str], state_patch: list[dict[str, Any]]
     saved = gate.saved
     state = patch.apply(state_patch, saved.state) if state_patch else saved.state
     changed = {name for name in {**saved.state, **state} if saved.state.get(name) is not state.get(name)}
-    fields = {name: of_field(state[name], saved.lists) if name in changed else saved.fields[name] for name in state}
+    fields = {
+        name: of_field(state[name], saved.list_format) if name in changed else saved.fields[name] for name in state
+    }
     plan = spec_of(gate.run.plan)
     return binding.bound_fields(plan, gate_step=gate.step, effects=effects, fields=fields)

@@ -33,7 +33,7 @@ class SavedState:
 
     state: Mapping[str, Any]
     fields: Fields
-    lists: type[ListDigest]
+    list_format: type[ListDigest]
 
     def with_writes(self, writes: Writes) -> SavedState:
         """Return the state after `writes`. Raises ValueRefused."""
@@ -44,8 +44,8 @@ class SavedState:
                 fields.pop(name, None)
             else:
                 state[name] = apply(state.get(name), write)
-                fields[name] = of_field(state[name], self.lists)
-        return SavedState(state, fields, self.lists)
+                fields[name] = of_field(state[name], self.list_format)
+        return SavedState(state, fields, self.list_format)
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class GateChoices:
     def _at_head(self, saved: SavedState) -> MoveTarget:
         head, gate = self.history.head, self.gate
         return replace(
-            head, next_step=gate.step, forced=False, state=saved.state, fields=saved.fields, lists=saved.lists,
-            deciding=gate.id,
+            head, next_step=gate.step, forced=False, deciding=gate.id,
+            state=saved.state, fields=saved.fields, list_format=saved.list_format,
         )  # fmt: skip
 
     def _landed(self, next_step: str) -> MoveTarget:

@@ -15,7 +15,7 @@ from uuid import UUID
 from approvals.cards.action import Action
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.list_digests import ListDigest, StretchDigest
+from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Write
 
 OPEN, REJECTED = "open", "rejected"
@@ -135,7 +135,7 @@ class MoveTarget:
     path: Sequence[CheckpointHeader] = ()
     state: Mapping[str, Any] = field(default_factory=dict)
     fields: Fields = field(default_factory=dict)
-    lists: type[ListDigest] = StretchDigest  # the format of the digests of its lists
+    list_format: type[ListDigest] | None = None  # of the digests of its lists; None only without a state
     gates: Sequence[int] = ()
     by_hand: Sequence[ByHand] = ()  # on that path, and what is ordered now
     sent: int = 0  # executions before the point to which a person last moved the run, or at which they changed it

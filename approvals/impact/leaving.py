@@ -68,7 +68,7 @@ def _ahead(walk: Walk) -> PredictedState | None:
     """Return the state after the walk, with fields that may still be written unknown; None if the run ends there."""
     if walk.ahead is None:
         return None
-    after = PredictedState(dict(walk.state.fields), walk.state.config, walk.state.lists)
+    after = PredictedState(dict(walk.state.fields), walk.state.config, walk.state.list_format)
     for name in walk.flow.reach(walk.ahead):
         spec = walk.flow.steps[name]
         words = [spec.feedback] if spec.feedback else []

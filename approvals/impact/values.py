@@ -66,17 +66,22 @@ class PredictedState:
 
     fields: dict[str, Field]
     config: Mapping[str, Any]
-    lists: type[ListDigest]
+    list_format: type[ListDigest]
 
     @classmethod
     def at(cls, target: MoveTarget) -> PredictedState:
-        """Build the state from the target's saved one, overridden by its novel and unknown fields."""
+        """Build the state from the target's saved one, overridden by its novel and unknown fields.
+
+        Raises ValueError for one without a state.
+        """
+        if target.list_format is None:
+            raise ValueError("a target without a state has no impact")
         made: dict[str, Field] = {
             name: KnownValue(target.state.get(name), digest) for name, digest in target.fields.items()
         }
         made |= {name: UnknownValue(on) for name, on in target.unknown.items()}
         made |= dict.fromkeys(target.novel, NOVEL)
-        return cls(made, target.config, target.lists)
+        return cls(made, target.config, target.list_format)
 
     def digest(self, name: str) -> bytes | None:
         """Return the digest of a known field, an empty one for a missing field, None for any other."""
@@ -121,7 +126,7 @@ class PredictedState:
         if write is DROP:
             return None
         if not isinstance(write, (Append, Splice)):
-            return KnownValue(write, of_field(write, self.lists))
+            return KnownValue(write, of_field(write, self.list_format))
         if isinstance(before, UnknownValue):
             return before
         if isinstance(before, NovelValue):
@@ -130,4 +135,4 @@ class PredictedState:
         value = apply(old, write)
         if isinstance(write, Append) and before is not None and isinstance(before.digest, ListDigest):
             return KnownValue(value, before.digest.appended(write.items))
-        return KnownValue(value, of_field(value, self.lists))
+        return KnownValue(value, of_field(value, self.list_format))

@@ -14,7 +14,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
 from checkpoints.layout.payloads import Op
 from checkpoints.values import digests
-from checkpoints.values.list_digests import ChainDigest, ListDigest, measure
+from checkpoints.values.list_digests import ListDigest, measure
 
 from .chunks import MARKS, ChunkContents, ListItems
 from .parts import ListField, ListTail, Part, WholeField
@@ -31,7 +31,7 @@ class Assembly:
         self.fields: dict[str, bytes | ListItems] = {}
         self.wide = False
         self.last: CheckpointRow | None = None
-        self.lists: type[ListDigest] = ChainDigest  # the last row's format
+        self.list_format: type[ListDigest]  # the last row's; there is none before the first
 
     def feed(self, row: CheckpointRow) -> None:
         """Apply one row. Raises NotVerified if it does not fit the rows fed before, or its own checksum."""
@@ -62,10 +62,10 @@ class Assembly:
             builds_on and before is not None and (before.id, before.digest) == (row.parent, row.parent_digest)
         ):
             raise NotVerified(name_of(row), "the row before it is not the one it builds on")
-        lists = payloads.lists_of(row.codec)
-        if row.anchor_seq != row.seq and lists is not self.lists:
+        list_format = payloads.list_format_of(row.codec)
+        if row.anchor_seq != row.seq and list_format is not self.list_format:
             raise NotVerified(name_of(row), "its digests are of another format than those before it")
-        self.lists = lists
+        self.list_format = list_format
         self.wide = self.wide or bool(row.codec & payloads.WIDE)
         return made
 
@@ -77,7 +77,7 @@ class Assembly:
             elif verb == "drop":
                 self.fields.pop(name, None)
             elif verb == "list":
-                self.fields[name] = self.contents.items(taken, self.lists)
+                self.fields[name] = self.contents.items(taken, self.list_format)
             elif verb != "wrote":
                 grown = self.fields[name]
                 if not isinstance(grown, ListItems):

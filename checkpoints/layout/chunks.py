@@ -111,11 +111,12 @@ class ChunkContents:
             self.wide = self.wide or any(wide for _, wide in found.values())
             lines = {line for entry in entries for line in _named(entry, self.content[entry.digest][0])}
 
-    def items(self, lines: Sequence[bytes], lists: type[ListDigest]) -> ListItems:
+    def items(self, lines: Sequence[bytes], list_format: type[ListDigest]) -> ListItems:
         """Return the list that these lines describe, its sealed stretches checked. Raises ValueError."""
         entries = [SealedStretch.of_line(line) for line in lines if line[:1] == b"#"]
         tail = [line for line in lines if line[:1] != b"#"]
-        made = ListItems(entries, [self._blocks(entry) for entry in entries], tail, lists.empty(), lists.empty())
+        none = list_format.empty()
+        made = ListItems(entries, [self._blocks(entry) for entry in entries], tail, none, none)
         made.measure()
         return made
 

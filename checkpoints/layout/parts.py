@@ -115,9 +115,9 @@ def size_of(lines: Iterable[bytes]) -> int:
     return sum([measure(line)[1] if line.startswith(b"@") else len(line) for line in lines])
 
 
-def empty(lists: type[ListDigest]) -> ListField:
+def empty(list_format: type[ListDigest]) -> ListField:
     """Return the empty list field of a state with this format."""
-    return ListField(lists.empty(), lists.empty())
+    return ListField(list_format.empty(), list_format.empty())
 
 
 def append(series: ListField, lines: Sequence[ValueLine]) -> ListField:
@@ -157,11 +157,11 @@ def truncate(series: ListField, old: list[Any], length: int) -> ListField:
         entries.append(entry)
         count += entry.count
         size += entry.size
-    lists = type(series.digest)
+    list_format = type(series.digest)
     if not entries:
-        return empty(lists)
-    covered = count - count % lists.STRETCH
-    digest = lists.resume(entries[-1].head, covered).appended(old[covered:count])
+        return empty(list_format)
+    covered = count - count % list_format.STRETCH
+    digest = list_format.resume(entries[-1].head, covered).appended(old[covered:count])
     return ListField(digest, digest, count, size, tuple(entries))
 
 

@@ -63,7 +63,7 @@ def pack(content: bytes, *, wide: bool) -> tuple[int, bytes]:
     return codec, content
 
 
-def lists_of(codec: int) -> type[ListDigest]:
+def list_format_of(codec: int) -> type[ListDigest]:
     """Return the format of a checkpoint's list digests."""
     return StretchDigest if codec & StretchDigest.CODEC else ChainDigest
 

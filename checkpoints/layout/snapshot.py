@@ -47,7 +47,7 @@ class Snapshot:
     anchor_seq: int = field(repr=False)
     parts: dict[str, Part] = field(repr=False)
     size: int = field(repr=False)  # bytes of canonical JSON
-    lists: type[ListDigest] = field(repr=False)  # the format of its lists' digests, which its run keeps
+    list_format: type[ListDigest] = field(repr=False)  # the format of its lists' digests, which its run keeps
 
     def differing(self, other: Snapshot) -> frozenset[str]:
         """Return the names of the fields whose digests differ."""
@@ -98,7 +98,7 @@ class RowDraft:
             self.made = Snapshot(
                 row.run_id, self.lineage, row.plan_id, row.id, row.seq, row.digest, self.changes.finish(), self.fields,
                 row.state_digest, row.next_step, row.at, row.token, row.anchor_seq, self.changes.parts, self.size,
-                self.changes.lists,
+                self.changes.list_format,
             )  # fmt: skip
         return self.made
 
@@ -119,7 +119,7 @@ class StateChanges:
 
     state: dict[str, Any]
     parts: dict[str, Part]
-    lists: type[ListDigest]
+    list_format: type[ListDigest]
     ops: list[Op] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
     blobs: list[ChunkBlob] = field(default_factory=list)
@@ -185,7 +185,7 @@ class StateChanges:
         """Write a whole new list. A long one is sealed at once, so that the next anchor does not write it again."""
         lines = _lines(value)
         self._take(lines, [])
-        series, sealed = parts.seal(parts.append(parts.empty(self.lists), lines))
+        series, sealed = parts.seal(parts.append(parts.empty(self.list_format), lines))
         self.blobs.extend(sealed)
         taken = [*(entry.line() for entry in series.entries), *parts.unwind(series.tail)]
         self.ops.append(["list", name, *mark, len(taken)])
@@ -234,14 +234,15 @@ def draft(
     header: Header,
     place: CheckpointPlace,
     *,
-    lists: type[ListDigest],
+    list_format: type[ListDigest],
     id: UUID | None = None,
 ) -> RowDraft:
-    """Draft the row that follows `base`, its chunks, and its snapshot. `lists`: the format of the run's digests.
+    """Draft the row that follows `base`, its chunks, and its snapshot. `list_format`: the format of the run's digests.
 
     Raises ValueRefused and StateTooLarge before anything is written.
     """
-    changes = StateChanges(dict(base.state), dict(base.parts), lists) if base else StateChanges({}, {}, lists)
+    state, known = (base.state, base.parts) if base else ({}, {})
+    changes = StateChanges(dict(state), dict(known), list_format)
     for name, value in writes.items():
         _check_name(name)
         changes.write(name, value)
@@ -258,7 +259,7 @@ def draft(
         id or new_id(), place.run_id, place.plan_id, place.seq, base.id if base else None,
         base.digest if base else None, header.kind, header.step, header.next_step, header.occurrence,
         header.attempt, place.token, header.input_digest, header.code_hash, place.at, header.took_us, state_digest,
-        b"", anchor, codec | lists.CODEC, payload, b"",
+        b"", anchor, codec | list_format.CODEC, payload, b"",
     )  # fmt: skip
     columns = row.header()
     row = _sealed(row, columns)

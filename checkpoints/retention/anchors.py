@@ -69,10 +69,10 @@ def _of_segment(segment: Sequence[CheckpointRow], contents: ChunkContents, wante
 
 def _of(row: CheckpointRow, assembly: Assembly) -> NewAnchor:
     ops, lines = unpack(row)
-    changes = StateChanges({}, assembly.check(), assembly.lists, ops, lines, wide=bool(row.codec & payloads.WIDE))
+    changes = StateChanges({}, assembly.check(), assembly.list_format, ops, lines, wide=bool(row.codec & payloads.WIDE))
     changes.seal(record=row.input_digest is not None)
     codec, payload = payloads.pack(payloads.join(changes.ops, changes.lines), wide=changes.wide or assembly.wide)
-    codec |= assembly.lists.CODEC
+    codec |= assembly.list_format.CODEC
     return NewAnchor(
         row.seq, codec, payload, payloads.row_checksum(row.digest, row.seq, codec, payload), changes.blobs
     )  # fmt: skip

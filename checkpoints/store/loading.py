@@ -87,5 +87,5 @@ def _finished(lineage: int, row: rows.CheckpointRow, assembly: Assembly) -> Snap
     return Snapshot(
         row.run_id, lineage, row.plan_id, row.id, row.seq, row.digest, state,
         {name: part.digest for name, part in parts.items()}, row.state_digest, row.next_step, row.at, row.token,
-        row.anchor_seq, parts, size_of(parts), assembly.lists,
+        row.anchor_seq, parts, size_of(parts), assembly.list_format,
     )  # fmt: skip

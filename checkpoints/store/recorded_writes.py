@@ -102,7 +102,8 @@ def _writes(written: _Written, contents: ChunkContents, lists: dict[str, Any]) -
         elif name in lists:
             made[name] = lists[name]
         elif verb == "list":
-            items = contents.values(contents.items(lines, payloads.lists_of(written.row.codec)).portions(), wide=wide)
+            found = contents.items(lines, payloads.list_format_of(written.row.codec))
+            items = contents.values(found.portions(), wide=wide)
             form = op[2] if len(op) == 4 else ""
             made[name] = Append(items) if form == "append" else Splice(0, 0, items) if form == "splice" else items
         else:

@@ -43,7 +43,7 @@ def save(
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
-    made = draft(snapshot, writes, header, place, lists=snapshot.lists)
+    made = draft(snapshot, writes, header, place, list_format=snapshot.list_format)
     move = RunMove(status, reason, wake_at, notes, actor)
     if not save_statements.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, move=move):
         raise Fenced
@@ -77,7 +77,7 @@ def move_head(
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
         place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())
-        made = draft(target, writes, header, place, lists=target.lists)
+        made = draft(target, writes, header, place, list_format=target.list_format)
         if not save_statements.save(made, claim=claim, head=head, seq=seq, move=move):
             raise Fenced
         _ring(claim.run_id, status)

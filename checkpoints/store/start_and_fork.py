@@ -122,9 +122,9 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     """Insert `run` and its first checkpoint; in the caller's transaction."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step
-    [run.pk], at, lists = new_numbers(1)
+    [run.pk], at, list_format = new_numbers(1)
     run.lineage = run.lineage or run.pk
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    made = draft(origin, values, header, place, lists=origin.lists if origin else lists, id=id)
+    made = draft(origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id)
     insert_rows([run])
     insert_first(made)

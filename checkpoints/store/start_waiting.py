@@ -32,17 +32,17 @@ FROM generate_series(1, $1::int)
 def new_numbers(many: int) -> tuple[list[int], datetime, type[ListDigest]]:
     """Return numbers for so many new runs, the database's time, and the format of their lists' digests."""
     found = run_sql(_NUMBERS, [many])
-    return [number for number, *_ in found], found[0][1], payloads.lists_of(found[0][2])
+    return [number for number, *_ in found], found[0][1], payloads.list_format_of(found[0][2])
 
 
 def first_checkpoint(
-    run: Run, number: int, values: Mapping[str, Any], *, first_step: str, at: datetime, lists: type[ListDigest]
+    run: Run, number: int, values: Mapping[str, Any], *, first_step: str, at: datetime, list_format: type[ListDigest]
 ) -> RowDraft:
     """Give a new run its number, and draft its first checkpoint. Raises ValueRefused."""
     run.pk = run.lineage = number
     run.head, run.seq, run.next_step = new_id(), 1, first_step
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    return draft(None, values, Header("input", "input", first_step), place, lists=lists, id=run.head)
+    return draft(None, values, Header("input", "input", first_step), place, list_format=list_format, id=run.head)
 
 
 def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> None:

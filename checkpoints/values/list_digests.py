@@ -91,18 +91,18 @@ class ChainDigest(ListDigest):
 
 
 class StretchDigest(ListDigest):
-    """The second format. `open` is the hash over the lines since the last full stretch; never updated in place."""
+    """The second format. `rest` is the hash over the lines since the last full stretch; never updated in place."""
 
     CODEC, STRETCH = 4, 64
     length: int
-    open: hashlib._Hash
+    rest: hashlib._Hash
 
     @classmethod
-    def _of(cls, head: bytes, length: int, open: hashlib._Hash) -> Self:
+    def _of(cls, head: bytes, length: int, rest: hashlib._Hash) -> Self:
         digest = _LIST.copy()
-        digest.update(b"%d:%b%b" % (length, head, open.digest()))
+        digest.update(b"%d:%b%b" % (length, head, rest.digest()))
         made = cls(digest.digest())
-        made.head, made.length, made.open = head, length, open
+        made.head, made.length, made.rest = head, length, rest
         return made
 
     @classmethod
@@ -116,16 +116,16 @@ class StretchDigest(ListDigest):
     def extended(self, lines: bytes, count: int) -> Self:
         if count < 1 and (count or lines):
             raise ValueError("lines are left over")
-        head, length, open, at, content = self.head, self.length, self.open.copy(), 0, memoryview(lines)
+        head, length, rest, at, content = self.head, self.length, self.rest.copy(), 0, memoryview(lines)
         while count:
             taken = min(count, self.STRETCH - length % self.STRETCH)
             end = len(lines) if taken == count else _end(lines, at, taken)
-            open.update(content[at:end])
-            open.update(b"\n")
+            rest.update(content[at:end])
+            rest.update(b"\n")
             at, count, length = end + 1, count - taken, length + taken
             if length % self.STRETCH == 0:
-                head, open = hashlib.sha256(head + open.digest()).digest(), _STRETCH.copy()
-        return self._of(head, length, open)
+                head, rest = hashlib.sha256(head + rest.digest()).digest(), _STRETCH.copy()
+        return self._of(head, length, rest)
 
 
 def _end(lines: bytes, at: int, count: int) -> int:
@@ -142,9 +142,9 @@ _STRETCH = hashlib.sha256(b"holdpoint stretch\n")
 _HEAD = hashlib.sha256(b"holdpoint stretches\n").digest()
 
 
-def of_field(value: Any, lists: type[ListDigest]) -> bytes:
+def of_field(value: Any, list_format: type[ListDigest]) -> bytes:
     """Compute the digest of a field's value, a list's in the format of the state that it belongs to."""
-    return lists.empty().appended(value) if isinstance(value, (list, tuple)) else digests.of_value(value)
+    return list_format.empty().appended(value) if isinstance(value, (list, tuple)) else digests.of_value(value)
 
 
 def reference(size: int, digest: bytes) -> bytes:

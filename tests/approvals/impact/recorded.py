@@ -157,8 +157,8 @@ class Recorded:
         made, now = self._target(to, 0 if fork else self.run), self.states[to.id].with_writes(writes)
         ordered = ByHand(len(made.path), self._differing(self.states[to.id], now))
         return replace(
-            made, state=now.state, fields=now.fields, sent=len(made.path), by_hand=[*made.by_hand, ordered],
-            takes_up=not fork, forced=rewind, again=rewind,
+            made, state=now.state, fields=now.fields, list_format=now.list_format, sent=len(made.path),
+            by_hand=[*made.by_hand, ordered], takes_up=not fork, forced=rewind, again=rewind,
         )  # fmt: skip
 
     def _target(self, to: CheckpointHeader, run: int) -> MoveTarget:

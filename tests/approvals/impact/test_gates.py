@@ -182,7 +182,7 @@ def test_a_yes_does_not_let_an_effect_run_whose_input_changes_on_the_way_to_it()
     made = Recorded(steps, y=1).asked("review")
     given = [GrantFact(effect="pay", fields=lambda: {"y": of_value(1)})]
     target = MoveTarget(
-        run=1, next_step="touch", path=[], state={"y": 1}, fields={"y": of_value(1)},
+        run=1, next_step="touch", path=[], state={"y": 1}, fields={"y": of_value(1)}, list_format=StretchDigest,
         gates=[1], deciding=1, decision="approved", grants=given,
     )  # fmt: skip
     assert said(impact(made.history(), target)) == [

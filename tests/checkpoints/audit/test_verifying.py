@@ -171,9 +171,9 @@ def test_a_manifest_whose_checksum_fits_what_was_put_there_is_found(run: Run, co
             assert (bool(loads(run)), bool(verify_run(run))) == (matters, matters)
 
 
-@pytest.mark.parametrize("lists", FORMATS)
-def test_a_size_that_hides_large_values_is_found(lists: type[ListDigest]) -> None:
-    with starting(lists):
+@pytest.mark.parametrize("list_format", FORMATS)
+def test_a_size_that_hides_large_values_is_found(list_format: type[ListDigest]) -> None:
+    with starting(list_format):
         run, _, head = begin(l=["x" * 3000, "y" * 3000, *(["plain"] * 500)])
     anchor = rows.trail(head.id).rows[0]
     stretch = SealedStretch.of_line(_sealed_line(anchor))

@@ -76,12 +76,12 @@ def rows_of(run: Run) -> list[CheckpointRow]:
     return [row for page in pages(run.pk) for row in page]
 
 
-def assert_format(run: Run, lists: type[ListDigest]) -> None:
+def assert_format(run: Run, list_format: type[ListDigest]) -> None:
     """Every row of it says so, and the digests at its head are of that format."""
-    assert {row.codec & StretchDigest.CODEC for row in rows_of(run)} == {lists.CODEC}
+    assert {row.codec & StretchDigest.CODEC for row in rows_of(run)} == {list_format.CODEC}
     head = store.load(run)
-    assert head.lists is lists
-    assert head.fields == {name: of_field(value, lists) for name, value in head.state.items()}
+    assert head.list_format is list_format
+    assert head.fields == {name: of_field(value, list_format) for name, value in head.state.items()}
 
 
 def test_a_new_database_begins_in_the_second_format() -> None:

@@ -232,7 +232,7 @@ def test_a_plain_list_is_checked_by_the_digest_of_its_state_as_a_load_does() -> 
     _, made = executed({"l": ["a", "b"]}, {"l": ["a", "b", "c"]}, l=["a"])
     row = Checkpoint.objects.get(pk=made[1].id)
     codec, payload = pack(join([["append", "l", "=", 1]], [b'"x"']), wide=False)
-    codec |= made[1].lists.CODEC
+    codec |= made[1].list_format.CODEC
     checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
     with damaged(row.pk, codec=codec, payload=payload, checksum=checksum), pytest.raises(NotVerified, match="state"):
         executions.writes_of([made[2].id])
@@ -245,7 +245,7 @@ def test_an_execution_s_anchor_without_its_writes_is_not_replayed() -> None:
     ops, lines = split(unpack(row.codec, bytes(row.payload)))
     assert ops == [["set", "n"], ["wrote", [["set", "n"]], 1]]
     codec, payload = pack(join(ops[:1], lines[:1]), wide=False)
-    codec |= made[1].lists.CODEC
+    codec |= made[1].list_format.CODEC
     checksum = row_checksum(bytes(row.digest), row.anchor_seq, codec, payload)
     Checkpoint.objects.filter(pk=row.pk).update(codec=codec, payload=payload, checksum=checksum)
     assert store.load(run).state == {"n": 1}

@@ -43,7 +43,7 @@ def reanchor(head: Snapshot) -> None:
 def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
     """What was loaded is what was saved, to the type and the digest."""
     assert canonical(loaded.state) == canonical(saved.state) == canonical(state)
-    expected = {name: of_field(value, loaded.lists) for name, value in state.items()}
+    expected = {name: of_field(value, loaded.list_format) for name, value in state.items()}
     assert loaded.fields == saved.fields == expected
     assert (loaded.id, loaded.seq, loaded.digest, loaded.size) == (saved.id, saved.seq, saved.digest, saved.size)
     assert loaded.state_digest == digests.of_state(loaded.fields)
@@ -53,9 +53,9 @@ def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> Non
 @given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
 @slow
 def test_whatever_is_saved_is_loaded_again(
-    data: st.DataObject, state: dict[str, Any], lists: type[ListDigest], every: int
+    data: st.DataObject, state: dict[str, Any], list_format: type[ListDigest], every: int
 ) -> None:
-    with starting(lists), small_layout(every):
+    with starting(list_format), small_layout(every):
         _whatever_is_saved_is_loaded_again(data, state)
 
 
@@ -81,11 +81,11 @@ def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any
     assert verify_run(run) == []
 
 
-@pytest.mark.parametrize("lists", FORMATS)
+@pytest.mark.parametrize("list_format", FORMATS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, lists: type[ListDigest]) -> None:
+def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, list_format: type[ListDigest]) -> None:
     rng = random.Random(seed)
-    with starting(lists):
+    with starting(list_format):
         run, claim, head = begin(messages=[], doc="d" * 9000)
     expected: dict[str, Any] = {"messages": [], "doc": "d" * 9000}
     for n in range(220):
@@ -135,10 +135,10 @@ def test_a_very_long_list_keeps_its_manifest_short() -> None:
 
 @given(st.data(), st.sampled_from(FORMATS))
 @settings(max_examples=many(800), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, lists: type[ListDigest]) -> None:
+def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_format: type[ListDigest]) -> None:
     """Whatever was appended, spliced, sealed, removed and loaded in between."""
     with small_layout():
-        part, value = parts.empty(lists), list[Any]()
+        part, value = parts.empty(list_format), list[Any]()
         for _ in range(data.draw(st.integers(1, 12))):
             items = data.draw(list_values)
             start = data.draw(st.integers(0, len(value)) | st.just(len(value)))
@@ -149,16 +149,16 @@ def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, lists: t
             value[start : start + delete] = items
             if data.draw(st.booleans()):
                 part, _ = parts.seal(part)
-            assert part.digest == of_field(value, lists)
+            assert part.digest == of_field(value, list_format)
             assert (part.length, part.size) == (len(value), len(canonical(value)))
 
 
 @given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
 @slow
 def test_digests_depend_on_the_value_and_not_on_how_it_came_about(
-    data: st.DataObject, state: dict[str, Any], lists: type[ListDigest], every: int
+    data: st.DataObject, state: dict[str, Any], list_format: type[ListDigest], every: int
 ) -> None:
-    with starting(lists), small_layout(every):
+    with starting(list_format), small_layout(every):
         _digests_depend_on_the_value(data, state)
 
 

@@ -38,10 +38,11 @@ def test_its_row_its_events_and_its_state_are_the_same() -> None:
     claims.release(claim, status="waiting", reason="asks: Wire", by=ANN)
     runs = [Run(**known, started_as=ANN.id) for _ in range(3)]
     with transaction.atomic():
-        numbers, at, lists = start_waiting.new_numbers(3)
+        numbers, at, list_format = start_waiting.new_numbers(3)
         pairs = zip(runs, numbers, strict=True)
         drafts = [
-            start_waiting.first_checkpoint(run, n, VALUES, first_step="ask", at=at, lists=lists) for run, n in pairs
+            start_waiting.first_checkpoint(run, n, VALUES, first_step="ask", at=at, list_format=list_format)
+            for run, n in pairs
         ]
         start_waiting.write(runs, drafts, ["asks: Wire"] * 3)
         event_log.append(
