@@ -15,7 +15,7 @@ from holdpoint.calls import _in_words, kept
 from holdpoint.exchange import Habits, Lost, Op, Pause, Reply, Send
 from holdpoint.holding import Held, beating
 from holdpoint.plans import Step
-from holdpoint.posting import asked, post
+from holdpoint.posting import post, question
 from holdpoint.sending import Api
 from holdpoint.signatures import Signature
 from pydantic import BaseModel, Field
@@ -141,7 +141,7 @@ def test_a_signature_is_described_and_goes_there_and_back() -> None:
 
 
 def test_arguments_are_pinned_by_name_or_pointer() -> None:
-    posting = asked("wire", {"a/b": 1}, pinned=["a/b", "/c"], schema=Size)
+    posting = question("wire", {"a/b": 1}, pinned=["a/b", "/c"], schema=Size)
     action = posting.body["actions"][0]
     assert action["pinned"] == ["/a~1b", "/c"]
     assert action["schema"]["title"] == "Size"
@@ -204,7 +204,7 @@ def test_a_heartbeat_that_is_refused_while_a_request_is_under_way_does_not_tell_
 def test_what_json_cannot_say_is_refused_and_not_asked_as_null(value: Any) -> None:
     clock = Clock()
     with pytest.raises(ValueError, match="not JSON compliant"):
-        clock.run(post(clock.api(), asked("wire", {"amount": value})), [Lost("")])
+        clock.run(post(clock.api(), question("wire", {"amount": value})), [Lost("")])
     assert clock.sent == []
     assert kept(value) == repr(value)
 
@@ -213,7 +213,7 @@ def test_what_json_cannot_say_is_refused_and_not_asked_as_null(value: Any) -> No
 def test_a_key_that_cannot_be_sent_is_refused_at_once(key: str) -> None:
     clock = Clock()
     with pytest.raises(ValueError, match="1 to 200 printable ASCII"):
-        clock.run(post(clock.api(), asked("wire", {}, key=key)), [Lost("LocalProtocolError")])
+        clock.run(post(clock.api(), question("wire", {}, key=key)), [Lost("LocalProtocolError")])
     assert clock.sent == []
 
 

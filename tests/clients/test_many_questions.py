@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from holdpoint import Ask, Invalid, Posting, asked, asked_each
+from holdpoint import Ask, Invalid, Posting, question, question_each
 
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
@@ -15,8 +15,8 @@ from tests.harness.waiting import PATIENCE
 
 def questions() -> list[Posting]:
     return [
-        asked("wire", WIRE, title="Pay invoice 7", thread="night"),
-        asked_each([Ask("wire", WIRE), Ask("mail", {"to": "ACME"})], title="Pay and tell"),
+        question("wire", WIRE, title="Pay invoice 7", thread="night"),
+        question_each([Ask("wire", WIRE), Ask("mail", {"to": "ACME"})], title="Pay and tell"),
     ]
 
 
@@ -41,7 +41,7 @@ async def test_only_asked_and_awaited(web: str) -> None:
 
     async def asks() -> str:
         async with world.awaited() as hp:
-            [pending] = await hp.defer_all([asked("deploy", {"version": "4.2"})], ask_only=True)
+            [pending] = await hp.defer_all([question("deploy", {"version": "4.2"})], ask_only=True)
             return (await hp.said(pending.id, timeout=PATIENCE)).decision.by
 
     told = world.awaits(lambda _: asks())
@@ -57,8 +57,8 @@ def test_none_asks_nothing_and_others_agents_are_asked_apart(web: str) -> None:
     with world.client() as hp:
         assert hp.defer_all([]) == []
         with pytest.raises(ValueError, match="one agent and team"):
-            hp.defer_all([asked("wire", WIRE), asked("wire", WIRE, agent="another")])
+            hp.defer_all([question("wire", WIRE), question("wire", WIRE, agent="another")])
         with pytest.raises(Invalid) as refused:
-            hp.defer_all([asked("wire", WIRE), asked("wi re", WIRE)])
+            hp.defer_all([question("wire", WIRE), question("wi re", WIRE)])
     assert "/gates/1/actions/0/id" in str(refused.value)
     assert not Gate.objects.filter(team=world.team).exists()

@@ -36,7 +36,7 @@ from .errors import (
     Withdrawn,
 )
 from .plans import Action, Card, Quote, Step, Write
-from .posting import Ask, Posting, asked, asked_each, thread
+from .posting import Ask, Posting, question, question_each, thread
 from .runs import AsyncRun, Run
 
 __all__ = [
@@ -45,6 +45,6 @@ __all__ = [
     "Events", "Expired", "Gate", "Holdpoint", "HoldpointError", "Invalid", "KeyReused", "NoGrant", "NotAllowed",
     "NotClaimable", "NotConfigured", "NotDone", "NotFound", "OutOfTurn", "Outcome", "Pending", "Posting", "Problem",
     "Quote", "Refused", "Rejected", "ReportedBefore", "Run", "RunEnded", "Said", "StaleToken", "Step", "StillOpen",
-    "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown", "Unreachable", "Withdrawn", "Write", "asked", "asked_each",
-    "thread",
+    "Stopped", "ToTakeBack", "TooMany", "Turn", "Unknown", "Unreachable", "Withdrawn", "Write", "question",
+    "question_each", "thread",
 ]  # fmt: skip

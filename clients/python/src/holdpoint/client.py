@@ -23,7 +23,7 @@ from .endings import Said
 from .errors import NotConfigured
 from .exchange import Habits, Op
 from .plans import Step
-from .posting import THREAD, Posting, asked, asked_each, thread
+from .posting import THREAD, Posting, question, question_each, thread
 from .runs import AsyncRun, Run
 from .sending import Api
 
@@ -95,8 +95,8 @@ class _Client(ABC, Generic[W, A, B]):
     def defer_all(self, questions: Sequence[Posting], *, key: str = "", ask_only: bool = False) -> Op[list[Pending]]:
         """Ask up to 100 things in one call, a gate each, without waiting: all are asked, or none.
 
-        `questions` are made by `asked` and `asked_each`, whose `key` and `timeout` do not count here. Go on with each
-        by `resume` or `resume_each`; with `ask_only`, by `said`. `key`: the same one again asks nothing new.
+        `questions` are made by `question` and `question_each`, whose `key` and `timeout` do not count here. Go on with
+        each by `resume` or `resume_each`; with `ask_only`, by `said`. `key`: the same one again asks nothing new.
         """
         return (yield from approvals.deferred_all(self._api, questions, key=key, ask_only=ask_only))
 
@@ -149,15 +149,16 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
         api = self._api = Api(Habits(patience=patience, lease=lease))
         run = self._io.run
         self.approve = asking(
-            "approve", asked, lambda posting: Approval(self._io, approvals.begun(api, posting), Call),
+            "approve", question, lambda posting: Approval(self._io, approvals.begun(api, posting), Call),
             lambda posting: run(approvals.deferred(api, posting)), "Approval[Call]",
         )  # fmt: skip
         self.approve_each = asking(
-            "approve_each", asked_each, lambda posting: Approval(self._io, approvals.begun_each(api, posting), Calls),
+            "approve_each", question_each,
+            lambda posting: Approval(self._io, approvals.begun_each(api, posting), Calls),
             lambda posting: run(approvals.deferred(api, posting)), "Approval[Calls]",
         )  # fmt: skip
         self.ask = asking(
-            "ask", asked, lambda posting: run(approvals.said(api, posting)),
+            "ask", question, lambda posting: run(approvals.said(api, posting)),
             lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said", words=approvals.said.__doc__,
         )  # fmt: skip
         self.requires_approval = requiring(self._io, api, Terms)
@@ -199,17 +200,18 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         api = self._api = Api(Habits(patience=patience, lease=lease))
         run = self._io.run
         self.approve = asking(
-            "approve", asked, lambda posting: AsyncApproval(self._io, lambda: approvals.begun(api, posting), AsyncCall),
+            "approve", question,
+            lambda posting: AsyncApproval(self._io, lambda: approvals.begun(api, posting), AsyncCall),
             lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCall]", defer_awaited=True,
         )  # fmt: skip
         self.approve_each = asking(
-            "approve_each", asked_each,
+            "approve_each", question_each,
             lambda posting: AsyncApproval(self._io, lambda: approvals.begun_each(api, posting), AsyncCalls),
             lambda posting: run(approvals.deferred(api, posting)), "AsyncApproval[AsyncCalls]",
             defer_awaited=True,
         )  # fmt: skip
         self.ask = asking(
-            "ask", asked, lambda posting: run(approvals.said(api, posting)),
+            "ask", question, lambda posting: run(approvals.said(api, posting)),
             lambda posting: run(approvals.deferred(api, posting, ask_only=True)), "Said",
             words=approvals.said.__doc__, awaited=True, defer_awaited=True,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from .drivers import Tasks, Threads, told_as
 from .errors import AlreadyDone, Answered
 from .exchange import Op
 from .plans import Risk
-from .posting import Posting, asked, post
+from .posting import Posting, post, question
 from .sending import Api
 from .signatures import KEY, Signature
 
@@ -83,7 +83,7 @@ class Guarded:
             "respond": self.signature.response() if terms.respond else False,
             "undo": getattr(terms.undo, "__name__", "") if terms.undo else "",
         }  # fmt: skip
-        return asked(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
+        return question(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
 
     def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[int]:
         """Post the gate, and return its number."""

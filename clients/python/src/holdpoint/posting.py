@@ -71,7 +71,7 @@ class Ask:
         return found
 
 
-def asked(
+def question(
     name: str,
     arguments: Mapping[str, Any] | BaseModel | None = None,
     *,
@@ -109,14 +109,14 @@ def asked(
     Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
     """
     action = Ask(name, arguments, title, pinned, schema, respond, undo, idempotent, tool)
-    return asked_each(
+    return question_each(
         [action], state=state, title=title or name, summary=summary, for_whom=for_whom, amount=amount,
         resource=resource, risk=risk, reasons=reasons, quotes=quotes, policy=policy, agent=agent, team=team,
         thread=thread, key=key, timeout=timeout,
     )  # fmt: skip
 
 
-def asked_each(
+def question_each(
     actions: Sequence[Ask],
     *,
     title: str,
