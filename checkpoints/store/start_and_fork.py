@@ -78,13 +78,7 @@ def fork(
     """
 
     def make() -> Run:
-        # Lock before reading the state: a prune takes this lock too, and so cannot remove the state or its chunks.
-        stands = Checkpoint.objects.filter(pk=checkpoint_id).values("run_id")
-        locked = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
-        source = locked.filter(pk__in=stands).first()
-        if source is None:
-            raise NoSuchCheckpoint
-        origin = load_checkpoint(checkpoint_id)
+        source, origin = _locked(checkpoint_id)
         run = Run(
             plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
             title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,
@@ -101,6 +95,17 @@ def fork(
         return run
 
     return _once(key, make)
+
+
+def _locked(checkpoint_id: UUID) -> tuple[Run, Snapshot]:
+    """Lock the run of a checkpoint and read the checkpoint. Raises NoSuchCheckpoint and NotVerified."""
+    # Lock before reading the state: a prune takes this lock too, and so cannot remove the state or its chunks.
+    stands = Checkpoint.objects.filter(pk=checkpoint_id).values("run_id")
+    locked = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
+    source = locked.filter(pk__in=stands).first()
+    if source is None:
+        raise NoSuchCheckpoint
+    return source, load_checkpoint(checkpoint_id)
 
 
 def _once(key: str | None, make: Callable[[], Run]) -> Run:
