@@ -17,7 +17,7 @@ from checkpoints.layout.assembly import Assembly, unpack
 from checkpoints.layout.chunks import ChunkContents, fetcher
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.layout.rows import COLUMNS, CheckpointRow
-from checkpoints.layout.snapshot import StateChanges
+from checkpoints.layout.state_changes import StateChanges
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import save_statements
 

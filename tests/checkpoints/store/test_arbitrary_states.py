@@ -1,0 +1,180 @@
+"""load(save(x)) is x, over arbitrary states and writes; digests know values, and neither history nor encoding."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from checkpoints import store
+from checkpoints.actors import SYSTEM
+from checkpoints.audit.verify_runs import verify_run
+from checkpoints.layout import parts
+from checkpoints.models import Checkpoint, Chunk
+from checkpoints.retention import anchors, reading
+from checkpoints.store import Snapshot
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.list_digests import ListDigest, of_field
+from checkpoints.values.ops import Append, Splice
+from tests.factories.arbitrary_states import after, states, writes
+from tests.factories.arbitrary_states import lists as list_values
+from tests.factories.stored_runs import FORMATS, REWIND, STEP, begin, small_layout, starting
+from tests.harness.examples import many
+
+slow = settings(max_examples=many(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def reanchor(head: Snapshot) -> None:
+    """Write a checkpoint anew as an anchor, as a prune does that removes those before it."""
+    places = reading.history_of(head.run_id).places
+    with transaction.atomic():
+        anchors.write(head.run_id, head.lineage, anchors.prepared(head.run_id, head.lineage, places, [head.seq]))
+
+
+def assert_same(loaded: Snapshot, saved: Snapshot, state: dict[str, Any]) -> None:
+    """What was loaded is what was saved, to the type and the digest."""
+    assert canonical(loaded.state) == canonical(saved.state) == canonical(state)
+    expected = {name: of_field(value, loaded.list_format) for name, value in state.items()}
+    assert loaded.fields == saved.fields == expected
+    assert (loaded.id, loaded.seq, loaded.digest, loaded.size) == (saved.id, saved.seq, saved.digest, saved.size)
+    assert loaded.state_digest == digests.of_state(loaded.fields)
+    assert loaded.size == len(canonical(state)) + (1 if state else 0)
+
+
+@given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
+@slow
+def test_whatever_is_saved_is_loaded_again(
+    data: st.DataObject, state: dict[str, Any], list_format: type[ListDigest], every: int
+) -> None:
+    with starting(list_format), small_layout(every):
+        _whatever_is_saved_is_loaded_again(data, state)
+
+
+def _whatever_is_saved_is_loaded_again(data: st.DataObject, state: dict[str, Any]) -> None:
+    run, claim, head = begin(**{})
+    head = store.save(head, state, claim=claim, header=STEP)
+    states_by_id = {head.id: state}
+    for _ in range(data.draw(st.integers(0, 6))):
+        written = data.draw(writes(state))
+        state = after(state, written)
+        head = store.save(head, written, claim=claim, header=STEP)
+        states_by_id[head.id] = state
+        if data.draw(st.integers(0, 4)) == 0:
+            target = store.load_checkpoint(data.draw(st.sampled_from(sorted(states_by_id))))
+            state = states_by_id[target.id]
+            head = store.move_head(target, {}, claim=claim, header=REWIND)
+            states_by_id[head.id] = state
+    assert_same(store.load(run), head, state)
+    for id, expected in states_by_id.items():
+        assert canonical(store.load_checkpoint(id).state) == canonical(expected)
+    forked = store.load(store.fork(head.id, by=SYSTEM))
+    assert canonical(forked.state) == canonical(state)
+    assert verify_run(run) == []
+
+
+@pytest.mark.parametrize("list_format", FORMATS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_long_run_of_growing_and_trimmed_lists_is_loaded_again(seed: int, list_format: type[ListDigest]) -> None:
+    rng = random.Random(seed)
+    with starting(list_format):
+        run, claim, head = begin(messages=[], doc="d" * 9000)
+    expected: dict[str, Any] = {"messages": [], "doc": "d" * 9000}
+    for n in range(220):
+        item = {"n": n, "text": "word " * rng.choice([1, 40, 900]), "wide": 2**70 if n % 50 == 7 else n}
+        write: Any = Append([item] * rng.choice([0, 1, 3]))
+        if rng.random() < 0.04:
+            start = rng.randrange(len(expected["messages"]) + 1)
+            write = Splice(start, rng.randrange(len(expected["messages"]) - start + 1), [item])
+        written = {"messages": write, "cursor": n * 0.5}
+        expected = after(expected, written)
+        head = store.save(head, written, claim=claim, header=STEP)
+        if n % 31 == 0:
+            assert_same(store.load(run), head, expected)
+            head = store.load(run)
+    assert_same(store.load(run), head, expected)
+    assert verify_run(run) == []
+
+
+def test_anchors_share_what_was_sealed_before() -> None:
+    run, claim, head = begin(messages=[], doc="d" * 50_000)
+    rng = random.Random(5)
+    for _ in range(300):
+        head = store.save(head, {"messages": Append([rng.randbytes(500).hex()])}, claim=claim, header=STEP)
+    stored = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
+    assert stored < 300 * 1000, "a stretch of the list, or the document, was stored twice"
+    store.fork(head.id, by=SYSTEM)
+    # The fork seals the tail since the last anchor, and nothing again.
+    forked = sum(len(chunk.payload) for chunk in Chunk.objects.filter(lineage=run.lineage))
+    assert forked - stored < 64 * 1000
+
+
+def test_a_very_long_list_keeps_its_manifest_short() -> None:
+    run, claim, head = begin(log=[])
+    for n in range(40):
+        head = store.save(
+            head, {"log": Append([f"{n} {i} " + "x" * 500 for i in range(500)])}, claim=claim, header=STEP
+        )
+        if n % 2:
+            head = store.move_head(head, {}, claim=claim, header=REWIND)
+            head = store.move_head(store.load_checkpoint(head.id), {}, claim=claim, header=REWIND)
+    forked = store.fork(head.id, by=SYSTEM)
+    manifest = Checkpoint.objects.get(run=forked)
+    assert len(manifest.payload) < 16_000
+    assert len(store.load(forked).state["log"]) == 20_000
+    assert verify_run(run) == verify_run(forked) == []
+
+
+@given(st.data(), st.sampled_from(FORMATS))
+@settings(max_examples=many(800), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_a_lists_digest_depends_on_its_items_alone(data: st.DataObject, list_format: type[ListDigest]) -> None:
+    """Whatever was appended, spliced, sealed, removed and loaded in between."""
+    with small_layout():
+        part, value = parts.empty(list_format), list[Any]()
+        for _ in range(data.draw(st.integers(1, 12))):
+            items = data.draw(list_values)
+            start = data.draw(st.integers(0, len(value)) | st.just(len(value)))
+            delete = data.draw(st.integers(0, len(value) - start))
+            lines = [parts.line_of(item) for item in items]
+            at_end = start == len(value)
+            part = parts.append(part, lines) if at_end else parts.splice(part, value, start, delete, lines)
+            value[start : start + delete] = items
+            if data.draw(st.booleans()):
+                part, _ = parts.seal(part)
+            assert part.digest == of_field(value, list_format)
+            assert (part.length, part.size) == (len(value), len(canonical(value)))
+
+
+@given(st.data(), states, st.sampled_from(FORMATS), st.integers(1, 5))
+@slow
+def test_digests_depend_on_the_value_and_not_on_how_it_came_about(
+    data: st.DataObject, state: dict[str, Any], list_format: type[ListDigest], every: int
+) -> None:
+    with starting(list_format), small_layout(every):
+        _digests_depend_on_the_value(data, state)
+
+
+def _digests_depend_on_the_value(data: st.DataObject, state: dict[str, Any]) -> None:
+    _, claim, head = begin()
+    straight = store.save(head, state, claim=claim, header=STEP)
+    _, claim, head = begin()
+    for name in data.draw(st.permutations(sorted(state))):
+        head = store.save(head, {name: "something else"}, claim=claim, header=STEP)
+        value = state[name]
+        if isinstance(value, list) and value:
+            cut = data.draw(st.integers(0, len(value)))
+            head = store.save(head, {name: value[cut:] or ["?"]}, claim=claim, header=STEP)
+            front = Splice(0, 0 if value[cut:] else 1, value[:cut])
+            head = store.save(head, {name: front}, claim=claim, header=STEP)
+        else:
+            head = store.save(head, {name: value}, claim=claim, header=STEP)
+        if data.draw(st.booleans()):
+            reanchor(head)
+            head = store.load_checkpoint(head.id)
+    head = data.draw(st.sampled_from([head, store.load(store.fork(head.id, by=SYSTEM))]))
+    assert head.fields == straight.fields
+    assert head.state_digest == straight.state_digest
