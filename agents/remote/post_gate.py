@@ -76,7 +76,7 @@ class _Posting:
     policies: dict[str, Policy] = field(default_factory=dict)
     plans: dict[bytes, Plan] = field(default_factory=dict)
 
-    def prepared(self, posted: PostedGate) -> _New:
+    def prepare(self, posted: PostedGate) -> _New:
         """Make the rows of a gate. Raises InputRefused, PlanRefused and WorkInvalid."""
         if faults := [*_name_faults(posted)] or [*_file_faults(posted)]:
             raise WorkInvalid(faults)
@@ -149,15 +149,15 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
         numbers, at, list_format = start_waiting.new_numbers(len(posted))
         posting = _Posting(sender, tools, iter(numbers), at, list_format)
         with validate.counted():  # the checks of all its schemas together, however many gates it has
-            made = _each(posting.prepared, posted, "/gates" if batch else "")
+            made = _prepare_all(posting.prepare, posted, "/gates" if batch else "")
         try:
-            gates = _paced([each.gate for each in made], "/gates" if batch else "/policy")
+            gates = _within_pace([each.gate for each in made], "/gates" if batch else "/policy")
         except AskedTooOften as full:
             raise TooManyGates(full) from full
-        return _written(made, gates, posting)
+        return _write_all(made, gates, posting)
 
 
-def _each(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:
+def _prepare_all(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:
     """Prepare all gates, or raise the faults of all; `at` is where the list of them is, "" for one gate alone."""
     made: list[_New] = []
     refused: list[InputRefused | WorkInvalid] = []
@@ -175,8 +175,8 @@ def _each(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], a
     return made
 
 
-def _paced(gates: Sequence[NewGate], at: str) -> list[NewGate]:
-    """Return the gates with the earlier rejections of the same.
+def _within_pace(gates: Sequence[NewGate], at: str) -> list[NewGate]:
+    """Return the gates with the earlier rejections of the same, where their policies let so many through now.
 
     Raises AskedTooOften, and WorkInvalid for more gates than the policy lets through at all.
     """
@@ -195,7 +195,7 @@ def _paced(gates: Sequence[NewGate], at: str) -> list[NewGate]:
     ]
 
 
-def _written(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
+def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
     """Write the runs and their gates, with all events, and return the turns: each waits for people."""
     sender, runs = posting.sender, [each.run for each in made]
     titles = [opening.heading(each.card.title) or each.step.title for each in gates]

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Schema
 from pydantic import Field
 
+from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
-from agents.api.gates.gates import router
 from agents.api.protocol import Key, actor_of, needs, once, throttling, token_of
 from agents.api.protocol import answer as plain
 from agents.api.runs.moves import Order
@@ -24,11 +24,8 @@ from agents.text import one_line
 
 from .starting import AGENT, POLICY, TEAM, THREAD, agent_of, team_of
 
-__all__ = ["router"]  # of all gates, to which this adds what is posted
-
+router = gates.router  # a gate is posted to the path at which gates are listed: one router answers both
 MOST = 100  # gates of one request
-WORKER = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
-DEFERRED = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
 
 
 class PostedAction(AskedAction):
@@ -72,22 +69,22 @@ class GateQuestion(CardText):
         )
 
 
-class PostGate(GateQuestion):
+class PostedBy(Order):
+    """The sender of gates, and the team that they are for."""
+
+    agent: str = AGENT
+    team: str = TEAM
+    worker: str = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
+    deferred: bool = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
+
+
+class PostGate(PostedBy, GateQuestion):
     """Ask people about actions, and show them any state beside those."""
 
-    agent: str = AGENT
-    team: str = TEAM
-    worker: str = WORKER
-    deferred: bool = DEFERRED
 
-
-class PostGates(Order):
+class PostGates(PostedBy):
     """Ask people about many things, a gate each, for one agent and team."""
 
-    agent: str = AGENT
-    team: str = TEAM
-    worker: str = WORKER
-    deferred: bool = DEFERRED
     gates: list[GateQuestion] = Field(
         description="The gates, in the order of the answer. All of them are opened, or none.",
         min_length=1,
@@ -135,7 +132,7 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
     return once(request, key, do)
 
 
-def _sender(request: HttpRequest, order: PostGate | PostGates) -> Sender:
+def _sender(request: HttpRequest, order: PostedBy) -> Sender:
     """Return the sender, with the team. Raises WorkInvalid and WorkNotAllowed."""
     by, team = actor_of(request), team_of(request, order.team)
     return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
