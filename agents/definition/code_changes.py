@@ -25,19 +25,19 @@ CANCELLED = 100  # runs that one command names
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
     """List the live runs of this version, of `among` if given, that were planned with other code, the oldest first."""
     asked = (spec.agent, spec.version, digest_of(spec))
-    found = _under_way(*asked) if among is None else _of_other_code(among, *asked)
+    found = _under_way(*asked) if among is None else _of_other_code(*asked, among=among)
     return [run.pk for run in found]
+
+
+def _of_other_code(agent: Any, version: Any, digest: Any, *, among: QuerySet[Run] | None = None) -> QuerySet[Run]:
+    runs = (Run.objects.all() if among is None else among).filter(status__in=Run.LIVE, plan__external=False)
+    same = runs.filter(plan__agent=agent, plan__version=version).exclude(plan__digest=digest)
+    return same.order_by("pk").only("pk")
 
 
 @prepared
 def _under_way(agent: Any, version: Any, digest: Any) -> QuerySet[Run]:
-    return _of_other_code(Run.objects.all(), agent, version, digest)
-
-
-def _of_other_code(runs: QuerySet[Run], agent: Any, version: Any, digest: Any) -> QuerySet[Run]:
-    live = runs.filter(status__in=Run.LIVE, plan__external=False)
-    same = live.filter(plan__agent=agent, plan__version=version).exclude(plan__digest=digest)
-    return same.order_by("pk").only("pk")
+    return _of_other_code(agent, version, digest)
 
 
 def sentence(spec: PlanSpec, runs: Sequence[int]) -> str:

@@ -266,10 +266,10 @@ def _effects(root: Any) -> QuerySet[Effect]:
 
 
 @prepared
-def _standing(root: Any) -> QuerySet[Effect]:
+def _statuses(root: Any) -> QuerySet[Effect]:
     return Effect.objects.filter(run__in=Run.objects.of_lineage(root)).order_by("pk").only("pk", "status")
 
 
 def stamp_of(run: Run) -> str:
     """Return a text that changes whenever a run of the lineage begins an effect, or one is settled."""
-    return " ".join(f"{each.pk}:{each.status}" for each in _standing(run.lineage))
+    return " ".join(f"{each.pk}:{each.status}" for each in _statuses(run.lineage))

@@ -43,7 +43,7 @@ LANDED_AT = RawSQL(
 
 def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
     """Return the ledger's rows of some runs, undos among them, in the order in which they were intended."""
-    rows: list[Any] = _statement(list(runs))
+    rows: list[Any] = _effects_of(list(runs))
     return [
         TimelineEffect(
             id=row.pk, run=row.run_id, step=row.step, base=row.base.hex, base_seq=row.place, key=row.key,
@@ -58,7 +58,7 @@ def rows_of(runs: Collection[int]) -> list[TimelineEffect]:
 
 
 @prepared
-def _statement(runs: Any) -> QuerySet[Effect]:
+def _effects_of(runs: Any) -> QuerySet[Effect]:
     base = Checkpoint.objects.filter(pk=OuterRef("base"), run=OuterRef("run")).values("seq")
     found = Effect.objects.filter(OneOf(F("run_id"), runs)).order_by("pk")
     rows = found.annotate(

@@ -39,7 +39,7 @@ SAID = (
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
     """Return the open gates and those of the window, oldest first, with the decisions at each."""
-    gates = _statement(run.pk, list(states_of(window)))
+    gates = _gates(run.pk, list(states_of(window)))
     others = [gate.pk for gate in gates if gate.team_id != run.team_id]  # its own team's are visible with the run
     visible = set(Gate.objects.visible_to(reader).filter(pk__in=others).values_list("pk", flat=True)) if others else ()
     for gate in gates:
@@ -67,7 +67,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
 
 
 @prepared
-def _statement(run: Any, checkpoints: Any) -> QuerySet[Gate]:
+def _gates(run: Any, checkpoints: Any) -> QuerySet[Gate]:
     here = OneOf(F("checkpoint"), checkpoints)
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
     return told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk")

@@ -19,11 +19,11 @@ def of_lineage(lineage: int) -> list[Any]:
     `granted`: its grants, as {"id", "action", "effect"}. `decided`: the body of the proposal that was decided on action
     by action; None where it was not.
     """
-    return _statement(lineage)
+    return _gates(lineage)
 
 
 @prepared
-def _statement(lineage: Any) -> QuerySet[Gate]:
+def _gates(lineage: Any) -> QuerySet[Gate]:
     grants = Grant.objects.filter(outcome=OuterRef("outcome__pk")).order_by("pk")
     granted = ArraySubquery(grants.values(one=JSONObject(id="pk", action="action", effect="effect")))
     decided = Case(When(outcome__kind=Outcome.Kind.MIXED, then=F("outcome__proposal__body")), default=None)

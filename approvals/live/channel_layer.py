@@ -15,7 +15,7 @@ from typing import Any
 from channels.layers import BaseChannelLayer
 
 Message = dict[str, Any]
-WAITING = "waiting."  # begins the names of groups whose channels only want to know that there is an event, at once
+WAITING = "waiting."  # prefix of the groups whose channels are told at once that there is an event, and not which
 
 
 class PageLayer(BaseChannelLayer):

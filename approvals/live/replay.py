@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from django.db.models import Q
-from psycopg.types.numeric import Int8
 
 from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from checkpoints.postgresql import xid_offset
+from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.sql import run_sql
 
 from .access import Access
@@ -73,5 +73,5 @@ def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:
 def titles_of(events: Iterable[Event]) -> dict[str, str]:
     """Return subject -> title for the gates of these events. One query, none where there is no gate."""
     gates = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
-    found = run_sql(_TITLES, [[Int8(gate) for gate in gates]]) if gates else ()
+    found = run_sql(_TITLES, [typed(list(gates))]) if gates else ()
     return {f"gate:{pk}": title for pk, title in found}

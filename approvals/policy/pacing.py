@@ -34,7 +34,7 @@ REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED
 REMEMBERED = timedelta(days=30)  # for which a rejection is counted
 COUNTED = 19  # rejections of the same that are read
 PAUSED_AT = 2  # rejections after which the same is asked only after a pause
-NEAR = 132  # gates below the cap, from where simultaneous requests, one of a hundred gates too, are counted in turn
+NEAR = 132  # gates below the cap from which simultaneous requests are counted in turn; one opens a hundred at most
 _unpaced: ContextVar[bool] = ContextVar("unpaced", default=False)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _OPENED = """
@@ -93,7 +93,7 @@ def check_cap(policy: Policy, *, team: int, agent: str, more: int = 1) -> None:
 
 
 def rejected_alike(team: int, likeness: Collection[str]) -> set[str]:
-    """Return those of these digests that gates of the team share which people rejected, all of it or a part, lately."""
+    """Return those of these digests that a gate of the team has which people lately rejected, wholly or in part."""
     return {found for (found,) in run_sql(_REJECTED_ALIKE, [team, sorted(likeness), REMEMBERED])}
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import Group, Permission
 from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
-from psycopg.types.numeric import Int8
 
+from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 
@@ -168,7 +168,7 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
 
     Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
-    return dict(run_sql(_HOLDERS, [*_named(permission).values(), _numbers(teams), _numbers(among)]))
+    return dict(run_sql(_HOLDERS, [*_named(permission).values(), typed(list(teams)), typed(list(among))]))
 
 
 def right_in(team: str, permission: str) -> str:
@@ -180,7 +180,7 @@ def right_in(team: str, permission: str) -> str:
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:
     """Return, by team, the ids of the people who have a permission in it now, as `holders` does."""
     found: dict[int, set[int]] = {team: set() for team in teams}
-    for team, one in run_sql(_MEMBERS, [*_named(permission).values(), _numbers(teams)]):
+    for team, one in run_sql(_MEMBERS, [*_named(permission).values(), typed(list(teams))]):
         found[team].add(one)
     return found
 
@@ -189,7 +189,7 @@ def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str]
     """Return the ids of `held` by person and permission, for many of both, in one statement."""
     found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in permissions}
     viewing = list(filter(_views, permissions))
-    for one, name, team in run_sql(_TEAMS, [_numbers(people), list(permissions), viewing]):
+    for one, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
         found[one, name].add(team)
     return {key: frozenset(teams) for key, teams in found.items()}
 
@@ -217,8 +217,3 @@ def _views(permission: str) -> bool:
 def _named(permission: str) -> dict[str, str]:
     app, _, codename = permission.partition(".")
     return {"app": app, "codename": codename}
-
-
-def _numbers(ids: Collection[int]) -> list[Int8]:
-    """Return ids as one type, whatever their size: a statement is prepared anew for each type."""
-    return [Int8(each) for each in ids]

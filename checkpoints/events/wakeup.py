@@ -52,7 +52,7 @@ def ring() -> None:
 
 
 def ring_after_commit() -> None:
-    """Wake the tailers once, after the transaction and what was to follow it until now; at once outside of one."""
+    """Wake the tailers once, after the commit and what was registered to follow it; at once outside a transaction."""
     if connection.in_atomic_block:
         with contextlib.suppress(ValueError):  # not registered yet
             connection.run_on_commit.remove((set(connection.savepoint_ids), ring, False))  # type: ignore[arg-type]

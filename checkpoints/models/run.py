@@ -180,7 +180,7 @@ class Run(models.Model):
         return self.status == Run.Status.FAILED and self.frozen_at is not None
 
     def begin_waiting(self, reason: str) -> None:
-        """Set what a start, a claim and a release to wait would leave, on a run that is not inserted yet."""
+        """Set a run that is not inserted yet to what it would be once started, claimed and released to wait."""
         self.status, self.version, self.token, self.attempts = Run.Status.WAITING, 2, 1, 1
         self.reason = storable(reason[:300])
 

@@ -32,7 +32,7 @@ PREPARED = 400  # statements that a connection keeps planned; psycopg's hundred 
 _SET = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS session (name, value)"
 
 Raw = psycopg.Connection[Any]
-_answered: WeakKeyDictionary[Raw, float] = WeakKeyDictionary()  # when
+_answered: WeakKeyDictionary[Raw, float] = WeakKeyDictionary()  # when each last did, time.monotonic()
 
 
 class DatabaseFeatures(features.DatabaseFeatures):

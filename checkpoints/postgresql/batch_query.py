@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import BigIntegerField, Expression, Field, QuerySet
+from django.db.models import BigIntegerField, Expression, QuerySet
 from psycopg.sql import Literal
 from psycopg.types.numeric import Int8
 
@@ -22,10 +22,10 @@ Sql = tuple[str, Sequence[Any]]  # a statement with %s and its parameters
 
 
 class ParameterPlace(Expression):
-    """A placeholder in a query for an integer, or a `kind`, that is given to `run`: the first, the second, ..."""
+    """A placeholder in a query for a value that is given to `run`: the first, the second, ..."""
 
-    def __init__(self, number: int, kind: Field[Any, Any] | None = None) -> None:
-        super().__init__(output_field=kind or BigIntegerField())
+    def __init__(self, number: int) -> None:
+        super().__init__(output_field=BigIntegerField())
         self.number = number
 
     def as_sql(self, compiler: object, connection: object) -> Any:
@@ -64,7 +64,7 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
 
 
 def typed(value: Any) -> Any:
-    """Return a number as one of eight bytes whatever its size: a statement is prepared anew for each type."""
+    """Return a number, or a list's, as eight bytes whatever its size: a statement is prepared anew for each type."""
     if isinstance(value, list):
         return list(map(typed, value))
     return Int8(value) if type(value) is int else value

@@ -48,7 +48,7 @@ class PreparedRows(Generic[Row]):
     def run(self, *values: Any) -> list[Row]:
         """Run the statement with `values` in its places, as one of Django's own would; return the rows' models.
 
-        None for a number that is beyond every column, as Django has it: an address may name any.
+        No rows for a number that no column can hold, as Django has it: an address may contain any number.
         """
         if any(type(value) is int and abs(value) >= BEYOND for value in values):
             return []

@@ -255,7 +255,7 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
 
 
 def _made(known: Mapping[str, Any], body: bytes) -> Plan:
-    """Insert a plan, unless another process has meanwhile; in turn, or two that insert several would deadlock."""
+    """Insert a plan unless another process has. One process at a time: two that insert several would deadlock."""
     with transaction.atomic():
         run_sql(_IN_TURN, [])
         return Plan.objects.get_or_create(**known, defaults={"body": body})[0]

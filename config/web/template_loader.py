@@ -1,5 +1,5 @@
 """Loads the project's templates without what readers of the source need and a page does not: indentation, and marks of
-words for translation while there is one language (USE_I18N). Looking each word up again took a tenth of a page.
+words for translation while there is one language (USE_I18N). Looking up each word takes a tenth of a page.
 """
 
 from __future__ import annotations

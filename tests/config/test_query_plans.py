@@ -117,7 +117,7 @@ def variants(statement: Prepared[Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def large(servers: Session) -> Iterator[psycopg.Connection[Any]]:
-    """A database with many rows, which break every rule but the types."""
+    """Connect to a database with many rows, which break every rule but the types."""
     with tempfile.TemporaryDirectory(prefix="hpq-", dir="/tmp", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         folder.chmod(0o711)  # the server's account passes through
@@ -151,7 +151,7 @@ def valued(name: str, kind: str) -> str:
 
 
 def scanned(plan: dict[str, Any], *, limited: bool = False) -> Iterator[str]:
-    """The large tables that a plan reads from their beginning to their end, also along an index for its order alone."""
+    """Yield the large tables that a plan reads whole: row by row, or along an index that only gives the order."""
     along = plan["Node Type"] in ("Index Scan", "Index Only Scan") and "Index Cond" not in plan and not limited
     if (plan["Node Type"] == "Seq Scan" or along) and plan["Relation Name"] in ROWS:
         yield plan["Relation Name"]
