@@ -15,7 +15,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Chunk, Gap, Hold, Prune, RetentionPolicy, Run
-from checkpoints.retention import chunks, delete_batch, prunes, reading, rules
+from checkpoints.retention import chunks, delete_batch, prune_line, prunes, reading, rules
 from checkpoints.retention.errors import AlreadyPruning
 from checkpoints.runs import holds
 from checkpoints.store import Header
@@ -290,7 +290,7 @@ def test_a_policy_that_is_changed_or_switched_off_ends_the_prune_that_follows_it
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     """What was ordered was removed to its end by the version before: nobody could stop it."""
-    monkeypatch.setattr(prunes, "PORTION", 40)
+    monkeypatch.setattr(prune_line, "PORTION", 40)
     run = ended(200)
     keep(run, keep_last=10)
     prune = ordered()
