@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared
-from checkpoints.runs.plans import PlanSpec, digest_of
+from checkpoints.runs.plans import PlanSpec
 
 NAMED = 5  # runs by number
 CANCELLED = 100  # runs that one command names
@@ -24,7 +24,7 @@ CANCELLED = 100  # runs that one command names
 
 def under_way(spec: PlanSpec, *, among: QuerySet[Run] | None = None) -> list[int]:
     """List the live runs of this version, of `among` if given, that were planned with other code, the oldest first."""
-    asked = (spec.agent, spec.version, digest_of(spec))
+    asked = (spec.agent, spec.version, spec.digest)
     found = _under_way(*asked) if among is None else _of_other_code(*asked, among=among)
     return [run.pk for run in found]
 

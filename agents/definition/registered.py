@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from checkpoints.models import Plan
-from checkpoints.runs.plans import PlanSpec, digest_of
+from checkpoints.runs.plans import PlanSpec
 
 from .agent import Agent
 
@@ -24,10 +23,10 @@ class RegisteredAgent:
         """Return the Celery queue of its doorbells; "" for an external agent, which no worker serves."""
         return "" if self.row is not None and self.row.external else queue_of(self.spec.agent, self.spec.version)
 
-    @cached_property
+    @property
     def digest(self) -> bytes:
         """Return the digest that identifies the plan's row."""
-        return digest_of(self.spec)
+        return self.spec.digest
 
 
 def queue_of(agent: str, version: str) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from threading import RLock
 from typing import Any, Self
 
@@ -86,7 +87,7 @@ class StepSpec:
         return cls(**values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanSpec:
     """One agent version: its steps in order and the JSON Schema of its state."""
 
@@ -96,6 +97,16 @@ class PlanSpec:
     state_schema: dict[str, Any] = field(default_factory=dict)
     steps: tuple[StepSpec, ...] = ()
     external: bool = field(default=False, compare=False)  # from its row, not from its body
+
+    @cached_property
+    def body(self) -> bytes:
+        """Return the canonical JSON of its row."""
+        return canonical(self.to_json())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Return the digest that identifies its row where the agent is here."""
+        return hashlib.sha256(self.untitled().body).digest()
 
     @property
     def named(self) -> str:
@@ -243,8 +254,8 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     Plans that differ only in titles are one row, with the newest titles. Not so for an external agent, whose rows
     teams share: nobody may change the titles of another team's steps.
     """
-    body = canonical(spec.to_json())
-    digest = hashlib.sha256(body).digest() if external else digest_of(spec)
+    body = spec.body
+    digest = hashlib.sha256(body).digest() if external else spec.digest
     known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
     found = _kept(*known.values())
     plan = found[0] if found else _made(known, body)
@@ -264,11 +275,6 @@ def _made(known: Mapping[str, Any], body: bytes) -> Plan:
 @prepared
 def _kept(agent: Any, version: Any, digest: Any, external: Any) -> QuerySet[Plan]:
     return Plan.objects.filter(agent=agent, version=version, digest=digest, external=external)
-
-
-def digest_of(spec: PlanSpec) -> bytes:
-    """Compute the digest that identifies the row of a plan whose agent is here."""
-    return hashlib.sha256(canonical(spec.untitled().to_json())).digest()
 
 
 def in_words(name: str) -> str:
