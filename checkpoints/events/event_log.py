@@ -19,12 +19,15 @@ from checkpoints.values.canonical_json import canonical
 from . import event_proof, wakeup
 
 FINDABLE = 100_000  # characters of a text that are indexed for search
-_EVENTS = """
-INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest)
+_INTO = "INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest)"
+_EVENT = f"""{_INTO}
+VALUES ($1::text, $2::bigint, $3::bigint, $4::text, $5::int, $6::text, $7::text, $8::bytea, $9::bytea) RETURNING id
+"""
+_EVENTS = f"""{_INTO}
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[],
   $8::bytea[], $9::bytea[])
 RETURNING id
-"""
+"""  # noqa: S608 - constants
 _TEXT = """
 INSERT INTO checkpoints_eventtext (event_id, salt, text, terms) VALUES ($1, $2, $3, to_tsvector('simple', $4))
 """
@@ -77,7 +80,10 @@ def append(entries: Sequence[Entry]) -> None:
     rows = [_row(*each) for each in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
-        written = run_sql(_EVENTS, [list(column) for column in zip(*rows, strict=True)]) if rows else []
+        if len(rows) == 1:  # arrays of one take longer than the insert
+            written = run_sql(_EVENT, rows[0])
+        else:
+            written = run_sql(_EVENTS, [list(column) for column in zip(*rows, strict=True)]) if rows else []
         for (event,), salt, text in zip(written, salts, words, strict=True):
             if text is not None:
                 found_by = storable(text.decode(errors="replace"))[:FINDABLE]

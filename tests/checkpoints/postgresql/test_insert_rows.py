@@ -26,7 +26,8 @@ def test_each_gets_its_own_number_and_what_the_database_gives() -> None:
         assert not hold._state.adding
 
 
-def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went() -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went(together: bool) -> None:
     """unnest takes an array of arrays apart: each row got one text of all."""
     likeness = [["a" * 32, 'b",\\{}'], [], ["c"]]
     made = []
@@ -36,7 +37,8 @@ def test_a_list_a_null_and_a_time_by_the_database_come_back_as_they_went() -> No
         run = make_run(team=old.team)
         made.append(Gate(**kept | {"run_id": run.pk, "checkpoint": run.head, "likeness": alike}))
     with transaction.atomic():
-        insert_rows(made)
+        for rows in [made] if together else [[each] for each in made]:
+            insert_rows(rows)
         found = [Gate.objects.get(pk=gate.pk) for gate in made]
         transaction.set_rollback(True)  # no event vouches for them
     for there, gate, alike in zip(found, made, likeness, strict=True):
