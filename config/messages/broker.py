@@ -30,7 +30,19 @@ log = structlog.get_logger()
 
 
 class Channel(redis.Channel):
-    """Kombu's channel, which drops messages that cannot be read: they are gone from the queue already."""
+    """Kombu's channel, which drops messages that cannot be read: they are gone from the queue already.
+
+    It keeps its client as long as its pool: Kombu makes one for each message, which takes longer than sending it.
+    """
+
+    _kept: Any = None
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        if asynchronous:
+            return super()._create_client(asynchronous=True)  # type: ignore[misc]
+        if self._kept is None or self._kept.connection_pool is not self.pool:
+            self._kept = super()._create_client()  # type: ignore[misc]
+        return self._kept
 
     def drop_other_types(self, error: ResponseError) -> None:
         """Delete keys of another type that have the names of queues. Raises `error` where it has another cause."""

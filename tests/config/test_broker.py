@@ -158,3 +158,16 @@ def test_what_this_project_sends_is_taken(redis_url: str) -> None:
     assert fault_of(doorbell(client, "checkpoints.prune", expires=10)) == ""
     for scheduled in app.conf.beat_schedule.values():
         assert fault_of(doorbell(client, scheduled["task"], **scheduled.get("options", {}))) == ""
+
+
+def test_a_channel_keeps_its_client_until_its_connections_are_gone() -> None:
+    """A client for each message takes longer than sending it; one of connections that were closed reaches nobody."""
+    with app.connection_for_write() as connection:
+        channel: Any = connection.channel()
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
+            assert first is second
+        channel._disconnect_pools()
+        with channel.conn_or_acquire() as third:
+            assert third is not first
+            assert third.connection_pool is channel.pool
+            assert third.ping()
