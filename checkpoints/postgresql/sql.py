@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -19,9 +19,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True, binary: bool = True) -> list[tuple[Any, ...]]:
     """Run one statement with $1 parameters on Django's connection; return its rows, in binary or text form."""
-    connection.ensure_connection()
-    connection.validate_no_broken_transaction()
-    with connection.wrap_database_errors, psycopg.RawCursor(cast(Any, connection.connection)) as cursor:
+    django = connections[DEFAULT_DB_ALIAS]  # looked up once: `connection` would be asked for each attribute
+    django.ensure_connection()
+    django.validate_no_broken_transaction()
+    with django.wrap_database_errors, psycopg.RawCursor(cast(Any, django.connection)) as cursor:
         cursor.execute(sql.encode(), params, prepare=prepare, binary=binary)
         result = cursor.pgresult  # only counts its fields: `description` would make an object for each
         return cursor.fetchall() if result is not None and result.nfields else []
