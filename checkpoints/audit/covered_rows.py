@@ -35,6 +35,8 @@ def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, bytes | memoryview):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, datetime):
@@ -42,6 +44,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
     return str(value) if isinstance(value, UUID | str) else value
+
+
+_PLAIN = {str, int, bool, type(None), list}
 
 
 class CoveringEvent(NamedTuple):
