@@ -16,6 +16,7 @@ from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
 from agents.ringing import doorbell, queues
+from agents.ringing.ring_pauses import EXPIRES
 from agents.serving.sweeper import AT_ONCE, Sweeper
 from agents.tasks import advance
 from approvals.webhooks import outbox
@@ -49,6 +50,33 @@ def rung(message: Any) -> int:
     """The number that a message asks to look at; 0 for a message without one."""
     (number,) = json.loads(base64.b64decode(json.loads(message)["body"]))[0] or [0]
     return int(number)
+
+
+def parts(message: Any) -> dict[str, Any]:
+    """A message without what differs between any two, and what the broker does not read."""
+    made = json.loads(message)
+    for left, names in (("headers", ("id", "root_id", "expires")),
+                        ("properties", ("correlation_id", "delivery_tag", "reply_to", "expiration"))):  # fmt: skip
+        made[left] = {name: value for name, value in made[left].items() if name not in names}
+    return {**made, "body": json.loads(base64.b64decode(made["body"]))}
+
+
+def test_a_doorbell_is_the_message_that_celery_would_send(server: redis.Redis) -> None:
+    assert doorbell.ring(7, QUEUE)
+    advance.apply_async(args=(7,), queue=QUEUE, expires=EXPIRES, ignore_result=True)
+    celerys: Any = server.lpop(QUEUE)
+    ours: Any = server.lpop(QUEUE)
+    assert parts(ours) == parts(celerys)
+    sent, due = json.loads(ours)["headers"], datetime.now(UTC) + timedelta(seconds=EXPIRES)
+    assert sent["id"] == sent["root_id"] == json.loads(ours)["properties"]["correlation_id"]
+    assert abs(datetime.fromisoformat(sent["expires"]) - due) < timedelta(minutes=1)
+
+
+def test_a_doorbell_arrives_after_its_connection_was_lost(server: redis.Redis) -> None:
+    assert doorbell.ring(7, QUEUE)
+    server.client_kill_filter(_type="normal", skipme=True)
+    assert doorbell.ring(8, QUEUE)
+    assert rung(server.lindex(QUEUE, 0)) == 8
 
 
 def test_sweepers_that_start_anew_ring_for_no_run_whose_message_waits(server: redis.Redis) -> None:
