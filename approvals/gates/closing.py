@@ -20,7 +20,7 @@ from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insert_rows, insertion
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
@@ -67,8 +67,10 @@ def close(
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
     outcome, grants = _outcome(gate, standing, end)
-    Hold.objects.free(run=gate.run_id, subject=gate.subject, by=end.by)
-    event_log.append([*told, gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))])
+    counted = [Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions]
+    freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
+    ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
+    event_log.append([*told, ended], beside=[*insertion(counted), *insertion(grants), freed])
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
@@ -150,6 +152,7 @@ def _added(gate: Gate, standing: Proposal) -> list[str]:
 
 
 def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, list[Grant]]:
+    """Write the outcome; return it with its grants, which are not written yet."""
     rights = _rights(standing, end.kind)
     agreed = end.kind in (Kind.APPROVED, Kind.EDITED, Kind.MIXED, Kind.ANSWERED)
     state_patch = standing.state_patch if agreed else []
@@ -176,10 +179,7 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
     )
     outcome.to_run = outcome.approved().digest() if rights else None
     insert_rows([outcome])
-    insert_rows([Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions])
-    grants = [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
-    insert_rows(grants)
-    return outcome, grants
+    return outcome, [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
 
 
 def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insert_rows, insertion
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
@@ -101,13 +101,13 @@ def write(asked: Sequence[NewGate], *, by: Actor, at: datetime) -> list[tuple[Ga
     gates = [_gate(each, at) for each in asked]
     insert_rows(gates)
     proposals = [_proposal(gate, each) for gate, each in zip(gates, asked, strict=True)]
-    insert_rows(proposals)
     # A new gate holds nothing yet, so this need not look for an existing hold.
-    insert_rows([
+    holds = [
         Hold(run=gate.run, checkpoint=gate.checkpoint, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title,
              by=by.id)
         for gate in gates
-    ])  # fmt: skip
+    ]  # fmt: skip
+    insert_rows(proposals, beside=insertion(holds))
     return list(zip(gates, proposals, strict=True))
 
 

@@ -13,7 +13,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from checkpoints import request_ids
 from checkpoints.actors import Actor
-from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.postgresql.sql import Statement, run_sql, storable
 from checkpoints.values.canonical_json import canonical
 
 from . import event_proof, wakeup
@@ -73,17 +73,18 @@ def record(
     append([Entry(kind=kind, subject=subject, by=by, run=run, team_id=team_id, version=version, data=data, text=text)])
 
 
-def append(entries: Sequence[Entry]) -> None:
-    """Append events in this order, and wake the tailers once after commit."""
+def append(entries: Sequence[Entry], *, beside: Sequence[Statement] = ()) -> None:
+    """Append events in this order, and wake the tailers once after commit. `beside`: see run_sql."""
     salts = [secrets.token_bytes(16) for _ in entries]
     words = [None if each.text is None else each.text.encode(errors="replace") for each in entries]
     rows = [_row(*each) for each in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
         if len(rows) == 1:  # arrays of one take longer than the insert
-            written = run_sql(_EVENT, rows[0])
+            written = run_sql(_EVENT, rows[0], beside=beside)
         else:
-            written = run_sql(_EVENTS, [list(column) for column in zip(*rows, strict=True)]) if rows else []
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            written = run_sql(_EVENTS, columns, beside=beside) if rows or beside else []
         for (event,), salt, text in zip(written, salts, words, strict=True):
             if text is not None:
                 found_by = storable(text.decode(errors="replace"))[:FINDABLE]

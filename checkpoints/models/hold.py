@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from psycopg.types.numeric import Int8
 
 from checkpoints.actors import Actor
-from checkpoints.postgresql.sql import run_sql
+from checkpoints.postgresql.sql import Statement, run_sql
 
 from .run import Run
 
@@ -42,7 +42,11 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
     def free(self, *, run: int, subject: str, by: Actor) -> int:
         """Free what `subject` holds of a run, found by the run's index; return the number of holds freed."""
-        return len(run_sql(_FREE, [Int8(run), subject, by.id]))
+        return len(run_sql(*self.freeing(run=run, subject=subject, by=by)))
+
+    def freeing(self, *, run: int, subject: str, by: Actor) -> Statement:
+        """Return the statement of `free`, for one that runs it beside itself."""
+        return _FREE, [Int8(run), subject, by.id]
 
 
 class Hold(models.Model):

@@ -17,30 +17,42 @@ from django.db.models import Model
 from django.db.models.expressions import DatabaseDefault
 from psycopg.types.numeric import Int2, Int4, Int8
 
-from .sql import run_sql
+from .sql import Statement, run_sql
 
 Pack = Callable[[Any], Any]
 # An array of numbers has the type of its largest, and each type would be another statement.
 _SIZED: dict[str, Pack] = {"bigint": Int8, "integer": Int4, "smallint": Int2}
 
 
-def insert_rows(rows: Sequence[Model]) -> None:
+def insert_rows(rows: Sequence[Model], *, beside: Sequence[Statement] = ()) -> None:
     """Insert rows of one model in this order; set the ids and defaults that the database gives them.
 
-    All rows leave the same columns to the database: those of the first. In the caller's transaction.
+    All rows leave the same columns to the database: those of the first. In the caller's transaction. `beside`: see
+    run_sql.
     """
     if not rows:
         return
+    sql, params, given = _insertion(rows)
+    for row, values in zip(rows, run_sql(sql, params, beside=beside), strict=True):
+        for name, value in zip(given, values, strict=False):  # "1" where none is left to the database
+            setattr(row, name, value)
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+def insertion(rows: Sequence[Model]) -> list[Statement]:
+    """Return the statement that inserts these rows, for `beside`, none for no rows; their ids stay unknown."""
+    return [_insertion(rows)[:2]] if rows else []
+
+
+def _insertion(rows: Sequence[Model]) -> tuple[str, list[Any], list[str]]:
+    """Return the statement, its parameters, and the names of what it returns."""
     model = type(rows[0])
     left = {field.attname for field in model._meta.concrete_fields if _is_left(rows[0], field)}
     names = tuple(field.attname for field in model._meta.concrete_fields if field.attname not in left)
     many = len(rows) > 1
     sql, columns, given = _statement(model, names, many)
     params = [[pack(field.pre_save(row, True)) for row in rows] for field, pack in columns]
-    for row, values in zip(rows, run_sql(sql, params if many else [value for (value,) in params]), strict=True):
-        for name, value in zip(given, values, strict=False):  # "1" where none is left to the database
-            setattr(row, name, value)
-        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+    return sql, params if many else [value for (value,) in params], given
 
 
 def _is_left(row: Model, field: Any) -> bool:

@@ -6,8 +6,11 @@ transaction where there is one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import chain
 from typing import Any, cast
 
 import psycopg
@@ -15,10 +18,22 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_PLACE = re.compile(r"\$([0-9]+)")
+
+Statement = tuple[str, Sequence[Any]]  # with $1 parameters, and the parameters
 
 
-def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True, binary: bool = True) -> list[tuple[Any, ...]]:
-    """Run one statement with $1 parameters on Django's connection; return its rows, in binary or text form."""
+def run_sql(
+    sql: str, params: Sequence[Any], *, beside: Sequence[Statement] = (), prepare: bool = True, binary: bool = True
+) -> list[tuple[Any, ...]]:
+    """Run one statement with $1 parameters on Django's connection; return its rows, in binary or text form.
+
+    `beside`: inserts and updates that are made part of it, which saves their round trips. None of them may read or
+    write a row that another of them, or the statement, writes: all see the rows as they were before.
+    """
+    if beside:
+        sql = _joined(sql, len(params), tuple((other, len(given)) for other, given in beside))
+        params = [*params, *chain.from_iterable(given for _, given in beside)]
     django = connections[DEFAULT_DB_ALIAS]  # looked up once: `connection` would be asked for each attribute
     django.ensure_connection()
     django.validate_no_broken_transaction()
@@ -26,6 +41,20 @@ def run_sql(sql: str, params: Sequence[Any], *, prepare: bool = True, binary: bo
         cursor.execute(sql.encode(), params, prepare=prepare, binary=binary)
         result = cursor.pgresult  # only counts its fields: `description` would make an object for each
         return cursor.fetchall() if result is not None and result.nfields else []
+
+
+@cache
+def _joined(sql: str, params: int, beside: tuple[tuple[str, int], ...]) -> str:
+    """Write the statements `beside`, each with the number of its parameters, as one with `sql`, whose rows it gives."""
+    parts = []
+    for number, (other, length) in enumerate(beside):
+        parts.append(f"beside{number} AS ({_shifted(other, params)})")
+        params += length
+    return f"WITH {', '.join(parts)} {sql}"
+
+
+def _shifted(sql: str, by: int) -> str:
+    return _PLACE.sub(lambda place: f"${int(place[1]) + by}", sql)
 
 
 def storable(text: str) -> str:

@@ -22,8 +22,9 @@ from checkpoints.layout import payloads
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.layout.snapshot import RowDraft
-from checkpoints.models import run_status
+from checkpoints.models import Run, run_status
 from checkpoints.postgresql import wire
+from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.postgresql.sql import run_sql, storable
 
 from .claims import Claim
@@ -108,9 +109,9 @@ def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -
     ]  # fmt: skip
 
 
-def insert_first(made: RowDraft) -> None:
-    """Write the first checkpoint of a run that is being made in the caller's transaction."""
-    run_sql(_CHECKPOINT, _typed(made.row))
+def insert_first(run: Run, made: RowDraft) -> None:
+    """Write a new run and its first checkpoint; in the caller's transaction."""
+    insert_rows([run], beside=[(_CHECKPOINT, _typed(made.row))])
     if made.changes.blobs:
         insert_chunks(made.lineage, made.changes.blobs)
 

@@ -16,7 +16,6 @@ from checkpoints.events import event_log
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
-from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
 
@@ -131,5 +130,4 @@ def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[st
     run.lineage = run.lineage or run.pk
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
     made = draft(origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id)
-    insert_rows([run])
-    insert_first(made)
+    insert_first(run, made)

@@ -16,7 +16,7 @@ from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insert_rows, insertion
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.list_digests import ListDigest
 
@@ -52,8 +52,7 @@ def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str
     """
     for run, reason in zip(runs, reasons, strict=True):
         run.begin_waiting(reason)
-    insert_rows(runs)
-    insert_rows([Checkpoint(**made.row._asdict()) for made in drafts])
+    insert_rows(runs, beside=insertion([Checkpoint(**made.row._asdict()) for made in drafts]))
     for made in drafts:
         if made.changes.blobs:
             insert_chunks(made.lineage, made.changes.blobs)

@@ -6,8 +6,9 @@ import pytest
 from django.db import DataError, transaction
 
 from approvals.models import Gate
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insert_rows, insertion
 from tests.factories import make_gate, make_run
 from tests.harness.sent_statements import sent
 
@@ -49,6 +50,30 @@ def test_what_is_too_long_for_its_column_is_refused_and_not_cut() -> None:
     run = make_run()
     with pytest.raises(DataError, match="too long"):
         insert_rows([Hold(run=run, subject="x" * 121, **HOLD)])
+
+
+def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
+    run, other = make_run(), make_run()
+    held = Hold(run=other, subject="legal:0", **HOLD)
+    insert_rows([held])
+    holds = [Hold(run=run, subject=f"legal:{number}", **HOLD) for number in range(1, 5)]
+    freed = Hold.objects.freeing(run=other.pk, subject="legal:0", by=SYSTEM)
+    with sent() as statements:
+        insert_rows(holds[:1], beside=[*insertion(holds[1:3]), freed, *insertion(holds[3:]), *insertion([])])
+    assert len(statements) == 1
+    found = Hold.objects.filter(run=run).order_by("subject")
+    assert [hold.subject for hold in found] == ["legal:1", "legal:2", "legal:3", "legal:4"]
+    assert found[0].pk == holds[0].pk
+    assert Hold.objects.get(pk=held.pk).freed_by == SYSTEM.id
+
+
+def test_a_fault_beside_writes_nothing() -> None:
+    run = make_run()
+    with pytest.raises(DataError, match="too long"):
+        insert_rows(
+            [Hold(run=run, subject="legal:1", **HOLD)], beside=insertion([Hold(run=run, subject="x" * 121, **HOLD)])
+        )
+    assert not Hold.objects.filter(run=run).exists()
 
 
 def test_none_is_no_statement() -> None:
