@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import socket
 from datetime import timedelta
-from typing import Any
+from typing import cast
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import QuerySet
 
 from agents.definition import registry
 from agents.effects import perform, undo_left_behind
@@ -33,7 +32,6 @@ from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
@@ -108,19 +106,15 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-@prepared
-def _run(pk: Any) -> QuerySet[Run]:
-    return Run.objects.select_related("team").filter(pk=pk)
-
-
 def _work(claim: Claim, beat: ClaimBeat) -> None:
-    (run,) = _run(claim.run_id)
+    run = cast(Run, claim.run)
     known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return
     if known.row is not None:
         run.plan = known.row
-    session = RunSession(claim, run, known, store.load(run), beat, run.attempts, LOCAL)
+    head, trail = store.load_head(run)
+    session = RunSession(claim, run, known, head, beat, run.attempts, LOCAL, trail=trail)
     try:
         go_on(session)
     except AskedTooOften as full:  # the step is run again when it may ask

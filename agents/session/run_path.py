@@ -7,7 +7,7 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -34,10 +34,13 @@ class RunPath:
         self.counts = Counter((place.step, place.input_digest) for place in self.places)
 
     @classmethod
-    def to(cls, head: UUID) -> RunPath:
-        """Return the path that ends at `head`; an empty one where there is no such checkpoint."""
+    def to(cls, head: UUID, known: Sequence[CheckpointHeader] = ()) -> RunPath:
+        """Return the path that ends at `head`; an empty one where there is no such checkpoint.
+
+        Checkpoints that are `known` are not read.
+        """
         try:
-            return cls(executions.path(head))
+            return cls(executions.path(head, known))
         except NoSuchCheckpoint:
             return cls([])
 

@@ -57,6 +57,7 @@ class RunSession:
     beat: ClaimBeat
     attempt: int
     performer: Performer[RunSession]
+    trail: Sequence[CheckpointHeader] = ()  # that lead to the head it began at, as far as they are known
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
     handed_out: HandOut | None = None  # what the program of an external agent has to do next
     allowing: dict[tuple[UUID, str, str], Outcome | None] = field(default_factory=dict)  # see allowing_gate
@@ -77,7 +78,7 @@ class RunSession:
     @cached_property
     def path(self) -> RunPath:
         """Return the path to the head, read on first need."""
-        return RunPath.to(self.snapshot.id)
+        return RunPath.to(self.snapshot.id, self.trail)
 
     def instance(self) -> Agent:
         """Return a new instance of the agent, for one execution."""

@@ -2,7 +2,8 @@
 
 A statement whose guard does not match changes nothing and writes no event. A save begins with STEP or STOP and inserts
 its checkpoint from their result, so that run, event and checkpoint are one statement (see
-checkpoints.store.save_statements). The transitions are listed at Run.Status.
+checkpoints.store.save_statements); a claim begins with CLAIM and returns the run from its result. The transitions are
+listed at Run.Status.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ def _let_go(status: str) -> str:
     finished_at = CASE WHEN {status} IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END"""
 
 
-_CLAIMED = " SELECT token, head, seq, next_step, attempts, clock_timestamp() FROM moved"
+CLAIMED = " SELECT token, head, seq, next_step, attempts, clock_timestamp()"
 _DONE = " SELECT 1 FROM moved"
 
 _CLAIMABLE = """id = $1 AND plan_id = ANY($2::bigint[]) AND (
     (status = 'queued' AND (wake_at IS NULL OR wake_at <= clock_timestamp()))
     OR (status = 'running' AND lease_until < clock_timestamp()))"""
 _STARTED = f"{_taken('$3', '$4')}, attempts = attempts + 1, reason = ''"
-CLAIM = _moved(_STARTED, _CLAIMABLE, "'run.running'", "$5, $6") + _CLAIMED
+CLAIM = _moved(_STARTED, _CLAIMABLE, "'run.running'", "$5, $6")
 
 _ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = NULL,
     settling = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
-TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + _CLAIMED
+TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + CLAIMED + " FROM moved"
 
 _RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),
     frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END"""

@@ -6,7 +6,7 @@ head, `move_head` adds to an earlier checkpoint (a rewind), `fork` starts anothe
 
 from checkpoints.layout.snapshot import Header, Snapshot
 
-from .loading import fields_of, load, load_checkpoint
+from .loading import fields_of, load, load_checkpoint, load_head
 from .read_cache import expect, reading
 from .run_history import compare, history
 from .saving import move_head, save
@@ -14,5 +14,5 @@ from .start_and_fork import fork, start
 
 __all__ = [
     "Header", "Snapshot", "compare", "expect", "fields_of", "fork", "history", "load", "load_checkpoint",
-    "move_head", "reading", "save", "start",
+    "load_head", "move_head", "reading", "save", "start",
 ]  # fmt: skip

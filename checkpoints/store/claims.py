@@ -13,6 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import Group
+from django.db import connection
+
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced
 from checkpoints.models import Run, run_status
@@ -34,6 +37,7 @@ class Claim:
     next_step: str
     attempts: int
     at: datetime  # the database's clock at the time of the claim
+    run: Run | None = field(default=None, repr=False, compare=False)  # as `claim` left it, with its team
     monotonic: float = field(default_factory=time.monotonic, repr=False)
 
     def clock(self) -> datetime:
@@ -41,6 +45,11 @@ class Claim:
         return self.at + timedelta(seconds=time.monotonic() - self.monotonic)
 
 
+_NAMES = [field.attname for field in Run._meta.concrete_fields]
+_ROW = ", ".join(f"moved.{field.column}" for field in Run._meta.concrete_fields)
+_CLAIM = f"""{run_status.CLAIM}{run_status.CLAIMED}, team.id, team.name, {_ROW}
+FROM moved JOIN auth_group team ON team.id = moved.team_id
+"""
 _HALTING = "SELECT halt FROM checkpoints_run WHERE id = $1 AND token = $2"
 
 
@@ -50,8 +59,13 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
     Only a run of these plans: a worker never takes a version that it does not have. Counts one start of the next
     step, whatever its outcome.
     """
-    found = move(run_status.CLAIM, [run_id, list(plan_ids), worker[:120], lease, by.id, by.name])
-    return _made(run_id, lease, found[0]) if found else None
+    found = move(_CLAIM, [run_id, list(plan_ids), worker[:120], lease, by.id, by.name])
+    if not found:
+        return None
+    *claimed, team, name = found[0][:8]
+    run = Run.from_db(connection.alias, _NAMES, found[0][8:])
+    run.team = Group.from_db(connection.alias, ["id", "name"], [team, name])
+    return _made(run_id, lease, claimed, run)
 
 
 def take_over(run: Run, by: Actor) -> Claim:
@@ -60,7 +74,7 @@ def take_over(run: Run, by: Actor) -> Claim:
     Runs in the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
     """
     (taken,) = move(run_status.TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])
-    return _made(run.pk, TAKE_OVER_LEASE, taken)
+    return _made(run.pk, TAKE_OVER_LEASE, taken, None)
 
 
 def ask_to_halt(run: Run, by: Actor) -> bool:
@@ -99,6 +113,6 @@ def release(
         raise Fenced
 
 
-def _made(run_id: int, lease: float, row: tuple[Any, ...]) -> Claim:
-    token, *position = row
-    return Claim(run_id, token, lease, *position)
+def _made(run_id: int, lease: float, row: Sequence[Any], run: Run | None) -> Claim:
+    token, head, seq, next_step, attempts, at = row
+    return Claim(run_id, token, lease, head, seq, next_step, attempts, at, run)

@@ -6,6 +6,7 @@ list that a step gave as a whole is written as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from psycopg.types.numeric import Int8
@@ -14,7 +15,7 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
 
 from . import gaps
-from .header import COLUMNS, CheckpointHeader
+from .header import COLUMNS, CheckpointHeader, ancestry
 from .recorded_writes import writes_of
 
 __all__ = ["executions", "of_lineage", "path", "writes_of"]
@@ -58,12 +59,12 @@ def of_lineage(lineage: int) -> list[CheckpointHeader]:
     return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
 
 
-def path(head: UUID) -> list[CheckpointHeader]:
+def path(head: UUID, known: Sequence[CheckpointHeader] = ()) -> list[CheckpointHeader]:
     """Return the checkpoints from the root of the lineage to this one, of every kind; removed ones included.
 
-    Raises NoSuchCheckpoint.
+    Those that are `known` and lead to it are not read. Raises NoSuchCheckpoint.
     """
-    found = _stretch(head)
+    found = ancestry(head, {each.id: each for each in known}) or _stretch(head)
     if not found:
         raise NoSuchCheckpoint
     gone: gaps.RemovedPast | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from uuid import UUID
 
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -13,10 +14,21 @@ from checkpoints.layout.snapshot import Snapshot, size_of
 from checkpoints.models import Run
 
 from . import read_cache
+from .header import COLUMNS, CheckpointHeader
+
+_header = attrgetter(*COLUMNS)
 
 
 def load(run: Run) -> Snapshot:
     """Load the run's head, verified. Raises NotVerified."""
+    return load_head(run)[0]
+
+
+def load_head(run: Run) -> tuple[Snapshot, list[CheckpointHeader]]:
+    """Load the run's head, verified, and the headers of the checkpoints that it was read from, in their order.
+
+    They begin at the anchor: a young run has no others. Raises NotVerified.
+    """
 
     def read() -> rows.Trail:
         found = rows.head_trail(run.pk)
@@ -24,7 +36,8 @@ def load(run: Run) -> Snapshot:
             raise NotVerified(f"run {run.pk}", "its head is missing, or is not its newest checkpoint")
         return found
 
-    return _read_twice(read)
+    snapshot, trail = _read_twice(read)
+    return snapshot, [CheckpointHeader(*_header(row)) for row in trail.rows]
 
 
 def load_checkpoint(id: UUID) -> Snapshot:
@@ -38,7 +51,7 @@ def load_checkpoint(id: UUID) -> Snapshot:
             raise NoSuchCheckpoint
         return found
 
-    return _read_twice(read)
+    return _read_twice(read)[0]
 
 
 def fields_of(id: UUID) -> dict[str, bytes]:
@@ -60,7 +73,7 @@ def _on_shelf(id: UUID) -> tuple[int, rows.CheckpointRow, Assembly]:
     return found
 
 
-def _read_twice(read: Callable[[], rows.Trail]) -> Snapshot:
+def _read_twice(read: Callable[[], rows.Trail]) -> tuple[Snapshot, rows.Trail]:
     """Read a trail and assemble it; read it again if it does not verify.
 
     Rows and the chunks they name are two statements, and a prune may rewrite a row and free a chunk in between. A
@@ -68,12 +81,12 @@ def _read_twice(read: Callable[[], rows.Trail]) -> Snapshot:
     """
     trail = read()
     try:
-        return _assemble(trail)
+        return _assemble(trail), trail
     except NotVerified:
         again = read()
         if again == trail:
             raise
-        return _assemble(again)
+        return _assemble(again), again
 
 
 def _assemble(trail: rows.Trail) -> Snapshot:

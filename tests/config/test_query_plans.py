@@ -70,7 +70,7 @@ KEYWORDS: dict[str, tuple[Any, ...]] = {
     "ended": ("", "run.completed"), "ordered": (False, True),
 }  # fmt: skip
 HOLE = re.compile(r"\{[0-9a-z]+\}")
-BEGINNINGS = ("checkpoints.models.run_status.STEP", "checkpoints.models.run_status.STOP")
+BEGINNINGS = tuple(f"checkpoints.models.run_status.{name}" for name in ("CLAIM", "STEP", "STOP"))
 WHOLE = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 
 
@@ -190,7 +190,7 @@ def test_a_scan_would_be_found(large: psycopg.Connection[Any]) -> None:
 def test_the_statements_are_found() -> None:
     assert {
         "checkpoints.events.commit_order._AFTER",
-        "checkpoints.models.run_status.CLAIM",
+        "checkpoints.store.claims._CLAIM",
         "agents.tokens._FIND",
     } <= set(prepared())
     assert {"agents.gates.opening._gate_at ", "agents.moves.impact_facts._effects "} <= set(built())

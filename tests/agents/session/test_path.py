@@ -6,12 +6,17 @@ import pytest
 
 from agents.definition import registry
 from agents.session.heartbeat import ClaimBeat
+from agents.session.run_path import RunPath
 from agents.session.run_session import RunSession
 from agents.steps.local_performer import LOCAL
 from checkpoints import store
+from checkpoints.layout.snapshot import ANCHOR_EVERY
 from checkpoints.models import Run
 from checkpoints.store import claims, executions
+from checkpoints.values.ops import Append
 from tests.factories.driven_runs import make_run
+from tests.factories.stored_runs import REWIND, STEP, begin
+from tests.harness.sent_statements import sent
 
 
 @pytest.mark.parametrize("read", [True, False], ids=["read before the save", "read after it"])
@@ -27,3 +32,37 @@ def test_a_save_is_once_on_the_path(read: bool) -> None:
     spec = session.plan.step(session.snapshot.next_step)
     assert session.save("recovery", spec, {}, spec.name, slice_over=False)
     assert session.path.places == executions.path(session.snapshot.id)
+
+
+@pytest.mark.parametrize(("length", "reads"), [(1, 0), (ANCHOR_EVERY, 0), (ANCHOR_EVERY + 5, 1)])
+def test_the_path_of_a_head_is_what_was_loaded_and_what_came_before(length: int, reads: int) -> None:
+    run, claim, head = begin(log=[])
+    for number in range(length - 1):
+        head = store.save(head, {"log": Append([number])}, claim=claim, header=STEP)
+    loaded, trail = store.load_head(run)
+    with sent() as statements:
+        path = RunPath.to(loaded.id, trail)
+    assert len(statements) == reads
+    assert path.places == executions.path(head.id)
+    assert len(path.places) == length
+
+
+def test_a_branch_that_was_left_is_not_on_the_path_of_a_loaded_head() -> None:
+    run, claim, first = begin(n=0)
+    second = store.save(first, {"n": 1}, claim=claim, header=STEP)
+    store.save(second, {"n": 2}, claim=claim, header=STEP)
+    moved = store.move_head(second, {"n": 3}, claim=claim, header=REWIND)
+    head = store.save(moved, {"n": 4}, claim=claim, header=STEP)
+    path = RunPath.to(head.id, store.load_head(run)[1])
+    assert [each.seq for each in path] == [1, 2, 4, 5]
+    assert path.places == executions.path(head.id)
+
+
+def test_headers_of_another_head_are_not_taken_for_the_path() -> None:
+    """A session that had moved its head before anybody asked for the path would have had the one it came from."""
+    run, claim, first = begin(n=0)
+    second = store.save(first, {"n": 1}, claim=claim, header=STEP)
+    trail = store.load_head(run)[1]
+    moved = store.move_head(first, {"n": 2}, claim=claim, header=REWIND)
+    assert RunPath.to(moved.id, trail).places == executions.path(moved.id)
+    assert second.id not in RunPath.to(moved.id, trail).ids

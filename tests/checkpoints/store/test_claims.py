@@ -16,6 +16,7 @@ from checkpoints.models import Checkpoint, Event, Plan, Run
 from checkpoints.signals import run_needs_attention
 from checkpoints.store import claims
 from tests.factories.stored_runs import REWIND, STEP, begin, make_plan, make_run, take
+from tests.harness.sent_statements import sent
 
 ANN = Actor("user:7", "Ann Okafor")
 
@@ -53,6 +54,22 @@ def test_of_many_workers_one_gets_the_run() -> None:
     assert len(won) == 1
     assert (won[0].token, won[0].attempts, won[0].next_step) == (1, 1, "one")
     assert kinds(run) == ["run.started", "run.running"]
+
+
+def test_a_claim_gives_the_run_as_the_database_has_it() -> None:
+    run = make_run()
+    Run.objects.filter(pk=run.pk).update(thread="t", key="k", reason="waits", environment=b'{"config": {}}', halt=True)
+    claim = claims.claim(run.pk, plan_ids=[run.plan_id], worker="w", lease=60)
+    assert claim is not None
+    assert claim.run is not None
+    stored = Run.objects.select_related("team").get(pk=run.pk)
+    with sent() as statements:
+        assert claim.run.team == stored.team
+        assert claim.run.team.name == stored.team.name
+    assert not statements, "the team is read with it"
+    names = [field.attname for field in Run._meta.concrete_fields]
+    assert {name: getattr(claim.run, name) for name in names} == {name: getattr(stored, name) for name in names}
+    assert (claim.run.status, claim.run.worker, claim.run.reason, claim.run.halt) == ("running", "w", "", False)
 
 
 def test_of_many_saves_on_one_head_one_lands() -> None:

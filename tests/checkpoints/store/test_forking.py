@@ -267,7 +267,9 @@ def test_a_fork_goes_back_to_where_its_origin_came_from_as_itself() -> None:
     forked.refresh_from_db()
     assert (moved.run_id, moved.seq, forked.head, forked.next_step) == (forked.pk, 2, moved.id, "two")
     assert store.load(forked).state == {"n": 7, "log": ["a"]}
-    assert [(each.run_id, each.seq) for each in executions.path(moved.id)] == [(run.pk, 1), (forked.pk, 2)]
+    path = executions.path(moved.id)
+    assert [(each.run_id, each.seq) for each in path] == [(run.pk, 1), (forked.pk, 2)]
+    assert executions.path(moved.id, store.load_head(forked)[1]) == path
     later = store.save(moved, {"log": Append(["c"])}, claim=mine, header=STEP)
     assert store.load(forked).state == later.state == {"n": 7, "log": ["a", "c"]}
     assert verify_run(forked) == verify_run(run) == []
