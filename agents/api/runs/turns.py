@@ -73,10 +73,10 @@ class TurnAnswer(Schema):
     next: Next | None = Field(description="What to do next; null: nothing now.")
 
     @classmethod
-    def of(cls, turn: RemoteTurn) -> Self:
-        """Build it from a turn."""
+    def of(cls, turn: RemoteTurn) -> TurnAnswer:
+        """Build it from a turn; unchecked, since nothing in it is the sender's."""
         run = turn.run
-        return cls(
+        return cls.model_construct(
             run=run.pk,
             status=Run.Status.RUNNING if turn.kind else run.status,
             reason="" if turn.kind else run.reason,
@@ -111,7 +111,9 @@ def _next(turn: RemoteTurn) -> Next | None:
     if not turn.kind:
         return None
     effect = Begun.of(turn.effect) if turn.effect else None
-    return Next(kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn))
+    return Next.model_construct(
+        kind=turn.kind, step=turn.step.name if turn.step else "", effect=effect, undoes=_undone(turn)
+    )
 
 
 def _undone(turn: RemoteTurn) -> Undone | None:
