@@ -6,6 +6,7 @@ import secrets
 from dataclasses import replace
 
 import pytest
+from django.db import transaction
 
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
@@ -13,6 +14,7 @@ from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.canonical_json import decode
 from tests.factories.stored_runs import make_run
+from tests.harness.racing_threads import meet_lock
 
 
 def make_spec() -> PlanSpec:
@@ -29,6 +31,17 @@ def test_a_plan_is_stored_once_and_read_back_as_it_was() -> None:
     plan = plans.keep(spec)
     assert plans.keep(spec).pk == plan.pk
     assert plans.spec_of(plan) == spec
+
+
+def test_two_that_insert_the_same_plans_in_opposite_order_do_not_deadlock() -> None:
+    one, other = make_spec(), make_spec()
+
+    def opposite() -> list[int]:
+        with transaction.atomic():
+            return [plans.keep(other).pk, plans.keep(one).pk]
+
+    found = meet_lock(lambda: plans.keep(one), opposite, then=lambda: plans.keep(other))
+    assert found == [plans.keep(other).pk, plans.keep(one).pk]
 
 
 def test_other_code_under_one_version_is_another_row() -> None:
