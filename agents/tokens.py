@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -34,8 +34,9 @@ PREFIX = "hp_"
 LONGEST = timedelta(days=366)
 SEEN = timedelta(minutes=1)  # the precision of the time at which a token was last used
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of an agent
+# In the order of the models' fields; one that is left out would be read when somebody asks for it.
 _COLUMNS = ("id", "agent", "team_id", "policy", "name", "scopes", "hint", "expires_at")
-_OWNER = ("id", "username", "first_name", "last_name", "is_superuser", "is_staff")
+_OWNER = ("id", "is_superuser", "username", "first_name", "last_name", "is_staff", "is_active")
 # As TokenQuerySet.valid has it. A busy agent sends it hundreds of times a second, and its use is kept once a minute.
 _FIND = f"""
 SELECT {", ".join(f"t.{name}" for name in _COLUMNS)}, {", ".join(f"u.{name}" for name in _OWNER)},
@@ -96,8 +97,8 @@ def of(sent: str) -> Token | None:
     if not found:
         return None
     *columns, unused = found[0]
-    token = Token(**dict(zip(_COLUMNS, columns, strict=False)))
-    owner: Any = User(**dict(zip(_OWNER, columns[len(_COLUMNS) :], strict=True)))
+    token = Token.from_db(connection.alias, _COLUMNS, columns[: len(_COLUMNS)])
+    owner: Any = User.from_db(connection.alias, _OWNER, columns[len(_COLUMNS) :])
     owner.bounds = TokenBounds(token.team_id, token.agent)
     token.user = owner
     if unused:
