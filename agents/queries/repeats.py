@@ -32,7 +32,7 @@ from .run_row import WAY, course_of
 
 
 def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
-    """Return the repeats by gate, oldest first. Needs each gate's run with its plan."""
+    """Return the repeats by gate, oldest first. Needs each gate's run."""
     cards = {gate.pk: gate.asked for gate in gates}
     done: dict[int, list[Any]] = defaultdict(list)
     for row in _rows(gates, {step for card in cards.values() for step in card.allows}):
@@ -44,7 +44,7 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
     told: dict[int, list[Repeat]] = defaultdict(list)
     for gate in asked:
         run: Any = ways[gate.run_id]
-        card, way, plan = cards[gate.pk], _Way(run), spec_of(gate.run.plan)
+        card, way, plan = cards[gate.pk], _Way(run), spec_of(run.plan)
         steps = {step.name: step for step in plan.steps if step.name in card.allows}
         for row in found[gate.pk]:
             spec = steps.get(row.step)
@@ -70,7 +70,7 @@ def _performed(roots: Any, steps: Any) -> QuerySet[Effect]:
 
 @prepared
 def _ways(runs: Any) -> QuerySet[Run]:
-    return Run.objects.filter(OneOf(F("pk"), runs)).annotate(whole=WAY)
+    return Run.objects.filter(OneOf(F("pk"), runs)).select_related("plan").annotate(whole=WAY)
 
 
 @prepared

@@ -42,6 +42,10 @@ _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
 """
+# What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
+_SHOWN = (
+    "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
+)  # fmt: skip
 _URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
 
@@ -168,7 +172,7 @@ class ReaderReach:
             return [row[0] for row in cursor.fetchall()]
 
     def gates(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[Gate]:
-        """List the gates of `ids`, in its order, with the run and the policy that a row names; two statements."""
+        """List the gates of `ids`, in its order, with what a row shows of each; two statements."""
         order = self.ids(queue, most=most, wanted=wanted)
         found = {gate.pk: gate for gate in _named(order)} if order else {}
         return [found[each] for each in order if each in found]
@@ -198,8 +202,8 @@ class ReaderReach:
 
 @prepared
 def _named(gates: Any) -> QuerySet[Gate]:
-    listed = Gate.objects.filter(OneOf(F("pk"), gates))
-    return listed.select_related("run__plan", "policy", "team")
+    listed = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan")
+    return listed.only(*_SHOWN, "run__lineage", "run__plan__agent", "run__plan__external")
 
 
 def seen_by(user: Any) -> QuerySet[Group]:

@@ -1,25 +1,38 @@
-"""The inbox: open gates as rows, grouped by due date."""
+"""The inbox: open gates as rows, grouped by due date.
+
+A row is drawn from its values alone, so that one which is the same for many readers and requests is drawn once. Who may
+see it is decided before, by each request.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from operator import itemgetter
+from threading import RLock
 
+from cachetools import LRUCache, cached
 from django.contrib.auth.models import User
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.cards.card import Card
+from approvals.cards.stored import card_of
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
 from approvals.models import Gate
+from approvals.presentation.drawing import times
 from approvals.presentation.drawing.repeats import moment
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes
+from .text import untrusted
+
+DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
 
 LINGERS = timedelta(seconds=8)  # time for which a decided row stays in sight
 FRESH = timedelta(seconds=20)
@@ -32,33 +45,43 @@ GROUPS = (
 
 @dataclass(frozen=True, kw_only=True)
 class InboxRow:
-    """One gate in a list."""
+    """One gate in a list: everything that its HTML shows."""
 
-    gate: Gate
-    card: Card
+    number: int = 0
+    group: str = "later"  # one of GROUPS
+    state: str = "open"
+    ended: str = ""  # how it ended, in words; empty while it is open
+    icon: str = ""  # of how it ended
+    title: str = ""
+    risk: str = Gate.Risk.MEDIUM
+    kind: str = Gate.Kind.REVIEW
+    asked: bytes  # the card, as it is saved
+    provenance: Provenance = HERE
+    opened: str = ""  # times as HTML; empty for none
+    closed: str = ""
+    deadline: str = ""
     fresh: bool = False
     leaves_in: int = 0  # seconds until a decided row disappears; 0 for rows that stay
-    ended: outcomes.GateEnding | None = None
-    soon: bool = False
-    looking: Sequence[User] = ()  # other people who have its page in sight
+    edited: bool = False
+    refused: bool = False  # the same was rejected before
+    looking: tuple[str, ...] = ()  # names of other people who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
-    provenance: Provenance = HERE
-    before: Sequence[str] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
+    before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
+    language: str | None = field(default_factory=get_language)
 
     @property
-    def state(self) -> str:
-        return self.ended.state if self.ended else "open"
+    def html(self) -> SafeString:
+        return _drawn(self)[0]
 
     @property
-    def tagged(self) -> bool:
-        """Tell whether its line has one of the tags of an open gate, which most have not."""
-        gate = self.gate
-        return bool(
-            self.fresh or self.said or gate.proposal > 1 or self.card.reopened or self.before or gate.attempt > 1
-            or gate.kind == Gate.Kind.RECOVERY
-        )  # fmt: skip
+    def card(self) -> Card:
+        return card_of(self.asked)
 
-    @cached_property
+    @property
+    def risk_label(self) -> str:
+        return str(Gate.Risk(self.risk).label)
+
+    @property
     def amount(self) -> str:
         return self.provenance.amount(self.card)
 
@@ -68,10 +91,16 @@ class InboxRow:
         actions = self.card.actions
         return self.provenance.outside and (not actions or any(map(self.provenance.quotes, actions)))
 
-    @cached_property
+    @property
     def differs(self) -> bool:
         """Tell whether its words name an amount or a recipient that no argument supports."""
         return bool(self.provenance.unsupported(self.card))
+
+
+@cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
+def _drawn(row: InboxRow) -> tuple[SafeString, int]:
+    html = render_to_string("approvals/inbox/row.html", {"row": row})
+    return html, len(html) + len(row.asked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,17 +133,29 @@ def row(
 ) -> InboxRow:
     """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats."""
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
+    group = due(gate, now)
+    ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
     return InboxRow(
-        gate=gate,
-        card=gate.asked,
+        number=gate.pk,
+        group=group,
+        state=ended.state if ended else "open",
+        ended=ended.words if ended else "",
+        icon=ended.icon if ended else "",
+        title=gate.title,
+        risk=gate.risk,
+        kind=gate.kind,
+        asked=bytes(gate.card),
+        provenance=Provenance.of(gate),
+        opened=times.element(gate.opened_at, "ago"),
+        closed=times.element(ended.at if ended else None, "ago"),
+        deadline=times.element(gate.deadline, "until" if group == "hour" else "clock"),
         fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
         leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering else 0,
-        ended=outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None,
-        soon=due(gate, now) == "hour",
+        edited=gate.proposal > 1,
+        refused=gate.attempt > 1,
+        looking=tuple(map(untrusted.person, looking)),
         said=said,
-        looking=looking,
-        provenance=Provenance.of(gate),
-        before=[sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats],
+        before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
 
 
@@ -134,11 +175,11 @@ def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | Non
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 
-def grouped(rows: Iterable[InboxRow], *, now: datetime) -> list[InboxGroup]:
+def grouped(rows: Iterable[InboxRow]) -> list[InboxGroup]:
     """Sort rows into groups by due date; groups without rows are left out."""
     by: dict[str, list[InboxRow]] = {key: [] for key, label in GROUPS}
     for each in rows:
-        by[due(each.gate, now)].append(each)
+        by[each.group].append(each)
     return [InboxGroup(key=key, label=str(label), rows=by[key]) for key, label in GROUPS if by[key]]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -35,6 +34,8 @@ register.simple_tag(text_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
 register.filter("lasting", times.lasting)
+register.simple_tag(times.element, name="when")
+register.filter("person", untrusted.person)
 # Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 
@@ -229,31 +230,14 @@ def state_tree(
     )
 
 
-@register.simple_tag
-def when(moment: datetime | None, style: str = "clock") -> SafeString:
-    """Render a <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
-    if moment is None:
-        return SafeString("")
-    return format_html(
-        '<time datetime="{}" data-as="{}">{}</time>', moment.isoformat(), style, times.say(moment, style)
-    )
-
-
 @register.filter
-def person(user: AbstractBaseUser | AnonymousUser) -> str:
-    """Return a person's name, or their username where they have none."""
-    full = user.get_full_name() if hasattr(user, "get_full_name") else ""
-    return untrusted.plain(full or user.get_username(), limit=80)
-
-
-@register.filter
-def persons(users: Iterable[AbstractBaseUser]) -> str:
+def persons(users: Iterable[AbstractBaseUser | str]) -> str:
     """List the names of several people: `Ann Okafor, Bob Lindqvist`."""
-    return ", ".join(person(user) for user in users)
+    return ", ".join(map(untrusted.person, users))
 
 
 @register.filter
 def initials(user: AbstractBaseUser | AnonymousUser | str) -> str:
     """Return two letters for an avatar."""
-    words = (user if isinstance(user, str) else person(user)).split()
+    words = untrusted.person(user).split()
     return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper()

@@ -98,7 +98,7 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     ]
     if asked.queue != DECIDED:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
-        groups = inbox.grouped(rows, now=now)
+        groups = inbox.grouped(rows)
     else:
         groups = [inbox.InboxGroup(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
     counts = reach.counts(MINE, ALL)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -23,6 +25,14 @@ def lasting(span: timedelta) -> str:
         return words % {"hours": hours, "minutes": rest}
     days = minutes // (24 * 60)
     return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
+
+
+def element(moment: datetime | None, style: str = "clock") -> SafeString:
+    """Render a <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
+    if moment is None:
+        return SafeString("")
+    told = escape(say(moment, style))
+    return SafeString(f'<time datetime="{moment.isoformat()}" data-as="{style}">{told}</time>')
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:

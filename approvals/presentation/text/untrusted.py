@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from hashlib import blake2s
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
@@ -117,6 +118,14 @@ def exact(text: str, *, limit: int = 300) -> SafeString:
 def letters(wrong: str) -> SafeString:
     """Render the badge of a character that only looks like another."""
     return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), wrong)
+
+
+def person(user: AbstractBaseUser | AnonymousUser | str) -> str:
+    """Return a person's name, or their username where they have none; a name that this returned stays as it is."""
+    if isinstance(user, str):
+        return user
+    full = user.get_full_name() if hasattr(user, "get_full_name") else ""
+    return plain(full or user.get_username(), limit=80)
 
 
 def plain(text: str, *, limit: int = 200) -> str:

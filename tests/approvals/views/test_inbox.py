@@ -80,6 +80,20 @@ def test_a_new_gate_is_marked_as_just_arrived() -> None:
     assert "Just arrived" not in inbox_of(ann(team))
 
 
+def test_a_row_that_is_cached_still_shows_each_reader_what_is_theirs_and_what_changed() -> None:
+    team = make_team()
+    reader, other = ann(team), bob(team)
+    gate = make_gate(policy=make_policy(team, quorum=2), card=make_card(title="Refund shipping"))
+    decide(gate, reader)
+    for _ in range(2):
+        assert "Approved by you" in inbox_of(reader, "all")
+        assert "Approved by you" not in inbox_of(other, "all")
+    Gate.objects.filter(pk=gate.pk).update(title="Refund the rest", risk="critical")
+    page = inbox_of(other, "all")
+    assert "Refund shipping" not in page
+    assert re.search(r'data-risk="critical".*Refund the rest', page, re.DOTALL)
+
+
 def test_a_long_queue_is_shown_in_parts_and_no_gate_is_in_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "SHOWN", 2)
     team, now = make_team(), timezone.now()
