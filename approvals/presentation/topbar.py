@@ -6,11 +6,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.gates.queues import ReaderReach
 from approvals.live import page_frame
+
+from .addresses import address
 
 PAGES = (
     ("inbox", gettext_lazy("Inbox"), "inbox"),
@@ -49,7 +50,7 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
     found = page_frame.of(request)
     shown = PAGES + ((AUDIT,) if found and found.sees_audit else ()) + ((ADMIN,) if user.is_staff else ())
     return [
-        {"name": name, "label": label, "icon": icon, "url": reverse(name), "current": here(request, name)}
+        {"name": name, "label": label, "icon": icon, "url": address(name), "current": here(request, name)}
         for name, label, icon in shown
     ]
 

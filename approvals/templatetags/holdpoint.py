@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -13,13 +12,13 @@ from django import template
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.template import Context
-from django.urls import get_script_prefix, get_urlconf, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from approvals.forms import names
-from approvals.presentation import topbar
+from approvals.presentation import addresses, topbar
 from approvals.presentation.drawing import times
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text import amounts, files, icons, invisible, lookalikes, spelled_out, text_diff, untrusted
@@ -30,6 +29,7 @@ from checkpoints.values import json_pointer
 
 register = template.Library()
 register.simple_tag(icons.icon)
+register.simple_tag(addresses.address, name="url")
 register.simple_tag(text_diff.render, name="word_changes")
 register.simple_tag(files.address, name="artifacts_of")
 register.filter("file_words", files.words)
@@ -45,17 +45,6 @@ def frame(context: Context) -> dict[str, Any]:
     """Return the frame of a page: `{% frame as topbar %}`. A 404 page has no request."""
     request = context.get("request")
     return topbar.frame(request) if request is not None else {}
-
-
-@register.simple_tag(name="url")
-def address(name: str, *args: object) -> str:
-    """Return a page's address as Django's own tag does, which takes a hundred calls to put a number into a pattern."""
-    return _address(get_script_prefix(), get_urlconf(), name, *args)
-
-
-@lru_cache(4096, typed=True)
-def _address(prefix: str, urlconf: str | None, name: str, *args: object) -> str:
-    return reverse(name, args=args)
 
 
 @register.filter(name="untrusted")
