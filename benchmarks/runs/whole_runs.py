@@ -17,7 +17,7 @@ from benchmarks.marks import mark
 from benchmarks.parts import crowd
 from benchmarks.parts.people import make_person, make_team
 from benchmarks.parts.processes import processor
-from benchmarks.parts.relays import approve, completed, open_gate, start
+from benchmarks.parts.relays import decide, open_gate, start
 from benchmarks.parts.scratch import Scratch
 from benchmarks.peers import environment as peers
 
@@ -30,6 +30,8 @@ IN_HAND, WARM = 40, 60
 STORED = (10_000, 100_000, 1_000_000)
 LOOK = 0.02  # seconds between two looks for gates and ends
 AIM = 100.0
+ASKED = "SELECT id FROM approvals_gate WHERE run_id = ANY($1) AND status = 'open' ORDER BY id"
+ENDED = "SELECT id FROM checkpoints_run WHERE id = ANY($1) AND status = 'completed'"
 PROCESSES = 2
 
 
@@ -74,17 +76,16 @@ def _fill(scratch: Scratch, stored: int, model: int) -> None:
 
 def _through(ann: User, runs: int) -> None:
     """Start runs, approve each at its gate, and wait until all have ended."""
-    from approvals.models import Gate
+    from checkpoints.postgresql.sql import run_sql
 
-    left, ids, last, ended = runs, set[int](), 0, 0
+    left, ids, ended = runs, set[int](), 0
     while ended < runs:
         for _ in range(min(left, IN_HAND - len(ids))):
             ids.add(start(ann, "errand"))
             left -= 1
-        for gate in Gate.objects.filter(run_id__in=ids, pk__gt=last, status="open").order_by("pk"):
-            approve(gate, ann)
-            last = gate.pk
-        done = completed(ids)
+        for (gate,) in run_sql(ASKED, [list(ids)]):
+            decide(gate, ann)
+        done = {number for (number,) in run_sql(ENDED, [list(ids)])}
         ids -= done
         ended += len(done)
         time.sleep(LOOK)

@@ -42,6 +42,8 @@ class OneWayConnection:
         of = (client, os.getpid())  # a forked process must not write to its parent's socket
         if self._of == of and self._is_open():
             return
+        if self._connection is not None:
+            self._connection.disconnect()  # a child closes its copy alone; its parent goes on with the connection
         self._connection = client.connection_pool.make_connection()
         self._connection.connect()
         self._of = of
