@@ -3,8 +3,6 @@
 The owner's role migrates. The application's role gets all present and future tables. It may only insert and select
 events, seals, the gaps that pruning leaves, and what people approved; it may mark a decision as no longer counting.
 It cannot delete gates or effects, and of an effect it may change only the outcome: never its input or its grant.
-An event's id, transaction and time are always the defaults: readers rely on them. A trigger that compared them took
-half of an event's insert, since PostgreSQL parses and plans its condition anew in each statement.
 Applied after every migrate, since other apps' tables come later; safe to repeat.
 """
 
@@ -25,11 +23,6 @@ CHANGING = {  # the only columns of these tables that may change
     "approvals_decision": ("counts",),
     "agents_effect": (
         "status", "version", "result", "error", "attempts", "token", "again", "landings", "intended_at", "settled_at",
-    ),
-}  # fmt: skip
-GIVEN = {  # the only columns of these tables that an insert may name
-    "checkpoints_event": (
-        "kind", "run_id", "team_id", "subject", "version", "actor", "actor_name", "data", "text_digest",
     ),
 }  # fmt: skip
 
@@ -64,13 +57,12 @@ def grant(using: str = "default") -> bool:
         for table in taken.keys() & set(there):
             said = {"table": sql.Identifier(table), "role": name, "rights": sql.SQL(taken[table])}
             cursor.execute(sql.SQL("REVOKE {rights} ON {table} FROM {role}").format(**said))
-        for right, tables in (("UPDATE", CHANGING), ("INSERT", GIVEN)):
-            for table, names in tables.items():
-                if table in there:
-                    columns = sql.SQL(", ").join(map(sql.Identifier, names))
-                    said = {"table": sql.Identifier(table), "role": name, "columns": columns, "right": sql.SQL(right)}
-                    cursor.execute(sql.SQL("REVOKE {right} ON {table} FROM {role}").format(**said))
-                    cursor.execute(sql.SQL("GRANT {right} ({columns}) ON {table} TO {role}").format(**said))
+        for table, names in CHANGING.items():
+            if table in there:
+                columns = sql.SQL(", ").join(map(sql.Identifier, names))
+                said = {"table": sql.Identifier(table), "role": name, "columns": columns}
+                cursor.execute(sql.SQL("REVOKE UPDATE ON {table} FROM {role}").format(**said))
+                cursor.execute(sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}").format(**said))
     return True
 
 

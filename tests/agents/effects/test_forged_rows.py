@@ -18,9 +18,8 @@ from unittest import mock
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError, transaction
 from django.db.models import Field, ForeignKey, Model
-from psycopg import sql
 
 from agents.effects import perform as effects_of
 from agents.models import Effect
@@ -223,7 +222,7 @@ def forge(run: Run, *, tell: bool) -> None:
     if tell:
         closed = Gate.objects.select_related("policy").get(pk=gate.pk)
         data = {"kind": "approved", **evidence.ended(closed, outcome, [], grants)}
-        insert_event(
+        Event.objects.create(
             kind="gate.closed", run_id=run.pk, team_id=run.team_id, subject=gate.subject, version=2, actor="user:1",
             actor_name="Ann Okafor", data=canonical(data),
         )  # fmt: skip
@@ -372,21 +371,10 @@ def test_nor_does_one_that_was_altered() -> None:
         say(gate, bob(team))
 
 
-def insert_event(**columns: Any) -> Event:
-    """Insert an event as the application's role may: without its id, its transaction and its time."""
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    places = sql.SQL(", ").join([sql.Placeholder()] * len(columns))
-    with connection.cursor() as cursor:
-        insert = sql.SQL("INSERT INTO checkpoints_event ({}) VALUES ({}) RETURNING id").format(names, places)
-        cursor.execute(insert, list(columns.values()))
-        [(made,)] = cursor.fetchall()
-    return Event.objects.get(pk=made)
-
-
 def repeat(event: Event) -> Event:
     """The event once more, with its proof, as the application's role may insert it."""
     names = ("kind", "subject", "run_id", "team_id", "version", "actor", "actor_name")
-    return insert_event(**{name: getattr(event, name) for name in names}, data=bytes(event.data))
+    return Event.objects.create(**{name: getattr(event, name) for name in names}, data=bytes(event.data))
 
 
 @contextmanager
@@ -433,7 +421,7 @@ def test_a_row_of_a_number_that_is_far_away_keeps_no_verification_busy() -> None
     """It went through all numbers up to it, five hundred at a time."""
     far = 9_000_000_000_000_000_000
     told = {"kind": "gate.opened", "subject": f"gate:{far}", "data": canonical({"rows": {}})}
-    event = insert_event(**told, version=0, actor="system", actor_name="x")
+    event = Event.objects.create(**told, actor="system", actor_name="x")
     cover = covered_rows.covers["gate"]
     try:
         steps, at = 0, 0

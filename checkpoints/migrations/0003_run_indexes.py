@@ -14,7 +14,7 @@ UNUSED = {
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("checkpoints", "0003_event_columns"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
+    dependencies = [("checkpoints", "0002_new_codec"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.SeparateDatabaseAndState(
