@@ -22,8 +22,6 @@ from django.db import connection, transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from .one_way import OneWayConnection
-
 TIMEOUT = 0.04  # seconds, to connect and to publish
 PAUSE_AFTER_FAILURE = 1.0
 STEP_PAUSE = 0.1
@@ -31,7 +29,6 @@ AGAIN = 1.0  # seconds before a lost connection is tried again
 
 log = structlog.get_logger()
 _lock = threading.Lock()
-_connection = OneWayConnection()
 _rung: dict[int, float] = {}
 _quiet_until = 0.0
 
@@ -63,12 +60,12 @@ def ring_after_commit() -> None:
 
 
 def publish(to: str, said: str) -> None:
-    """Publish a message that carries no authority and may be lost; wait for no answer. Never raises."""
+    """Publish a message that carries no authority and may be lost. Never raises."""
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     try:
-        _connection.send(_client(), "PUBLISH", to, said)
+        _client().publish(to, said)
     except (redis.RedisError, OSError):
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
 
