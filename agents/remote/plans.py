@@ -45,11 +45,6 @@ def keep(spec: PlanSpec) -> Plan:
     return stored.keep(_checked(canonical(spec.to_json())), external=True)
 
 
-def find(spec: PlanSpec) -> Plan | None:
-    """Return the plan of an external version that is stored already. Raises PlanRefused as `keep`."""
-    return stored.find(_checked(canonical(spec.to_json())), external=True)
-
-
 def _weight(known: PlanSpec | RegisteredAgent | None) -> int:
     """Count the fields of a plan, each of which costs memory in the cache; a large schema counts as more."""
     spec = known.spec if isinstance(known, RegisteredAgent) else known

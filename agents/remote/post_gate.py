@@ -34,7 +34,7 @@ from checkpoints.events import event_log
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.runs.plans import PlanSpec, spec_of
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
 from checkpoints.values.list_digests import ListDigest
@@ -73,7 +73,6 @@ class _Posting:
     numbers: Iterator[int]  # of runs
     at: datetime  # the database's time
     list_format: type[ListDigest]  # the format of new runs' digests
-    keep: Callable[[PlanSpec], Plan]
     policies: dict[str, Policy] = field(default_factory=dict)
     plans: dict[bytes, Plan] = field(default_factory=dict)
 
@@ -128,7 +127,7 @@ class _Posting:
     def run(self, posted: PostedGate) -> tuple[Run, dict[str, Any]]:
         """Return the run and its first state. Raises PlanRefused and InputRefused."""
         spec, digest = implied(posted)
-        plan = self.plans.get(digest) or self.keep(spec)
+        plan = self.plans.get(digest) or plans.keep(spec)
         self.plans[digest] = plan
         known = plans.registered(plan.pk) or plans.declared(plan)
         values = {**posted.state, **{action.id: action.arguments for action in posted.card.actions}}
@@ -139,61 +138,23 @@ class _Posting:
         return run, fields.whole(checked(known.agent.State, values))
 
 
-class _NewPlan(Exception):
-    """A gate's plan is not stored yet."""
-
-
-class PreparedGates(NamedTuple):
-    """The gates of a request, checked and with all their rows, of which none is written."""
-
-    posting: _Posting
-    made: list[_New]
-    at: str  # where the list of them is in the request, "" for one gate alone
-
-
-def prepare(posted: Sequence[PostedGate], sender: Sender) -> PreparedGates | None:
-    """Prepare several gates for `post` before its transaction: while that is open, events behind it are not read.
-
-    None where a plan is new, since its row has to go with a request that is refused; a team's default policy, which is
-    made on first need, stays. Raises as `post`.
-    """
-    try:
-        return _prepared(posted, sender, "/gates", _stored)
-    except _NewPlan:
-        return None
-
-
-def post(
-    posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False, ready: PreparedGates | None = None
-) -> list[RemoteTurn]:
-    """Start a run for each gate and open it, in one transaction. `ready`: they are prepared.
+def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -> list[RemoteTurn]:
+    """Start a run for each gate and open it, in one transaction.
 
     `batch`: faults are those of `/gates/<number>`. Raises PlanRefused, InputRefused, WorkInvalid and TooManyGates.
     """
     with transaction.atomic(savepoint=False):
-        posting, made, at = ready or _prepared(posted, sender, "/gates" if batch else "", plans.keep)
+        named = {action.tool or action.id for each in posted for action in each.card.actions}
+        tools = Tool.objects.registered(named, team=sender.team)
+        numbers, at, list_format = start_waiting.new_numbers(len(posted))
+        posting = _Posting(sender, tools, iter(numbers), at, list_format)
+        with validate.counted():  # the checks of all its schemas together, however many gates it has
+            made = _prepare_all(posting.prepare, posted, "/gates" if batch else "")
         try:
-            gates = _within_pace([each.gate for each in made], at or "/policy")
+            gates = _within_pace([each.gate for each in made], "/gates" if batch else "/policy")
         except AskedTooOften as full:
             raise TooManyGates(full) from full
         return _write_all(made, gates, posting)
-
-
-def _prepared(posted: Sequence[PostedGate], sender: Sender, at: str, keep: Callable[[PlanSpec], Plan]) -> PreparedGates:
-    named = {action.tool or action.id for each in posted for action in each.card.actions}
-    tools = Tool.objects.registered(named, team=sender.team)
-    numbers, now, list_format = start_waiting.new_numbers(len(posted))
-    posting = _Posting(sender, tools, iter(numbers), now, list_format, keep)
-    with validate.counted():  # the checks of all its schemas together, however many gates it has
-        return PreparedGates(posting, _prepare_all(posting.prepare, posted, at), at)
-
-
-def _stored(spec: PlanSpec) -> Plan:
-    """Return the plan's row. Raises _NewPlan."""
-    found = plans.find(spec)
-    if found is None:
-        raise _NewPlan
-    return found
 
 
 def _prepare_all(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:

@@ -255,25 +255,14 @@ def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
     teams share: nobody may change the titles of another team's steps.
     """
     body = spec.body
-    known = _known(spec, external)
+    digest = hashlib.sha256(body).digest() if external else spec.digest
+    known = {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
     found = _kept(*known.values())
     plan = found[0] if found else _made(known, body)
     if bytes(plan.body) != body:
         Plan.objects.filter(pk=plan.pk).update(body=body)
         plan.body = body
     return plan
-
-
-def find(spec: PlanSpec, *, external: bool = False) -> Plan | None:
-    """Return the plan's row if there is one."""
-    found = _kept(*_known(spec, external).values())
-    return found[0] if found else None
-
-
-def _known(spec: PlanSpec, external: bool) -> dict[str, Any]:
-    """Return the columns by which the row is found."""
-    digest = hashlib.sha256(spec.body).digest() if external else spec.digest
-    return {"agent": spec.agent, "version": spec.version, "digest": digest, "external": external}
 
 
 def _made(known: Mapping[str, Any], body: bytes) -> Plan:

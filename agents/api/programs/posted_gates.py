@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
-from agents.api.protocol import Key, actor_of, answered, needs, once, throttling, token_of
+from agents.api.protocol import Key, actor_of, needs, once, throttling, token_of
 from agents.api.protocol import answer as plain
 from agents.api.runs.moves import Order
 from agents.api.runs.turns import TurnAnswer, answer
@@ -125,13 +125,8 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
     throttling.count_more(request, len(order.gates) - 1)
     sender, agent = _sender(request, order), agent_of(request, order.agent)
 
-    posted = [_posted(request, each, agent) for each in order.gates]
-    if (before := answered(request, key)) is not None:  # whatever these gates would be told now
-        return before
-    ready = posting.prepare(posted, sender)
-
     def do() -> HttpResponse:
-        turns = posting.post(posted, sender, batch=True, ready=ready)
+        turns = posting.post([_posted(request, each, agent) for each in order.gates], sender, batch=True)
         return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
 
     return once(request, key, do)

@@ -3,13 +3,12 @@
 from .addresses import AgentName, GateId, RunId, Seq, gate_page
 from .auth import actor_of, needs, token_of
 from .exact_json import answer
-from .idempotency_keys import Key, answered, kept, once, own
+from .idempotency_keys import Key, kept, once, own
 from .members import Hex, Text, known, one_of, optional, or_null
 from .paging import Page, Paging
 from .problems import Fault, problem
 
 __all__ = [
     "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",
-    "answered", "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem",
-    "token_of",
+    "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem", "token_of",
 ]  # fmt: skip

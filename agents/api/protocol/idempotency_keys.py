@@ -68,18 +68,6 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         return _written(made[0][0], answer)
 
 
-def answered(request: HttpRequest, key: str) -> HttpResponse | None:
-    """Return the answer that was given under this key before, for a request that is prepared before `once`.
-
-    Raises KeyReused and KeyRefused.
-    """
-    if not key:
-        return None
-    who, asked = _asked(request, key)
-    row = Answer.objects.filter(who=who, key=key).exclude(status=0).first()
-    return None if row is None else _same(row, asked)
-
-
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
     """Run `do`, which commits by itself, and return its answer; a repeat gets the first answer.
 

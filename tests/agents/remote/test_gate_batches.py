@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from agents.models import Answer, Client
-from agents.remote import asking
 from approvals.models import Delivery, Gate, Policy, Webhook
 from approvals.schema import validate
 from checkpoints import actors
@@ -16,7 +14,6 @@ from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Hold, Plan, Run
 from tests.approvals.tools.registered_tools import make_tool
 from tests.factories import make_policy
-from tests.harness.racing_threads import meet_lock
 from tests.harness.sent_statements import sent
 
 from .outside_program import WIRE, Program, decide
@@ -172,43 +169,6 @@ def test_several_at_once_do_not_pass_the_policys_hour(web: str) -> None:
     answers = together(web, program, "gates/batches", [{"gates": [ASK] * 60}] * AT_ONCE)
     assert sorted(each.status_code for each in answers) == [201] * 3 + [429] * (AT_ONCE - 3)
     assert Gate.objects.filter(team=program.team).count() == 180
-
-
-def test_one_gate_beside_a_batch_is_counted_after_it() -> None:
-    """Far from the bound, one gate waited for nobody: not for a hundred that reach it and are not committed yet."""
-    program = Program()
-    Policy.objects.create(team=program.team, name="default", hourly=101, pause=None)
-    program.ok(program.post("gates", ASK))  # its plan, or they would wait for each other there
-    codes = []
-    late = meet_lock(
-        lambda: codes.append(several(program, *[ASK] * 100).status_code),
-        lambda: program.post("gates", ASK).status_code,
-    )
-    assert (codes, late) == ([201], 429)
-    assert Gate.objects.filter(team=program.team).count() == 101
-
-
-def test_they_are_prepared_before_their_transaction_once_their_plan_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each gate's check took place while the transaction was open, and no reader of events got beyond it."""
-    program, inside, checked = Program(), [], asking.checked
-
-    def noting(*args: Any, **more: Any) -> Any:
-        inside.append(connection.in_atomic_block)
-        return checked(*args, **more)
-
-    monkeypatch.setattr(asking, "checked", noting)
-    for _ in range(2):
-        program.ok(several(program, ASK, ASK))
-    assert inside == [True, True, False, False]
-
-
-def test_sent_again_they_are_the_same_though_they_would_be_refused_now() -> None:
-    program = Program()
-    first = program.ok(several(program, ASK, key="k"))
-    make_policy(program.team, name="default", version=2, registered_only=True)
-    assert several(program, ASK, key="another").status_code == 422
-    assert program.ok(several(program, ASK, key="k")) == first
-    assert several(program, ASK, ASK, key="k").status_code == 409
 
 
 def test_what_people_rejected_twice_waits_also_among_others() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from agents.models import Answer, Client, Effect
 from agents.moves import rewind
-from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from tests.agents.api.sent_requests import operations
@@ -135,15 +135,7 @@ def post() -> Call:
 
 def post_several() -> Call:
     program = Program(team=make_team(may=MAY))
-    Policy.objects.named("", team=program.team)  # made on first need, in a transaction of its own before the gates'
     return Call(program, "/api/gates/batches", {"gates": [{**post().body, "title": f"Wire {n}"} for n in range(3)]})
-
-
-def post_prepared() -> Call:
-    """Several gates whose plan is stored, so that they are prepared before their transaction."""
-    call = post_several()
-    call.program.ok(call.program.post("gates/batches", call.body))
-    return call
 
 
 def claim() -> Call:
@@ -245,7 +237,6 @@ CALLS: dict[str, Callable[[], Call]] = {
     "start_run": start,
     "post_gate": post,
     "post_gates": post_several,
-    "post_gates, prepared": post_prepared,
     "claim_run": claim,
     "claim_run, decided": claim_decided,
     "save_checkpoints": working("checkpoints/batches", checkpoints=[{"step": "draft", "ops": OPS}]),
