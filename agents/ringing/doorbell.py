@@ -21,7 +21,7 @@ import structlog
 from celery import current_app
 from django.conf import settings
 from kombu import Connection
-from kombu.exceptions import OperationalError
+from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
 from kombu.utils.uuid import uuid
 from redis.exceptions import RedisError
@@ -64,7 +64,7 @@ def _send(task: str, number: int, queue: str) -> bool:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
             channel = producer.channel
             channel.basic_publish(_message(channel, task, number), exchange="", routing_key=queue)
-    except (OperationalError, RedisError, OSError) as error:
+    except (LimitExceeded, OperationalError, RedisError, OSError) as error:  # the first: more threads than connections
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
         log.warning("doorbell.lost", task=task, number=number, queue=queue, error=str(error))
         return False

@@ -30,8 +30,9 @@ from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes
-from .text import untrusted
+from .text import size_limit, untrusted
 
+ROOM = 10_000  # characters of one row, see size_limit
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
 
 LINGERS = timedelta(seconds=8)  # time for which a decided row stays in sight
@@ -99,7 +100,8 @@ class InboxRow:
 
 @cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
 def _drawn(row: InboxRow) -> tuple[SafeString, int]:
-    html = render_to_string("approvals/inbox/row.html", {"row": row})
+    with size_limit.room(ROOM):
+        html = render_to_string("approvals/inbox/row.html", {"row": row})
     return html, len(html) + len(row.asked)
 
 

@@ -152,9 +152,15 @@ def teams_where(user: Any, permission: str) -> QuerySet[Group]:
     return token_scope.of(user).narrow(Group.objects.filter(pk__in=held(user, permission)), team="pk")
 
 
+def teams_by_name(user: Any, permission: str) -> list[Group]:
+    """List the teams of `teams_where` by name."""
+    kind = kind_of(user)
+    bounds = token_scope.TokenBounds(team=kind.bounds.team)  # an agent's name bounds no team: one variant for all
+    return _teams_by_name(user.pk, kind=kind._replace(bounds=bounds), permission=permission)
+
+
 @prepared
-def teams_by_name(user: Any, *, kind: PersonKind, permission: str) -> QuerySet[Group]:
-    """List by name the teams of `teams_where`, given a user's id and their `kind_of`."""
+def _teams_by_name(user: Any, *, kind: PersonKind, permission: str) -> QuerySet[Group]:
     return teams_where(kind.person(user), permission).order_by("name")
 
 

@@ -97,10 +97,10 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     for number, seqs in enumerate(portions, start=1):
         if time.monotonic() > until:
             return False
-        if not _counts(line):
-            return True
         with _paced():
             portion = delete_batch.prepared(run.pk, run.lineage, history, seqs)
+        if not _counts(line):
+            return True
         with _paced(), _unhurried():
             freed = delete_batch.remove(portion, why=why)
             if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):

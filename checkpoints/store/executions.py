@@ -69,7 +69,7 @@ def path(head: UUID, known: Sequence[CheckpointHeader] = ()) -> list[CheckpointH
         raise NoSuchCheckpoint
     gone: gaps.RemovedPast | None = None
     while (above := found[0].parent) is not None:
-        more = _stretch(above)
+        more = ancestry(above, {each.id: each for each in _stretch(above)}, found[0])
         if not more:
             gone = gone or gaps.RemovedPast(found[0].run_id)
             more = gone.leading_to(above, found[0])

@@ -84,3 +84,12 @@ def test_a_request_of_the_background_ends_before_the_connections_are_closed(serv
     driver.close()
     assert connections.happened == ["answered", "closed"]
     assert not driver.beside
+
+
+def test_a_thread_that_is_not_started_yet_is_not_waited_for(server: Held) -> None:
+    driver = Threads(f"http://127.0.0.1:{server.server_port}", "token")
+    stopped = threading.Event()
+    driver.beside[threading.Thread(target=stopped.wait)] = stopped.set
+    driver.close()
+    assert stopped.is_set()
+    assert driver.client.is_closed

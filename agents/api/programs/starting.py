@@ -21,7 +21,7 @@ from agents.remote import plans as outside
 from agents.runs import start
 from agents.text import one_line
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import START_RUN, kind_of, teams_by_name
+from checkpoints.access.permissions import START_RUN, teams_by_name
 from checkpoints.models import Run
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -92,7 +92,7 @@ def agent_of(request: HttpRequest, name: str) -> str:
 def team_of(request: HttpRequest, name: str) -> Group:
     """Return the named team, or the only one in which the sender may start runs. Raises WorkInvalid, WorkNotAllowed."""
     reader = reader_of(request)
-    mine = teams_by_name(reader.pk, kind=kind_of(reader), permission=START_RUN)
+    mine = teams_by_name(reader, START_RUN)
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]

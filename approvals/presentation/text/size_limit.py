@@ -6,6 +6,8 @@ that each text shows only its beginning, its length and a link to all of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from django.http import HttpRequest, HttpResponseBase
@@ -28,6 +30,16 @@ def middleware(get_response: Respond) -> Respond:
             _left.reset(token)
 
     return respond
+
+
+@contextmanager
+def room(characters: int) -> Iterator[None]:
+    """Give what is drawn inside a room of its own, so that it looks the same on each page."""
+    token = _left.set([characters])
+    try:
+        yield
+    finally:
+        _left.reset(token)
 
 
 def takes(characters: int) -> bool:

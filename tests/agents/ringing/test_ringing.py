@@ -14,6 +14,7 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
+from kombu.pools import producers
 
 from agents.ringing import doorbell, queues
 from agents.ringing.ring_pauses import EXPIRES
@@ -77,6 +78,21 @@ def test_a_doorbell_arrives_after_its_connection_was_lost(server: redis.Redis) -
     server.client_kill_filter(_type="normal", skipme=True)
     assert doorbell.ring(8, QUEUE)
     assert rung(server.lindex(QUEUE, 0)) == 8
+
+
+def test_a_doorbell_for_which_no_connection_is_free_is_lost_and_nobody_fails(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a dead broker, more threads than connections raised where a gate had just been decided."""
+    monkeypatch.setattr(doorbell, "TIMEOUT", 0.01)
+    monkeypatch.setattr(doorbell, "_quiet_until", 0.0)
+    pool = producers[doorbell._connection()]
+    taken = [pool.acquire() for _ in range(pool.limit)]
+    try:
+        assert not doorbell.ring(7, QUEUE)
+    finally:
+        for each in taken:
+            each.release()
 
 
 def test_sweepers_that_start_anew_ring_for_no_run_whose_message_waits(server: redis.Redis) -> None:

@@ -11,11 +11,12 @@ from agents.session.run_session import RunSession
 from agents.steps.local_performer import LOCAL
 from checkpoints import store
 from checkpoints.layout.snapshot import ANCHOR_EVERY
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.store import claims, executions
 from checkpoints.values.ops import Append
 from tests.factories.driven_runs import make_run
 from tests.factories.stored_runs import REWIND, STEP, begin
+from tests.harness.altered_rows import altered
 from tests.harness.sent_statements import sent
 
 
@@ -66,3 +67,12 @@ def test_headers_of_another_head_are_not_taken_for_the_path() -> None:
     moved = store.move_head(first, {"n": 2}, claim=claim, header=REWIND)
     assert RunPath.to(moved.id, trail).places == executions.path(moved.id)
     assert second.id not in RunPath.to(moved.id, trail).ids
+
+
+def test_a_damaged_row_ends_the_path() -> None:
+    """A first checkpoint whose parent is the head led from stretch to stretch for ever."""
+    run, claim, head = begin(n=0)
+    for number in range(3):
+        head = store.save(head, {"n": number}, claim=claim, header=STEP)
+    with altered(Checkpoint.objects.get(run=run, seq=1), parent=head.id):
+        assert [each.seq for each in executions.path(head.id)] == [1, 2, 3, 4]

@@ -21,7 +21,7 @@ from .exchange import Keep, Lost, Op, Pause, Reply, Request, Send, Step, Stop
 
 P = ParamSpec("P")
 T = TypeVar("T")
-CLOSING = 5.0  # seconds that closing waits for a request of a background operation
+CLOSING = 5.0  # seconds that closing waits for requests of background operations
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -51,8 +51,10 @@ class Threads:
         under_way = dict(self.beside)
         for stop in under_way.values():
             stop()
+        until = time.monotonic() + CLOSING
         for thread in under_way.keys() - {threading.current_thread()}:
-            thread.join(CLOSING)
+            if thread.is_alive():  # not one that is registered and not started yet
+                thread.join(max(until - time.monotonic(), 0))
         self.client.close()
 
     def _take(self, step: Step, sleep: Callable[[float], object]) -> Any:
