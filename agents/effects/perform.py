@@ -24,6 +24,7 @@ from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
+from checkpoints.layout.rows import new_id
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.runs.plans import StepSpec
 
@@ -206,10 +207,10 @@ def done(session: RunSession, spec: StepSpec, row: Effect, returned: Returned) -
     try:
         output = outputs.checked(session.agent, session.plan, spec, returned.value)
         result = translate_history.packed(session.snapshot, row, output)
+        id = new_id()
         with transaction.atomic():
-            row.done(result, by=session.by)
-            going = session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
-            row.landed(session.snapshot.id)
+            row.done(result, by=session.by, landing=id)
+            going = session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes, id=id)
     except Fenced:
         late_reports.done(row, result)
         raise

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.text import one_line
 from approvals.engine_rules import effects as rules
 from checkpoints.actors import Actor
+from checkpoints.audit import covered_rows
 from checkpoints.audit.covered_rows import check_row, digest
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
@@ -119,10 +120,13 @@ class Effect(models.Model):
         came = (self.Status.INTENDED, self.Status.UNKNOWN, self.Status.FAILED)
         self._move(came, self.Status.INTENDED, by, token=token, error="")
 
-    def done(self, result: Any, *, by: Actor) -> None:
-        """Record that it happened, with this result. Raises Fenced where its state changed meanwhile."""
+    def done(self, result: Any, *, by: Actor, landing: UUID | None = None) -> None:
+        """Record that it happened, with this result. Raises Fenced where its state changed meanwhile.
+
+        `landing`: the checkpoint in which the caller then writes the result, as `landed` records it.
+        """
         came = (self.Status.INTENDED, self.Status.UNKNOWN)
-        self._move(came, self.Status.DONE, by, result=canonical(result), error="")
+        self._move(came, self.Status.DONE, by, result=canonical(result), error="", landing=landing)
 
     def failed(self, error: str, *, by: Actor) -> None:
         """Record that it provably did not happen. Raises Fenced where its state changed meanwhile."""
@@ -222,13 +226,16 @@ class Effect(models.Model):
 
     def _move(self, came_from: Iterable[str], to: str, by: Actor, **columns: Any) -> None:
         """Assign `status`, guarded by the token of the worker that performed it. Raises NotVerified as `verified`."""
-        given = [columns.get(name) for name in ("token", "again", "result", "error")]
+        given = [columns.get(name) for name in ("token", "again", "result", "error", "landing")]
         with transaction.atomic(savepoint=False):
-            self.verified()
-            moved = run_sql(_MOVE, [self.pk, list(came_from), to, self.token, *given])
+            moved = run_sql(_MOVE, [self.pk, list(came_from), to, self.token, *given, self.subject])
             if not moved:
+                self.verified()
                 raise Fenced(f"The effect {self.key[:8]} was settled elsewhere.")  # not translated: workers log it
-            vars(self).update(zip(_NAMES, moved[0], strict=True), _prefetched_objects_cache={})
+            many = len(_NAMES)
+            before = Effect.from_db(None, _NAMES, moved[0][many : 2 * many])
+            covered_rows.check_locked(self.subject, before.covered, [row[2 * many :] for row in moved])
+            vars(self).update(zip(_NAMES, moved[0], strict=False), _prefetched_objects_cache={})
             self._record(f"effect.{to}", by)
 
     def _record(self, kind: str, by: Actor) -> None:
@@ -249,14 +256,21 @@ def _numbered(numbers: Any) -> models.QuerySet[Effect]:
 
 
 _NAMES = [field.attname for field in Effect._meta.concrete_fields]
+_BEFORE = ", ".join(f"before.{field.column}" for field in Effect._meta.concrete_fields)
+# Gives the row after the move and before it, and its events: it is checked while nobody else can move it.
 _MOVE = f"""
-UPDATE agents_effect SET status = $3::text, version = version + 1, token = coalesce($5, token),
-  again = coalesce($6, again), result = coalesce($7, result), error = coalesce($8, error),
-  attempts = attempts + ($3::text = 'intended')::int,
-  intended_at = CASE WHEN $3::text = 'intended' THEN statement_timestamp() ELSE intended_at END,
-  settled_at = CASE WHEN $3::text IN ('intended', 'unknown') THEN NULL
-    WHEN status = 'kept' AND $3::text = 'done' THEN settled_at ELSE statement_timestamp() END
-WHERE id = $1 AND status = ANY($2) AND token = $4
-RETURNING {", ".join(str(field.column) for field in Effect._meta.concrete_fields)}
+WITH before AS (SELECT * FROM agents_effect WHERE id = $1 FOR NO KEY UPDATE), moved AS (
+  UPDATE agents_effect SET status = $3::text, version = version + 1, token = coalesce($5, token),
+    again = coalesce($6, again), result = coalesce($7, result), error = coalesce($8, error),
+    landings = CASE WHEN $9::uuid IS NULL THEN landings ELSE array_append(landings, $9) END,
+    attempts = attempts + ($3::text = 'intended')::int,
+    intended_at = CASE WHEN $3::text = 'intended' THEN statement_timestamp() ELSE intended_at END,
+    settled_at = CASE WHEN $3::text IN ('intended', 'unknown') THEN NULL
+      WHEN status = 'kept' AND $3::text = 'done' THEN settled_at ELSE statement_timestamp() END
+  WHERE id = (SELECT id FROM before) AND status = ANY($2) AND token = $4 RETURNING *)
+SELECT {_BEFORE.replace("before.", "moved.")}, {_BEFORE}, told.id, told.kind, told.subject, told.version, told.data
+FROM moved CROSS JOIN before
+LEFT JOIN checkpoints_event told ON told.subject = $10 AND NOT (told.kind = 'checkpoint.saved')
+ORDER BY told.version, told.id
 """  # noqa: S608 - constants
 _LAND = "UPDATE agents_effect SET landings = array_append(landings, $2) WHERE id = $1"

@@ -174,12 +174,13 @@ class RunSession:
         took: float,
         notes: Sequence[str] = (),
         kind: str = "",
+        id: UUID | None = None,
     ) -> bool:
         """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
         said = [self.clean_of(writes, note) for note in notes]
-        return self.save(kind, spec, writes, next_step, took=took, notes=said)
+        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id)
 
     def save(
         self,
@@ -195,8 +196,11 @@ class RunSession:
         by: Actor | None = None,
         slice_over: bool | None = None,
         leave: bool = False,
+        id: UUID | None = None,
     ) -> bool:
-        """Save a checkpoint and move on; True if the session goes on. Raises Fenced, ValueRefused.
+        """Save a checkpoint, with this `id` if one is given, and move on; True if the session goes on.
+
+        Raises Fenced, ValueRefused.
 
         `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
         unless a person said to `leave` them.
@@ -204,7 +208,7 @@ class RunSession:
         self.check()
         status = end or self._status_after(next_step, slice_over)
         if status in ENDED and not leave and self.unsettled():
-            said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False}
+            said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False, "id": id}
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
@@ -220,6 +224,7 @@ class RunSession:
             reason=one_line(reason, 300),
             notes=tuple(notes),
             actor=by or self.by,
+            id=id,
         )
         self.beat.renewed = began  # a save extends the lease too
         self._moved(header, before.id)

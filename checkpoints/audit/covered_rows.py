@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -132,11 +132,14 @@ class CoveredTable:
 
 def told(subjects: Sequence[str]) -> list[CoveringEvent]:
     """Return the covering events of these subjects, by subject, in the order in which they were written."""
-    found = run_sql(_TOLD, [list(subjects)])
+    return _covering(run_sql(_TOLD, [list(subjects)]))
+
+
+def _covering(found: Iterable[Sequence[Any]]) -> list[CoveringEvent]:
     events = [
         CoveringEvent(id, kind, subject, version, decode(data))
         for id, kind, subject, version, data in found
-        if b'"rows"' in data
+        if data is not None and b'"rows"' in data
     ]
     return [event for event in events if ROWS in event.data]
 
@@ -188,6 +191,16 @@ def check_row(name: str, number: int) -> None:
     """Check one row against its events before its content is relied on. Raises NotVerified."""
     for problem in covers[name].check([number]):
         raise NotVerified(*problem)
+
+
+def check_locked(subject: str, present: Mapping[str, str], found: Iterable[Sequence[Any]]) -> None:
+    """Check a row against the events that the statement which locked it `found`, in order. Raises NotVerified.
+
+    The statement may have waited for another change's lock: it then has the row after it, and no event of it.
+    """
+    if _compare(subject, _covering(found), present):
+        for problem in _compare(subject, told([subject]), present):
+            raise NotVerified(*problem)
 
 
 def check_run(run: int) -> list[IntegrityProblem]:

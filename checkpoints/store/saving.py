@@ -34,16 +34,17 @@ def save(
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
     plan: Plan | None = None,
+    id: UUID | None = None,
 ) -> Snapshot:
     """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
 
-    The run continues with `plan` if one is given: its state was upgraded to that version. One statement: it commits
-    by itself in autocommit mode, and joins a transaction if there is one. Raises Fenced if another claim or another
-    head came first, ValueRefused and StateTooLarge before anything is sent.
+    The checkpoint has this `id` if one is given. The run continues with `plan` if one is given: its state was upgraded
+    to that version. One statement: it commits by itself in autocommit mode, and joins a transaction if there is one.
+    Raises Fenced if another claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
-    made = draft(snapshot, writes, header, place, list_format=snapshot.list_format)
+    made = draft(snapshot, writes, header, place, list_format=snapshot.list_format, id=id)
     move = RunMove(status, reason, wake_at, notes, actor)
     if not save_statements.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, move=move):
         raise Fenced

@@ -13,6 +13,7 @@ from agents.effects import http, late_reports
 from agents.models import Effect
 from approvals.consequences.gate import GateImpacts
 from approvals.errors import Invalid
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.moves.moved_runs import rewind
 from tests.factories import change_effects
@@ -27,6 +28,7 @@ from tests.factories.driven_runs import (
     open_gate,
     state,
 )
+from tests.harness.racing_threads import meet_lock
 
 
 @pytest.fixture
@@ -156,6 +158,16 @@ def test_a_late_report_answers_whoever_was_asked(ledger: Path) -> None:
     assert gate.status == "withdrawn"
     assert advance(run).status == "completed"
     assert (state(run)["receipt"], len(sent(ledger))) == ("R-9", 1)
+
+
+def test_a_report_that_waited_for_another_change_of_its_effect_is_no_fault(ledger: Path) -> None:
+    """Its statement has the row after that change, and read the events before it."""
+    row = effects(advance(make_run("sender", ledger=str(ledger), ends=["unknown"])))[0]
+    row.retried(token=row.token, by=SYSTEM)
+    other = Effect.objects.get(pk=row.pk)
+    met = meet_lock(lambda: other.unknown("gone", by=SYSTEM), lambda: row.done({"receipt": "R-9"}, by=SYSTEM))
+    assert (met, row.status, row.version) == (None, "done", other.version + 1)
+    row.verified()
 
 
 def test_a_result_that_does_not_fit_the_step_is_refused_at_the_gate(ledger: Path) -> None:

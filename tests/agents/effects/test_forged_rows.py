@@ -37,6 +37,7 @@ from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows, database
 from checkpoints.audit.verify_runs import verify_run
+from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Run
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
@@ -498,6 +499,15 @@ def test_the_applications_role_changes_of_an_effect_only_what_came_of_it(run: Ru
     row = Effect.objects.filter(run=run).order_by("pk")[0]
     with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
         Effect.objects.filter(pk=row.pk).update(**columns)
+
+
+def test_an_event_does_not_vouch_for_an_effect_that_was_altered_before_its_end(run: Run) -> None:
+    row = Effect.objects.select_related("run").get(run=run, step="pay")
+    events = told(row)
+    with altered(row, result=canonical({"payment": "anothers"})):
+        with pytest.raises(NotVerified, match=f"effect {row.pk}: differs from what event"):
+            row.kept(by=SYSTEM)
+        assert (Effect.objects.get(pk=row.pk).status, told(row)) == ("done", events)
 
 
 def test_a_result_that_nobody_got_is_not_undone(ledger: Path) -> None:
