@@ -25,7 +25,7 @@ from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
 from checkpoints.errors import Fenced
 from checkpoints.layout.rows import new_id
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insertion
 from checkpoints.runs.plans import StepSpec
 
 from . import authorize, classify_failure, intent, late_reports, readback, skip, takeover, undo_left_behind
@@ -95,10 +95,8 @@ def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, 
     """Write the intent and consume the grant, under the run's token. Raises Fenced."""
     columns = intent.columns(session, spec, generation)
     with transaction.atomic():
-        session.hold_token()
-        row = Effect(grant=permit.grant, action=permit.action, **columns)
-        insert_rows([row])
-        row.intended(by=session.by)
+        row = Effect(pk=session.effect_number(), grant=permit.grant, action=permit.action, **columns)
+        row.intended(by=session.by, beside=insertion([row]))
     crash_points.point("after_intent", row.step)
     return row
 

@@ -17,10 +17,11 @@ from checkpoints.audit import covered_rows
 from checkpoints.audit.covered_rows import check_row, digest
 from checkpoints.errors import Fenced
 from checkpoints.events import event_log
+from checkpoints.events.event_log import Entry
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Hold
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
-from checkpoints.postgresql.sql import run_sql
+from checkpoints.postgresql.sql import Statement, run_sql
 from checkpoints.values.canonical_json import canonical, decode
 
 # The columns whose digest each event records: all about the outside world. Landings are checkpoints, which have digests
@@ -216,9 +217,9 @@ class Effect(models.Model):
         """
         check_row("effect", self.pk)
 
-    def intended(self, *, by: Actor) -> None:
-        """Record the event of a new intent, in the transaction that made the row."""
-        self._record("effect.intended", by)
+    def intended(self, *, by: Actor, beside: Sequence[Statement] = ()) -> None:
+        """Record the event of a new intent, in the transaction that made the row, or `beside` the insert."""
+        self._record("effect.intended", by, beside)
 
     def _settle(self, came_from: Iterable[str], to: str, by: Actor) -> None:
         self._move(came_from, to, by)
@@ -238,10 +239,11 @@ class Effect(models.Model):
             vars(self).update(zip(_NAMES, moved[0], strict=False), _prefetched_objects_cache={})
             self._record(f"effect.{to}", by)
 
-    def _record(self, kind: str, by: Actor) -> None:
+    def _record(self, kind: str, by: Actor, beside: Sequence[Statement] = ()) -> None:
         data = {"effect": self.pk, "step": self.step, "key": self.key, "attempts": self.attempts, ROWS: self.covered}
         data |= {"undoes": self.undoes_id} if self.undoes_id else {}
-        event_log.record(kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+        told = Entry(kind=kind, subject=self.subject, run=self.run, by=by, version=self.version, data=data)
+        event_log.append([told], beside=beside)
 
 
 @prepared

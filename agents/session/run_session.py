@@ -42,7 +42,8 @@ from .heartbeat import ClaimBeat
 from .performer import HandOut, Performer
 from .run_path import RunPath
 
-_HELD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
+_HOLD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
+_NUMBER = _HOLD.replace("1", "nextval(pg_get_serial_sequence('agents_effect', 'id'))", 1)
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
 
 
@@ -128,9 +129,18 @@ class RunSession:
 
     def hold_token(self) -> None:
         """Lock the run's row, in the caller's transaction, while the token still holds. Raises Fenced."""
+        self._hold(_HOLD)
+
+    def effect_number(self) -> int:
+        """Hold the token, as `hold_token`, and return the id of a new effect. Raises Fenced."""
+        return self._hold(_NUMBER)
+
+    def _hold(self, sql: str) -> int:
         self.check()
-        if not run_sql(_HELD, [self.run.pk, self.claim.token]):
+        found = run_sql(sql, [self.run.pk, self.claim.token])
+        if not found:
             raise Fenced
+        return int(found[0][0])
 
     @property
     def branched(self) -> bool:
