@@ -6,6 +6,8 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain, count
 from typing import Any, Protocol
 
 from django.db import transaction
@@ -20,13 +22,10 @@ from . import event_proof, wakeup
 
 FINDABLE = 100_000  # characters of a text that are indexed for search
 _INTO = "INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data, text_digest)"
-_EVENT = f"""{_INTO}
-VALUES ($1::text, $2::bigint, $3::bigint, $4::text, $5::int, $6::text, $7::text, $8::bytea, $9::bytea) RETURNING id
-"""
+_TYPES = ("text", "bigint", "bigint", "text", "int", "text", "text", "bytea", "bytea")
+_FEW = 2  # events that are sent as plain values: arrays of so few take longer than the insert
 _EVENTS = f"""{_INTO}
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[],
-  $8::bytea[], $9::bytea[])
-RETURNING id
+SELECT * FROM unnest({", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_TYPES, 1))}) RETURNING id
 """  # noqa: S608 - constants
 _TEXT = """
 INSERT INTO checkpoints_eventtext (event_id, salt, text, terms) VALUES ($1, $2, $3, to_tsvector('simple', $4))
@@ -80,8 +79,8 @@ def append(entries: Sequence[Entry], *, beside: Sequence[Statement] = ()) -> Non
     rows = [_row(*each) for each in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
-        if len(rows) == 1:  # arrays of one take longer than the insert
-            written = run_sql(_EVENT, rows[0], beside=beside)
+        if 1 <= len(rows) <= _FEW:
+            written = run_sql(_plain(len(rows)), list(chain.from_iterable(rows)), beside=beside)
         else:
             columns = [list(column) for column in zip(*rows, strict=True)]
             written = run_sql(_EVENTS, columns, beside=beside) if rows or beside else []
@@ -90,6 +89,14 @@ def append(entries: Sequence[Entry], *, beside: Sequence[Statement] = ()) -> Non
                 found_by = storable(text.decode(errors="replace"))[:FINDABLE]
                 run_sql(_TEXT, [event, salt, text, found_by])
     wakeup.ring_after_commit()
+
+
+@cache
+def _plain(events: int) -> str:
+    """Return the statement that inserts so many events as plain values."""
+    places = count(1)
+    rows = (", ".join(f"${next(places)}::{kind}" for kind in _TYPES) for _ in range(events))
+    return f"{_INTO} VALUES {', '.join(f'({row})' for row in rows)} RETURNING id"
 
 
 def _row(entry: Entry, salt: bytes, words: bytes | None) -> tuple[Any, ...]:
