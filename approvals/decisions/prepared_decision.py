@@ -64,7 +64,7 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
     """
     gate, proposal = reading.gate, reading.proposal
-    reason = authority.why_not(by, gate)
+    reason = authority.reason(by.pk, reading.decides, gate)
     if reason:
         raise NotAllowed(reason)
     lost = lost_race(reading, submission.seen)

@@ -15,7 +15,8 @@ from django.db.models.functions import Coalesce, Now
 from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.policy import second_look
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, kind_of, right_in, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
+from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.models import Run
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import prepared
@@ -29,12 +30,13 @@ class GateReading:
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
+    decides: bool | None  # whether the policy asks this person; None for nobody, or an account that is switched off
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
-    """Read a gate, and whether this person already used this key here. One statement."""
+    """Read a gate, and whether this person may decide it and already used this key here. One statement."""
     found = next(iter(_with_facts(gate_id, user_id, key)), None)
     if found is None:
         raise Proposal.DoesNotExist
@@ -43,6 +45,7 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     gate.hooked = found.hooked
     return GateReading(
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
+        decides=found.decides if found.active else None,
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
     )  # fmt: skip
 
@@ -56,9 +59,12 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     kin = Q(pk=root) | Q(lineage=root, forked_from__isnull=False)
     acted = Run.objects.filter(kin, effects__isnull=False)
     recent = second_look.recent(user_id)
+    teams = held(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
+    deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
+        .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)), decides=Exists(deciding))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("team")))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))

@@ -123,7 +123,7 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     saved = gate.saved  # verified, before any other answer
     sent = Submission(**said_in(decision))
     sent.digest()  # refuse what cannot be encoded, before anything uses it
-    found = read(gate.pk)
+    found = read(gate.pk, user_id=reader.pk)
     found.gate.saved = saved
     prepared = prepare(found, sent, by=reader)
     instead = prepared.next
