@@ -7,16 +7,17 @@ not with the gates that exist. One policy belongs to one team, and so do the gat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
-from approvals.models import Gate, Policy
+from approvals.models import Decision, Gate, Policy
 from approvals.policy import separation
 from checkpoints.access.permissions import VIEW_RUN, teams_where
 from checkpoints.postgresql.capped_count import MOST, Capped
@@ -45,6 +46,7 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
+    "run__lineage", "run__plan__agent", "run__plan__external",
 )  # fmt: skip
 _URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
@@ -150,32 +152,32 @@ class ReaderReach:
             cursor.execute(sql, values)
             return [row[0] for row in cursor.fetchall()]
 
-    def counts(self, *queues: str) -> dict[str, Capped]:
-        """Count the gates in each of the queues, up to `MOST`; in one statement."""
-        selects = [self._select(queue, MOST + 1, QueueFilters()) for queue in queues]
-        counted = ", ".join(f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects)  # noqa: S608 - values apart
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {counted}", [value for _, values in selects for value in values])
-            numbers = cursor.fetchone()
-        return {queue: Capped(min(number, MOST), number > MOST) for queue, number in zip(queues, numbers, strict=True)}
+    def figures(
+        self, counted: Collection[tuple[str, QueueFilters]], *, agents_of: str
+    ) -> tuple[dict[tuple[str, QueueFilters], Capped], list[str]]:
+        """Count the gates of these queues up to `MOST`, and name the agents at the first `NAMED` gates of another.
 
-    def count(self, queue: str, wanted: QueueFilters) -> Capped:
-        """Count the gates of a queue that match `wanted`, up to `MOST`."""
-        number = len(self.ids(queue, most=MOST + 1, wanted=wanted))
-        return Capped(min(number, MOST), number > MOST)
-
-    def agents(self, queue: str) -> list[str]:
-        """List the names of the agents that ask at the first `NAMED` gates of a queue; in one statement."""
-        sql, values = self._select(queue, NAMED, QueueFilters())
-        with connection.cursor() as cursor:
-            cursor.execute(_AGENTS.format(sql), values)
-            return [row[0] for row in cursor.fetchall()]
+        One statement for all of it.
+        """
+        selects = [self._select(queue, MOST + 1, wanted) for queue, wanted in counted]
+        first, last = self._select(agents_of, NAMED, QueueFilters())
+        columns = [f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects]  # noqa: S608 - values apart
+        columns.append(f"ARRAY({_AGENTS.format(first)})")
+        *numbers, agents = _row(columns, [*(values for _, values in selects), last])
+        counts = [Capped(min(number, MOST), number > MOST) for number in numbers]
+        return dict(zip(counted, counts, strict=True)), agents
 
     def gates(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[Gate]:
         """List the gates of `ids`, in its order, with what a row shows of each; two statements."""
-        order = self.ids(queue, most=most, wanted=wanted)
-        found = {gate.pk: gate for gate in _named(order)} if order else {}
-        return [found[each] for each in order if each in found]
+        return self.lists((queue, most, wanted or QueueFilters()))[0]
+
+    def lists(self, *asked: tuple[str, int, QueueFilters]) -> list[list[Gate]]:
+        """List for each (queue, most, filters) what `gates` does, as of one moment; two statements for all."""
+        selects = [self._select(*each) for each in asked]
+        orders = _row([f"ARRAY({sql})" for sql, _ in selects], [values for _, values in selects])
+        every = list(chain.from_iterable(orders))
+        found = {gate.pk: gate for gate in _named(every, self.user)} if every else {}
+        return [[found[each] for each in order if each in found] for order in orders]
 
     def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
         """Return the SQL statement that selects the ids of a queue, and its values."""
@@ -200,10 +202,19 @@ class ReaderReach:
         return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
 
 
+def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(columns)}", list(chain.from_iterable(values)))
+        row: tuple[Any, ...] = cursor.fetchone()
+        return row
+
+
 @prepared
-def _named(gates: Any) -> QuerySet[Gate]:
-    listed = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan")
-    return listed.only(*_SHOWN, "run__lineage", "run__plan__agent", "run__plan__external")
+def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
+    mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
+    listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan")
+    marked: QuerySet[Gate] = listed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
+    return marked
 
 
 def seen_by(user: Any) -> QuerySet[Group]:

@@ -124,6 +124,7 @@ class Gate(models.Model):
     )
 
     objects = GateQuerySet.as_manager()
+    reader_decided = False  # whether the reader of a list decided on the current proposal; set by the list
     hooked = True  # whether any webhook may want to hear of it; set to False by a reader that has looked
 
     class Meta:

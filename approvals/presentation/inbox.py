@@ -128,7 +128,6 @@ def row(
     gate: Gate,
     *,
     now: datetime,
-    said: bool = False,
     looking: Sequence[User] = (),
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
@@ -156,7 +155,7 @@ def row(
         edited=gate.proposal > 1,
         refused=gate.attempt > 1,
         looking=tuple(map(untrusted.person, looking)),
-        said=said,
+        said=gate.reader_decided and not lingering,
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
 

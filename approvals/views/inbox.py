@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
-from django.db.models import F, QuerySet, prefetch_related_objects
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,10 +17,9 @@ from django.views.decorators.http import require_safe
 from approvals.consequences import impact_sources
 from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
 from approvals.live.page_frame import reach_of
-from approvals.models import Decision, Gate, Looking
+from approvals.models import Decision, Gate, Looking, Outcome
 from approvals.presentation import inbox
 from checkpoints.postgresql.capped_count import Capped
-from checkpoints.postgresql.prepared_rows import OneOf, prepared
 
 from .access import private, reader_of
 
@@ -83,27 +81,25 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 def context_of(request: HttpRequest) -> dict[str, Any]:
     user, now, asked, reach = reader_of(request), timezone.now(), InboxFilters.of(request), reach_of(request)
-    found = reach.gates(asked.queue, most=SHOWN + 1, wanted=asked.wanted)
-    shown = found[:SHOWN]
-    if asked.queue == DECIDED:
-        finish(shown)
-    said = spoken_for(user, shown)
+    found, *closed = reach.lists((asked.queue, SHOWN + 1, asked.wanted), *just_closed(asked))
+    shown, lingering = found[:SHOWN], [gate for gates in closed for gate in reversed(gates)]
+    finish(shown if asked.queue == DECIDED else lingering)
     looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
     before = {} if asked.queue == DECIDED else impact_sources.beside(shown)
     rows = [
-        inbox.row(
-            gate, now=now, said=gate.pk in said, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ())
-        )
-        for gate in shown
+        inbox.row(gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ())) for gate in shown
     ]
     if asked.queue != DECIDED:
-        rows += [inbox.row(gate, now=now, lingering=True) for gate in just_closed(asked, reach)]
+        rows += [inbox.row(gate, now=now, lingering=True) for gate in lingering]
         groups = inbox.grouped(rows)
     else:
         groups = [inbox.InboxGroup(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
-    counts = reach.counts(MINE, ALL)
-    if len(found) > SHOWN and groups:
-        groups[-1] = replace(groups[-1], whole=counted(asked, reach, groups[-1], now, counts.get(asked.queue)))
+    rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups else []
+    wholes = {queue: (queue, QueueFilters()) for queue in (MINE, ALL)}
+    counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *rest]), agents_of=asked.queue)
+    counts = {queue: counted[whole] for queue, whole in wholes.items()}
+    if rest:
+        groups[-1] = replace(groups[-1], whole=within([counted[each] for each in rest], least=len(groups[-1].rows)))
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
         "queue": asked.queue, "asked": asked, "heading": QUEUES[asked.queue][0],
@@ -117,55 +113,41 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
             for key, (label, icon, _) in QUEUES.items()
         ],
         "mine": counts[MINE], "risks": Gate.Risk.choices,
-        "agents": sorted({*reach.agents(asked.queue), asked.wanted.agent} - {""}),
+        "agents": sorted({*agents, asked.wanted.agent} - {""}),
     }  # fmt: skip
 
 
-def counted(
-    asked: InboxFilters, reach: ReaderReach, last: inbox.InboxGroup, now: datetime, total: Capped | None
-) -> Capped:
-    """Count the gates of the last group, which goes on on the next page. `total`: all of an open queue.
+def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:
+    """Return what to count for the size of the last group, which goes on on the next page: see `within`.
 
-    Subtracts the gates due earlier, which are few and first in the index; those due later are neither.
+    All gates up to its end, and those due before it, which are few and first in the index; those due later are neither.
     """
-    if total is None:
-        return reach.count(asked.queue, asked.wanted)
-    after, until = inbox.due_within(last.key, now)
-    if until or asked.filtered or asked.wanted.after:
-        total = reach.count(asked.queue, replace(asked.wanted, due=until))
-    before = reach.count(asked.queue, replace(asked.wanted, due=after)) if after else Capped(0)
-    return Capped(max(total.number - before.number, len(last.rows)), total.more or before.more)
+    after, until = (None, None) if asked.queue == DECIDED else inbox.due_within(last, now)
+    return [(asked.queue, replace(asked.wanted, due=each)) for each in ([until, after] if after else [until])]
+
+
+def within(counts: list[Capped], *, least: int) -> Capped:
+    """Subtract the gates due before a group from those up to its end."""
+    total, before = counts[0], sum(each.number for each in counts[1:])
+    return Capped(max(total.number - before, least), any(each.more for each in counts))
 
 
 def finish(gates: list[Gate]) -> None:
-    """Prefetch these gates' outcomes, in a few statements."""
-    prefetch_related_objects(gates, "outcome__decisions__user", "outcome__grants")
+    """Prefetch how these gates ended, in two statements."""
+    outcomes, decisions = Outcome.objects.select_related("proposal"), Decision.objects.select_related("user")
+    prefetch_related_objects(gates, Prefetch("outcome", outcomes), Prefetch("outcome__decisions", decisions))
 
 
-def just_closed(asked: InboxFilters, reach: ReaderReach) -> list[Gate]:
-    """List gates that left the queue seconds ago, and are shown a little longer so that nobody misses them."""
-    if asked.wanted.after:
+def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
+    """Say which gates left the queue seconds ago: they are shown a little longer so that nobody misses them."""
+    if asked.wanted.after or asked.queue == DECIDED:
         return []
-    queue = MINE_DECIDED if asked.queue == MINE else DECIDED
     wanted = QueueFilters(
         risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
     )
-    found = reach.gates(queue, most=SHOWN, wanted=wanted)[::-1]
-    finish(found)
-    return found
+    return [(MINE_DECIDED if asked.queue == MINE else DECIDED, SHOWN, wanted)]
 
 
 def last_closed(reach: ReaderReach) -> Any:
     """Return when the last gate that this person may see closed; None for none."""
     return next((gate.closed_at for gate in reach.gates(DECIDED, most=1)), None)
-
-
-def spoken_for(user: User, found: list[Gate]) -> set[int]:
-    """Return the ids of those gates on whose current proposal the reader has decided."""
-    return {decision.gate_id for decision in _spoken([gate.pk for gate in found], user.pk)} if found else set()
-
-
-@prepared
-def _spoken(gates: Any, by: Any) -> QuerySet[Decision]:
-    mine = Decision.objects.filter(OneOf(F("gate_id"), gates), user=by, counts=True)
-    return mine.filter(proposal__number=F("gate__proposal")).only("gate_id")

@@ -48,8 +48,8 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
                 (there,) = enough_reviewers.people(gate.policy.reviewers)
                 assert page.deciders <= there
                 assert len(page.deciders) == min(len(there), gate.policy.quorum + 1)
-        counts = reach.counts(MINE, ALL)
-        assert (counts[MINE].number, counts[ALL].number) == (len(mine), len(reach.ids(ALL, most=100)))
+        counts, _ = reach.figures([(MINE, QueueFilters()), (ALL, QueueFilters())], agents_of=ALL)
+        assert [each.number for each in counts.values()] == [len(mine), len(reach.ids(ALL, most=100))]
 
 
 def test_a_queue_takes_as_many_statements_for_many_gates_as_for_few() -> None:

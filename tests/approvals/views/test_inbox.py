@@ -13,6 +13,7 @@ from approvals.presentation import inbox as presentation
 from approvals.presentation.text import size_limit
 from approvals.views import inbox as views
 from tests.factories import ann, bob, change_gate, decide, eve, make_card, make_gate, make_policy, make_team
+from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
 RISK = re.compile(r'<h2 id="g-(\w+)">([^<]+)<')
@@ -150,3 +151,25 @@ def test_the_wrong_queue_of_a_team_leaks_nothing() -> None:
     outsider = eve()
     for queue in ("mine", "all", "decided"):
         assert "Somebody else" not in inbox_of(outsider, queue)
+
+
+@pytest.mark.parametrize("query", ["queue=mine", "queue=all", "queue=all&risk=medium", "queue=decided"])
+@pytest.mark.parametrize("hours", [0.5, 2, 40])
+def test_an_inbox_is_read_in_twelve_statements(monkeypatch: pytest.MonkeyPatch, query: str, hours: float) -> None:
+    """One whose last group is the day's took 13, what had just closed four more, and one for each of its gates."""
+    monkeypatch.setattr(views, "SHOWN", 3)
+    noon = (timezone.now() + dt.timedelta(days=1)).replace(hour=12)
+    monkeypatch.setattr(timezone, "now", lambda: noon)
+    team = make_team()
+    reader, other = ann(team), bob(team)
+    for number in range(12):
+        gate = make_gate(team=team, card=make_card(title=f"Gate {number}"))
+        if number % 2:
+            decide(gate, other)
+        else:
+            change_gate(gate, deadline=noon + dt.timedelta(hours=hours if number > 1 else 0.1))
+    client = signed_in(reader)
+    with sent() as statements:
+        page = client.get(f"/?{query}").content.decode()
+    assert page.count('<li class="gate-row') >= 3
+    assert len(statements) <= 10, statements  # what an approval would repeat takes two more, where there is any
