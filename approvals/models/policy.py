@@ -40,7 +40,7 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         team's own default counts, or its strictest policy. `exact`: as for `expect`.
         """
         for found in _newest(team.pk, name or DEFAULT):
-            found.team, found.reviewer_ids = team, vars(found)["reviewing_ids"]
+            found.team = team
             return found
         if strict:
             self.expect(name, team=team, exact=exact)
@@ -159,8 +159,9 @@ class _WithTeams(models.Manager["ReviewingTeam"]):
 @prepared
 def _newest(team: Any, name: Any) -> models.QuerySet[Policy]:
     reviewing = ReviewingTeam.objects.filter(policy=models.OuterRef("pk")).order_by("team__name")
-    found = Policy.objects.filter(team=team, name=name).order_by("-version")[:1]
-    return found.annotate(reviewing_ids=ArraySubquery(reviewing.values("team")))
+    found: models.QuerySet[Any] = Policy.objects.filter(team=team, name=name).order_by("-version")[:1]
+    known: models.QuerySet[Policy] = found.annotate(reviewer_ids=ArraySubquery(reviewing.values("team")))
+    return known
 
 
 class ReviewingTeam(models.Model):

@@ -47,7 +47,7 @@ _REJECTED_ALIKE = """
 SELECT DISTINCT found FROM approvals_gate gate JOIN approvals_outcome outcome ON outcome.gate_id = gate.id
 CROSS JOIN unnest(gate.likeness) AS found
 WHERE gate.likeness && $2::text[]::varchar[] AND gate.team_id = $1 AND found = ANY($2::text[])
-  AND outcome.kind IN ('rejected', 'mixed') AND outcome.created_at >= statement_timestamp() - $3::interval
+  AND outcome.kind = ANY($4::text[]) AND outcome.created_at >= statement_timestamp() - $3::interval
 """
 
 
@@ -94,7 +94,8 @@ def check_cap(policy: Policy, *, team: int, agent: str, more: int = 1) -> None:
 
 def rejected_alike(team: int, likeness: Collection[str]) -> set[str]:
     """Return those of these digests that a gate of the team has which people lately rejected, wholly or in part."""
-    return {found for (found,) in run_sql(_REJECTED_ALIKE, [team, sorted(likeness), REMEMBERED])}
+    values = [team, sorted(likeness), REMEMBERED, [REJECTED.value, MIXED.value]]
+    return {found for (found,) in run_sql(_REJECTED_ALIKE, values)}
 
 
 def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> RejectedBefore:
