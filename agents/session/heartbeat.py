@@ -8,6 +8,7 @@ ended by SIGKILL: the attempt is counted in PostgreSQL.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -82,18 +83,23 @@ class HeartbeatThread:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.beats: list[ClaimBeat] = []
+        self.wakes = math.inf  # when the thread looks next
         self.pid = 0
 
     @contextmanager
     def watch(self, claim: Claim) -> Iterator[ClaimBeat]:
-        """Keep `claim` alive inside the block."""
+        """Keep `claim` alive inside the block.
+
+        A thread that looks in time anyway is not woken: it would take the interpreter from the run that begins.
+        """
         beat = ClaimBeat(claim)
         with self.changed:
             if self.pid != os.getpid():  # a forked worker inherits the object but not the thread
                 self.pid, self.beats = os.getpid(), []
                 threading.Thread(target=self.run, name="heartbeat", daemon=True).start()
             self.beats.append(beat)
-            self.changed.notify()
+            if beat.next_look() < self.wakes:
+                self.changed.notify()
         try:
             yield beat
         finally:
@@ -111,8 +117,8 @@ class HeartbeatThread:
         """Sleep until a beat is due, then look; for ever. The thread's body."""
         while True:
             with self.changed:
-                due = min((beat.next_look() for beat in self.beats if not beat.lost), default=None)
-                self.changed.wait(None if due is None else max(0.0, due - time.monotonic()))
+                self.wakes = min((beat.next_look() for beat in self.beats if not beat.lost), default=math.inf)
+                self.changed.wait(None if self.wakes == math.inf else max(0.0, self.wakes - time.monotonic()))
                 mine = [beat for beat in self.beats if not beat.lost]
             for beat in mine:
                 beat.look()
