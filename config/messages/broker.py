@@ -35,6 +35,8 @@ class Channel(redis.Channel):
     It keeps its client as long as its pool: Kombu makes one for each message, which takes longer than sending it.
     """
 
+    # Each step is a list of its own for every queue, and a worker names all of them to Redis for each message.
+    priority_steps = [0]
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:

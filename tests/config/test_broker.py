@@ -125,6 +125,14 @@ def test_a_forged_message_is_discarded_and_told_and_the_worker_goes_on(
     assert "Traceback" not in worker.log
 
 
+def test_a_queue_is_one_list(redis_url: str) -> None:
+    client = redis.Redis.from_url(redis_url)
+    client.flushdb()
+    for priority in (0, 9):
+        app.send_task("config.housekeeping.sing", queue="test-scratch", ignore_result=True, priority=priority)
+    assert client.llen("test-scratch") == 2
+
+
 def test_a_key_of_another_type_in_a_queues_place_is_dropped(
     celery_worker: Callable[..., Service], redis_url: str
 ) -> None:
