@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.expressions import RawSQL
 
 from agents.definition import fields
 from agents.definition.plan_builder import OBSERVED
@@ -15,6 +16,7 @@ from agents.models import Effect
 from agents.session import allowing_gate
 from agents.session.run_session import RunSession
 from agents.steps import execute
+from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
@@ -64,13 +66,14 @@ def ask(session: RunSession, spec: StepSpec) -> bool:
 
 
 def at_head(session: RunSession) -> Gate | None:
-    """Return the gate of the head's checkpoint, with its outcome where it has one."""
+    """Return the gate of the head's checkpoint, with its outcome and the evidence of it where it has one."""
     return next(iter(_gate_at(session.run.pk, session.snapshot.id)), None)
 
 
 @prepared
 def _gate_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
-    return Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=checkpoint)
+    gates = Gate.objects.select_related("outcome__proposal").filter(run_id=run, checkpoint=checkpoint)
+    return gates.annotate(end=RawSQL(evidence.END, [], TextField()))  # noqa: S611 - a constant
 
 
 def wait_for(session: RunSession, gate: Gate) -> bool:

@@ -39,12 +39,17 @@ OUTCOME = (
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
 MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
-_END = """
-SELECT kind, version, data,
-  ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = $3 ORDER BY 1),
-  ARRAY(SELECT action || chr(10) || effect FROM approvals_grant WHERE outcome_id = $3 ORDER BY 1)
-FROM checkpoints_event
-WHERE subject = $1 AND kind = ANY($2) AND NOT (kind = 'checkpoint.saved') ORDER BY version DESC, id LIMIT 1"""
+# The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.
+END = f"""
+(SELECT json_build_array(e.kind, e.version, encode(e.data, 'hex'),
+  ARRAY(SELECT decision_id FROM approvals_outcome_decisions WHERE outcome_id = approvals_outcome.id ORDER BY 1),
+  ARRAY(SELECT action || chr(10) || effect FROM approvals_grant WHERE outcome_id = approvals_outcome.id ORDER BY 1)
+)::text FROM checkpoints_event e WHERE e.subject = 'gate:' || approvals_gate.id
+  AND e.kind IN ('{"', '".join(ENDS)}') AND NOT (e.kind = 'checkpoint.saved') ORDER BY e.version DESC, e.id LIMIT 1)
+"""  # noqa: S608 - constants
+_END_OF = f"""
+SELECT {END} FROM approvals_outcome JOIN approvals_gate ON approvals_gate.id = $1 WHERE approvals_outcome.id = $2
+"""  # noqa: S608 - constants
 
 
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
@@ -110,14 +115,17 @@ def sound(standing: Proposal) -> bool:
     return True
 
 
-def check_ended(gate: Gate, outcome: Outcome) -> None:
-    """Check how a gate ended against the event that tells of it.
+def check_ended(gate: Gate, outcome: Outcome, end: str | None = None) -> None:
+    """Check how a gate ended against the event that tells of it. `end`: END, where it was read with the gate.
 
     Raises NotVerified where there is none, it is not proven, or it tells something else.
     """
-    found = run_sql(_END, [gate.subject, list(ENDS), outcome.pk])
-    said = _said(gate, found[0][:3] if found else None)
-    decisions, given = found[0][3:]
+    if end is None:
+        end = next((found for (found,) in run_sql(_END_OF, [gate.pk, outcome.pk])), None)
+    if end is None:
+        raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
+    kind, version, data, decisions, given = decode(end.encode())
+    said = _said(gate, (kind, version, bytes.fromhex(data)))
     grants = [each.split("\n", 1) for each in given]
     proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
     now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}

@@ -16,6 +16,7 @@ from checkpoints import actors
 from checkpoints.models import Checkpoint, Event, Note, Run
 from tests.factories import make_policy, make_team
 from tests.factories.driven_runs import advance, advance_to_rest, decide, effects, make_run, open_gate, state, trail
+from tests.harness.sent_statements import sent
 
 
 @pytest.fixture
@@ -50,6 +51,15 @@ def test_an_approved_run_does_each_effect_once_and_completes(ledger: Path) -> No
         ("mail", "done", True),
     ]
     assert {row.key for row in effects(run)} == {line.split()[1] for line in lines(ledger)}
+
+
+def test_a_decided_gate_is_read_together_with_what_proves_its_end(ledger: Path) -> None:
+    run = advance(make_run("payer", ledger=str(ledger)))
+    decide(run, "reject")
+    with sent() as told:
+        advance(run)
+    (proof,) = (each for each in told if "approvals_outcome_decisions" in each)
+    assert '"approvals_gate"."status"' in proof
 
 
 def test_an_edited_amount_is_what_runs_and_the_agent_is_told(ledger: Path) -> None:
