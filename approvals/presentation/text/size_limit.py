@@ -6,8 +6,6 @@ that each text shows only its beginning, its length and a link to all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from django.http import HttpRequest, HttpResponseBase
@@ -16,30 +14,20 @@ from approvals.middleware import Respond
 
 PAGE = 400_000  # characters of one page
 SHORT = 300  # characters of each text after that
-_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)  # characters, and how often it was asked
 
 
 def middleware(get_response: Respond) -> Respond:
     """Give each request its room; rendering without a request (an e-mail, a test) has no limit."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
-        token = _left.set([PAGE])
+        token = _left.set([PAGE, 0])
         try:
             return get_response(request)
         finally:
             _left.reset(token)
 
     return respond
-
-
-@contextmanager
-def room(characters: int) -> Iterator[None]:
-    """Give what is drawn inside a room of its own, so that it looks the same on each page."""
-    token = _left.set([characters])
-    try:
-        yield
-    finally:
-        _left.reset(token)
 
 
 def takes(characters: int) -> bool:
@@ -49,4 +37,11 @@ def takes(characters: int) -> bool:
         return True
     fits = characters <= left[0]
     left[0] -= characters if fits else 0
+    left[1] += 1
     return fits
+
+
+def asked() -> int:
+    """Return how often this page asked for room. What draws without asking draws the same on every page."""
+    left = _left.get()
+    return left[1] if left else 0

@@ -9,8 +9,6 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import Gate
-from approvals.presentation import inbox as presentation
-from approvals.presentation.text import size_limit
 from approvals.views import inbox as views
 from tests.factories import ann, bob, change_gate, decide, eve, make_card, make_gate, make_policy, make_team
 from tests.harness.sent_statements import sent
@@ -95,15 +93,6 @@ def test_a_row_that_is_cached_still_shows_each_reader_what_is_theirs_and_what_ch
     page = inbox_of(other, "all")
     assert "Refund shipping" not in page
     assert re.search(r'data-risk="critical".*Refund the rest', page, re.DOTALL)
-
-
-def test_a_row_looks_the_same_whatever_room_the_page_had_that_drew_it_first() -> None:
-    """A page that an agent had filled drew rows without their marks, and the next page got the same from memory."""
-    gate = make_gate(card=make_card(title="Refund \u202etnuoma\u200b"))
-    with size_limit.room(0):
-        full = presentation.row(gate, now=timezone.now()).html
-    assert "U+202E" in full
-    assert "not marked" not in full
 
 
 def test_a_long_queue_is_shown_in_parts_and_no_gate_is_in_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_what_cannot_be_seen_is_counted(text: str, counted: tuple[int, int]) -> 
 
 
 def test_marks_of_a_text_that_was_drawn_before_take_room_as_at_first() -> None:
-    room = [size_limit.PAGE]
+    room = [size_limit.PAGE, 0]
     token = size_limit._left.set(room)
     try:
         left = [(untrusted.line("p\u0430y\u200bpal once"), room[0])[1] for _ in range(3)]
