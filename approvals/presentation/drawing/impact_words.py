@@ -8,20 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import itemgetter
+from threading import RLock
 
+from cachetools import LRUCache, cached
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.english import listed, quoted
 from approvals.impact.result import Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
-from approvals.presentation.text import untrusted
+from approvals.presentation.text import size_limit, untrusted
 
 from . import impact_track
 from .repeats import RepeatBox
 from .times import lasting
 
+DRAWN = 1_000_000  # characters of lines as HTML that a process caches
 KEPT_NAMES = 6  # kept steps that are named one by one
 # Choice that approves -> heading.
 HEADINGS = {
@@ -62,9 +67,21 @@ class WordedImpact:
     ticks: Sequence[RepeatBox] = ()
 
     @property
+    def listing(self) -> SafeString:
+        """Return the rows as HTML: the ways back of one gate, and the pages of its readers, have most in common."""
+        return _drawn(self.rows, get_language())[0]
+
+    @property
     def track(self) -> SafeString:
         label = ", ".join(" ".join([row.title, ", ".join(row.names)]).strip() for row in self.rows)
         return impact_track.draw(self.marks, label=untrusted.plain(label))
+
+
+@cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
+def _drawn(rows: Sequence[ImpactLine], language: str | None) -> tuple[SafeString, int]:
+    before = size_limit.asked()
+    html = render_to_string("approvals/impact/rows.html", {"rows": rows})
+    return html, len(html) if size_limit.asked() == before else DRAWN + 1  # marks are drawn as the page has room
 
 
 def drawn(

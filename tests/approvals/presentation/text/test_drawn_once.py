@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from approvals.presentation import inbox
+from approvals.presentation.drawing.impact_words import ImpactLine, WordedImpact
 from approvals.presentation.text import size_limit
 from tests.factories import make_card, make_gate
 
@@ -20,6 +21,10 @@ def row() -> Callable[[], str]:
     return lambda: inbox.row(gate, now=now).html
 
 
+def impact() -> Callable[[], str]:
+    return lambda: WordedImpact(heading="", rows=(ImpactLine(effect="run", title="Runs", names=(HIDDEN,)),)).listing
+
+
 def on_a_page(draw: Callable[[], str], *, full: bool) -> str:
     def view(request: HttpRequest) -> HttpResponse:
         if full:
@@ -29,7 +34,7 @@ def on_a_page(draw: Callable[[], str], *, full: bool) -> str:
     return bytes(size_limit.middleware(view)(HttpRequest()).content).decode()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("made", [row])
+@pytest.mark.parametrize("made", [row, impact])
 def test_a_page_without_room_takes_no_mark_from_another(made: Callable[[], Callable[[], str]]) -> None:
     """A row of the inbox that was first drawn on a full page kept its hidden characters unmarked on every other."""
     draw = made()
