@@ -37,7 +37,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="config.migrate")
     options.add_argument("-v", action="store_true", help="say what is applied")
     options.add_argument("--retries", type=int, default=RETRIES, help="how often to try again for a lock")
-    options.add_argument("--finish", action="store_true", help="once no process of the release before is left")
+    options.add_argument("--finish", action="store_true", help="use the newest formats; once no old process is left")
     chosen = options.parse_args()
     application = os.environ.get("DATABASE_URL", "")
     owner = os.environ.get("DATABASE_OWNER_URL") or application

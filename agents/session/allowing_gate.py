@@ -22,13 +22,12 @@ from .run_session import RunSession
 def last_outcome(session: RunSession, spec: StepSpec) -> Outcome | None:
     """Return the newest outcome on the path of a gate that could allow `spec`, or of a recovery gate that permits it.
 
-    A recovery gate about another action than the one that `spec` would perform now does not count.
-
-    It is kept for this head, also between two calls of an external program. No permission outlives its withdrawal by
-    that: the application's role cannot change an outcome; a gate opens and is decided only while nobody has the run,
-    and who claims it then begins another session; a rewind or an edit moves the head. Whether a grant was used, the
-    evidence is whole and the token's owner may work on the run is read by each call.
+    A recovery gate about another action than the one that `spec` would perform now does not count. Cached until the
+    head moves, also between two calls of an external program.
     """
+    # No withdrawn permission is used by that: nobody can change an outcome; a gate opens and is decided only while
+    # nobody has the run, and a claim begins another session; a rewind or an edit moves the head. Whether a grant was
+    # used, the evidence is whole and the token's owner may work on the run is read by each call.
     asked = (session.snapshot.id, spec.name, acting(session, spec))
     if asked not in session.allowing:
         steps = [spec.name, *gates.allowing(session.plan, spec.name)]

@@ -15,7 +15,7 @@ from typing import Any
 from channels.layers import BaseChannelLayer
 
 Message = dict[str, Any]
-WAITING = "waiting."  # prefix of the groups whose channels are told at once that there is an event, and not which
+WAITING = "waiting."  # prefix of the groups of waiting requests, which are woken without the event's content
 
 
 class PageLayer(BaseChannelLayer):

@@ -40,7 +40,7 @@ class Scratch:
             "HOLDPOINT_SECRET_KEY": "for benchmarks, and longer than the fifty characters asked for",
             "HOLDPOINT_SEAL_KEY": "for benchmarks, and longer than the thirty-two characters asked for",
             "HOLDPOINT_AGENTS": agents,
-            "HOLDPOINT_STREAK_SECONDS": "0",  # nobody reads what is approved here
+            "HOLDPOINT_STREAK_SECONDS": "0",  # switches the second look off
             "SANDBOX_URL": f"http://127.0.0.1:{free_port()}",
         }
 

@@ -186,8 +186,9 @@ class Run(models.Model):
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
+        # Registered first, so that the worker is woken before the pages.
         transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, run_id=self.pk, plan=self.plan))
-        woken = move(run_status.WAKE, [self.pk, by.id, by.name])  # rings pages, which may wait a little longer
+        woken = move(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
         return bool(woken)

@@ -1,4 +1,4 @@
-"""Digests of lists, in two formats; what a run began with it keeps, and so do its forks.
+"""Digests of lists, in two formats. A run and its forks keep the format that the run began with.
 
 Both are made from the list's lines: an item's canonical JSON, or for an item of more than LARGE bytes the reference
 `@size:digest` to it. A line depends on the item alone, so equal lists have equal digests, however they came about.
@@ -48,7 +48,7 @@ class ListDigest(bytes):
     def extended(self, lines: bytes, count: int) -> Self:
         """Return the digest after `count` items on these lines, joined by newlines, were appended; O(items).
 
-        A wrong count raises ValueError or gives the digest of no list; every byte is covered.
+        A wrong count raises ValueError or gives a digest that matches no list; every byte is covered.
         """
 
     def appended(self, items: Iterable[Any]) -> Self:
