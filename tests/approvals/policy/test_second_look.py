@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def as_shipped(settings: Any) -> None:
-    settings.HOLDPOINT_STREAK = 10
+    settings.HOLDPOINT_STREAK, settings.HOLDPOINT_STREAK_SECONDS = 10, 5.0
 
 
 def approvals(number: int, *, pause: float, ago: float = 1.0) -> list[tuple[datetime, bool]]:
