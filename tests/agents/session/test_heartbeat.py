@@ -43,4 +43,5 @@ def test_a_claim_that_came_while_the_thread_slept_for_another_is_looked_at(monke
     with heart.watch(claim()):
         until(lambda: heart.wakes < float("inf"), what="the thread sleeps for this claim")
     with heart.watch(claim()) as beat:
-        until(lambda: beat in looked)
+        until(lambda: looked)
+    assert looked == [beat]
