@@ -89,7 +89,7 @@ def test_a_row_that_is_cached_still_shows_each_reader_what_is_theirs_and_what_ch
     for _ in range(2):
         assert "Approved by you" in inbox_of(reader, "all")
         assert "Approved by you" not in inbox_of(other, "all")
-    Gate.objects.filter(pk=gate.pk).update(title="Refund the rest", risk="critical")
+    change_gate(gate, title="Refund the rest", risk="critical")
     page = inbox_of(other, "all")
     assert "Refund shipping" not in page
     assert re.search(r'data-risk="critical".*Refund the rest', page, re.DOTALL)
