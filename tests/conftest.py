@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import django
 import pytest
 from django.conf import settings
+from django.db.models import Max
 from django.test import override_settings
 
 from tests.harness import examples
@@ -33,6 +34,7 @@ from tests.harness import chromium, services, waiting, webs  # noqa: E402 - thes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django.db.models import Model
     from playwright.sync_api import Browser, BrowserContext, Page
     from pytest_django.plugin import DjangoDbBlocker
 
@@ -116,6 +118,23 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
                 connection.close_pool()
     services.WARM.close()
     SESSION.stop_own()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def left_verified(servers: Session) -> Iterator[None]:
+    """Verify the rows that a module's tests leave, so that the module is at fault and no later whole verification."""
+    from checkpoints.audit import covered_rows
+
+    before = {cover.name: _newest(cover.model) for cover in covered_rows.covers.values()}
+    yield
+    for cover in covered_rows.covers.values():
+        left = range(before[cover.name] + 1, _newest(cover.model) + 1)
+        problems = cover.check(left)
+        assert problems == [], f"this module's tests leave rows that do not verify: {problems}"
+
+
+def _newest(model: type[Model]) -> int:
+    return model._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
 
 
 @pytest.fixture(autouse=True)
