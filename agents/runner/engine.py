@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 from datetime import timedelta
-from typing import cast
 
 import structlog
 from django.conf import settings
@@ -33,7 +32,7 @@ from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
 from checkpoints.store import claims
-from checkpoints.store.claims import Claim
+from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import apply_outcome, version_upgrade
 
@@ -83,7 +82,7 @@ def _fenced(claim: Claim, error: Fenced) -> None:
         event_log.record("worker.fenced", subject=f"run:{run.pk}", run=run, by=SYSTEM, data=data)
 
 
-def _claimed(run_id: int) -> Claim | None:
+def _claimed(run_id: int) -> ClaimedRun | None:
     """Claim the run. A connection that broke while this process was idle is replaced, once.
 
     If the claim was committed but the connection was lost before the answer, this worker does not use it: its lease
@@ -106,8 +105,8 @@ def worker() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _work(claim: Claim, beat: ClaimBeat) -> None:
-    run = cast(Run, claim.run)
+def _work(claim: ClaimedRun, beat: ClaimBeat) -> None:
+    run = claim.run
     known = registry.plans().get(run.plan_id) or version_upgrade.bring_up(claim, run, beat)
     if known is None:
         return

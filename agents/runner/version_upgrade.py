@@ -42,7 +42,7 @@ from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Header, Snapshot, claims
-from checkpoints.store.claims import Claim
+from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import apply_outcome
 
@@ -71,7 +71,7 @@ def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
     return upcast.apply(way, snapshot.state)
 
 
-def claim(run_id: int, *, worker: str) -> Claim | None:
+def claim(run_id: int, *, worker: str) -> ClaimedRun | None:
     """Claim a run whose version is gone and that this worker can upgrade; None where that is not so."""
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))

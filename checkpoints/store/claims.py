@@ -37,12 +37,18 @@ class Claim:
     next_step: str
     attempts: int
     at: datetime  # the database's clock at the time of the claim
-    run: Run | None = field(default=None, repr=False, compare=False)  # as `claim` left it, with its team
     monotonic: float = field(default_factory=time.monotonic, repr=False)
 
     def clock(self) -> datetime:
         """Return the database's current time without a query."""
         return self.at + timedelta(seconds=time.monotonic() - self.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun(Claim):
+    """A claim with the run as it left it, with its team."""
+
+    run: Run = field(kw_only=True, repr=False, compare=False)
 
 
 _NAMES = [field.attname for field in Run._meta.concrete_fields]
@@ -53,7 +59,7 @@ FROM moved JOIN auth_group team ON team.id = moved.team_id
 _HALTING = "SELECT halt FROM checkpoints_run WHERE id = $1 AND token = $2"
 
 
-def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by: Actor = SYSTEM) -> Claim | None:
+def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by: Actor = SYSTEM) -> ClaimedRun | None:
     """Claim a run that is queued and due, or whose worker's lease ran out; None if it is neither.
 
     Only a run of these plans: a worker never takes a version that it does not have. Counts one start of the next
@@ -65,7 +71,7 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
     *claimed, team, name = found[0][:8]
     run = Run.from_db(connection.alias, _NAMES, found[0][8:])
     run.team = Group.from_db(connection.alias, ["id", "name"], [team, name])
-    return _made(run_id, lease, claimed, run)
+    return ClaimedRun(run_id, *_position(lease, claimed), run=run)
 
 
 def take_over(run: Run, by: Actor) -> Claim:
@@ -74,7 +80,7 @@ def take_over(run: Run, by: Actor) -> Claim:
     Runs in the caller's transaction, which ends with a `save` or `release` that sets what the run does next.
     """
     (taken,) = move(run_status.TAKE_OVER, [run.pk, by.id, TAKE_OVER_LEASE, by.id, by.name])
-    return _made(run.pk, TAKE_OVER_LEASE, taken, None)
+    return Claim(run.pk, *_position(TAKE_OVER_LEASE, taken))
 
 
 def ask_to_halt(run: Run, by: Actor) -> bool:
@@ -113,6 +119,6 @@ def release(
         raise Fenced
 
 
-def _made(run_id: int, lease: float, row: Sequence[Any], run: Run | None) -> Claim:
-    token, head, seq, next_step, attempts, at = row
-    return Claim(run_id, token, lease, head, seq, next_step, attempts, at, run)
+def _position(lease: float, row: Sequence[Any]) -> tuple[Any, ...]:
+    token, *more = row
+    return token, lease, *more
