@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from agents.errors import NotGranted
 from agents.gates import opening, preconditions
@@ -49,7 +49,7 @@ def permit(session: RunSession, spec: StepSpec) -> EffectPermit:
         raise NotGranted(
             f"{_gate(session, outcome)} did not approve {quoted([spec.title])}, or its permission was used."
         )
-    approved = _binds(session, spec, outcome)
+    approved = _binds(session, spec, outcome, grant.end)
     preconditions.check(session, spec, approved)
     return EffectPermit(grant, acting(session, spec))
 
@@ -67,15 +67,18 @@ def holds(session: RunSession, spec: StepSpec, row: Effect) -> None:
     _binds(session, spec, outcome)
 
 
-def _binds(session: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
-    """Return what was approved if `spec` would do exactly that. Raises NotGranted, and NotVerified for a forged one."""
+def _binds(session: RunSession, spec: StepSpec, outcome: Outcome, end: str | None = None) -> Approved:
+    """Return what was approved if `spec` would do exactly that. `end`: see evidence.check_ended.
+
+    Raises NotGranted, and NotVerified for a forged one.
+    """
     changed = changed_by_hand(session, spec, outcome)
     if changed:
         fields = ", ".join(changed)
         raise NotGranted(
             f"Somebody changed {fields} in the state after {_gate(session, outcome)} allowed {quoted([spec.title])}."
         )
-    evidence.check_ended(outcome.gate, outcome)
+    evidence.check_ended(outcome.gate, outcome, end)
     approved = outcome.approved()
     if binding.recompute(approved, **opening.world(session, spec)) != bytes(outcome.to_run or b""):
         raise NotGranted(
@@ -86,7 +89,8 @@ def _binds(session: RunSession, spec: StepSpec, outcome: Outcome) -> Approved:
 
 @prepared
 def _grants(outcome: Any, effect: Any) -> QuerySet[Grant]:
-    return Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
+    given = Grant.objects.filter(outcome=outcome, effect=effect).select_related("effect_row").order_by("pk")
+    return evidence.with_end(given.annotate(gate_run=F("outcome__gate__run")))  # that joins the gate
 
 
 def _gate(session: RunSession, outcome: Outcome) -> str:

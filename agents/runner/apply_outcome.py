@@ -42,7 +42,7 @@ def settle(session: RunSession, gate: Gate) -> bool:
     crash_points.point("before_outcome", gate.step)
     spec = session.plan.step(gate.step)
     outcome: Outcome = gate.outcome
-    evidence.check_ended(gate, outcome, getattr(gate, "end", None))
+    evidence.check_ended(gate, outcome, gate.end)
     if gate.kind == Gate.Kind.RECOVERY:
         going = _recover(session, spec, gate, outcome)
     else:

@@ -122,6 +122,7 @@ class Gate(models.Model):
     replaces: models.ManyToManyField[Gate, Any] = models.ManyToManyField(
         "self", symmetrical=False, related_name="replacements"
     )
+    end: str | None = None  # see approvals.audit.evidence.with_end
 
     objects = GateQuerySet.as_manager()
     reader_decided = False  # whether the reader of a list decided on the current proposal; set by the list

@@ -125,6 +125,7 @@ class Grant(models.Model):
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="grants")
     action = models.CharField(max_length=100, blank=True)  # empty where the card has no action
     effect = models.CharField(max_length=100)  # the effect step's name
+    end: str | None = None  # see approvals.audit.evidence.with_end
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["outcome", "action", "effect"], name="grant_is_given_once")]
