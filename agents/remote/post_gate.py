@@ -33,7 +33,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Plan, Run
-from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.postgresql.insert_rows import insertion
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
@@ -199,10 +199,10 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
     """Write the runs and their gates, with all events, and return the turns: each waits for people."""
     sender, runs = posting.sender, [each.run for each in made]
     titles = [opening.heading(each.card.title) or each.step.title for each in gates]
-    start_waiting.write(runs, [each.draft for each in made], [f"asks: {title}" for title in titles])
+    rows = start_waiting.first_rows(runs, [each.draft for each in made], [f"asks: {title}" for title in titles])
     name, token = one_line(sender.worker, 120), sender.token
-    insert_rows([Client(run=run, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs])
-    written = opening.write(gates, by=sender.by, at=posting.at)
+    clients = [Client(run=run, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs]
+    written, of_gates = opening.written(gates, by=sender.by, at=posting.at)
     event_log.append([
         entry
         for gate, first in written
@@ -211,7 +211,7 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
             opening.opened(gate, first, by=sender.by),
             start_waiting.waits(gate.run, sender.by),
         )
-    ])  # fmt: skip
+    ], beside=[*rows, *insertion(clients), *of_gates])  # fmt: skip
     outbox.tell_all([gate for gate, _ in written], "gate.opened")
     return [RemoteTurn(run=gate.run, token=gate.run.token, seq=gate.run.seq, gate=gate) for gate, _ in written]
 

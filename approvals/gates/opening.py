@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from approvals.audit import evidence
 from approvals.cards import binding
@@ -20,8 +20,9 @@ from approvals.webhooks import outbox
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
-from checkpoints.postgresql.insert_rows import insert_rows, insertion
+from checkpoints.postgresql.insert_rows import insertion, next_ids
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.sql import Statement
 from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims
@@ -52,11 +53,12 @@ def open_gate(
     ValueRefused, AskedTooOften and Fenced.
     """
     with transaction.atomic():
-        for there in _gates_at(run.pk, snapshot.id):
+        plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
+        there, before = _asked_already(run.pk, snapshot.id, kind, step.name, plan)
+        if there is not None:
             if there.status == Gate.Status.OPEN:
                 claims.release(claim, status="waiting", by=by)
             return there
-        plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
@@ -66,10 +68,9 @@ def open_gate(
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
         new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier)
-        [(gate, first)] = write([new], by=by, at=claim.clock())
-        before = _replaced(gate, plan)
+        [(gate, first)], rows = written([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}
-        event_log.append([opened(gate, first, by=by, **replaced)])
+        event_log.append([opened(gate, first, by=by, **replaced)], beside=rows)
         if before:
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})
@@ -93,22 +94,26 @@ class NewGate(NamedTuple):
     earlier: pacing.RejectedBefore
 
 
-def write(asked: Sequence[NewGate], *, by: Actor, at: datetime) -> list[tuple[Gate, Proposal]]:
-    """Write the gates, each with its first proposal and its hold, in the caller's transaction.
+def written(
+    asked: Sequence[NewGate], *, by: Actor, at: datetime
+) -> tuple[list[tuple[Gate, Proposal]], list[Statement]]:
+    """Return the gates, each with its first proposal, and the statements that write them and their holds.
 
-    The caller writes the event of each, `opened`. `at` is the database's time.
+    The caller writes the event of each, `opened`, and those statements beside it. `at` is the database's time.
     """
-    gates = [_gate(each, at) for each in asked]
-    insert_rows(gates)
-    proposals = [_proposal(gate, each) for gate, each in zip(gates, asked, strict=True)]
+    made = []
+    for each, (gate_id, proposal_id) in zip(asked, next_ids(len(asked), Gate, Proposal), strict=True):
+        gate = _gate(each, gate_id, at)
+        made.append((gate, _proposal(gate, each, proposal_id)))
+    gates, proposals = zip(*made, strict=True)
     # A new gate holds nothing yet, so this need not look for an existing hold.
     holds = [
         Hold(run=gate.run, checkpoint=gate.checkpoint, kind=Hold.Kind.GATE, subject=gate.subject, reason=gate.title,
              by=by.id)
         for gate in gates
     ]  # fmt: skip
-    insert_rows(proposals, beside=insertion(holds))
-    return list(zip(gates, proposals, strict=True))
+    rows = [*insertion(gates), *insertion(proposals), *insertion(holds)]
+    return made, rows
 
 
 def opened(gate: Gate, first: Proposal, *, by: Actor, **more: Any) -> event_log.Entry:
@@ -130,25 +135,23 @@ def body_of(card: Card, *, run: Run, step: StepSpec, checkpoint: str) -> dict[st
     return binding.body(target, card)
 
 
-def _replaced(gate: Gate, plan: PlanSpec) -> Gate | None:
-    """Find the withdrawn gate that this one replaces: the run's last one of this step, or of one renamed since.
+def _asked_already(run: int, checkpoint: UUID, kind: str, step: str, plan: PlanSpec) -> tuple[Gate | None, Gate | None]:
+    """Find the gate that exists at this checkpoint, locked, and the withdrawn one that a new gate here replaces.
 
-    None where that one was decided or expired, since this is another question then.
+    That is the run's last one of this step, or of one renamed since. None where it was decided or expired, since this
+    is another question then.
     """
-    known = [step.name for step in plan.steps if step.name != gate.step]
-    last = _asked_before(gate.run_id, gate.kind, gate.pk, known)
-    return last[0] if last and last[0].status == Gate.Status.WITHDRAWN else None
+    found = _gates_of(run, checkpoint, kind, [each.name for each in plan.steps if each.name != step])
+    there = next((gate for gate in found if gate.checkpoint == checkpoint), None)
+    withdrawn = (gate for gate in found if gate.checkpoint != checkpoint and gate.status == Gate.Status.WITHDRAWN)
+    return there, next(withdrawn, None)
 
 
 @prepared
-def _gates_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
-    return Gate.objects.select_for_update().filter(run=run, checkpoint=checkpoint)
-
-
-@prepared
-def _asked_before(run: Any, kind: Any, gate: Any, known: Any) -> QuerySet[Gate]:
-    asked = Gate.objects.filter(run=run, kind=kind, pk__lt=gate).exclude(OneOf(F("step"), known))
-    return asked.select_related("policy__team", "run").order_by("-pk")[:1]
+def _gates_of(run: Any, checkpoint: Any, kind: Any, known: Any) -> QuerySet[Gate]:
+    asked = Gate.objects.filter(run=run, kind=kind).exclude(OneOf(F("step"), known))
+    of_run = Gate.objects.select_for_update(of=("self",)).select_related("policy__team", "run").filter(run=run)
+    return of_run.filter(Q(checkpoint=checkpoint) | Q(pk=asked.order_by("-pk").values("pk")[:1]))
 
 
 def heading(text: str) -> str:
@@ -157,9 +160,10 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _gate(asked: NewGate, at: datetime) -> Gate:
+def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
     deadline = asked.policy.deadline
     return Gate(
+        pk=id,
         run=asked.run,
         team=asked.run.team,
         policy=asked.policy,
@@ -179,6 +183,6 @@ def _gate(asked: NewGate, at: datetime) -> Gate:
     )
 
 
-def _proposal(gate: Gate, asked: NewGate) -> Proposal:
+def _proposal(gate: Gate, asked: NewGate, id: int) -> Proposal:
     body = canonical(body_of(asked.card, run=asked.run, step=asked.step, checkpoint=asked.digest.hex()))
-    return Proposal(gate=gate, number=1, body=body, digest=digests.of_canonical(body))
+    return Proposal(pk=id, gate=gate, number=1, body=body, digest=digests.of_canonical(body))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
+    from django.contrib.auth.models import Group, User
 
     from approvals.models import Gate
 
@@ -20,7 +21,12 @@ def start(ann: User, agent: str = "relay") -> int:
     from agents.runs.start import start_run
     from checkpoints.actors import SYSTEM
 
-    return start_run(agent, {}, by=SYSTEM, team=ann.groups.get()).pk
+    return start_run(agent, {}, by=SYSTEM, team=_team_of(ann)).pk
+
+
+@cache
+def _team_of(ann: User) -> Group:
+    return ann.groups.get()
 
 
 def open_gate(run_id: int) -> Gate:

@@ -24,24 +24,33 @@ Pack = Callable[[Any], Any]
 _SIZED: dict[str, Pack] = {"bigint": Int8, "integer": Int4, "smallint": Int2}
 
 
-def insert_rows(rows: Sequence[Model], *, beside: Sequence[Statement] = ()) -> None:
+def insert_rows(rows: Sequence[Model]) -> None:
     """Insert rows of one model in this order; set the ids and defaults that the database gives them.
 
-    All rows leave the same columns to the database: those of the first. In the caller's transaction. `beside`: see
-    run_sql.
+    All rows leave the same columns to the database: those of the first. In the caller's transaction.
     """
     if not rows:
         return
     sql, params, given = _insertion(rows)
-    for row, values in zip(rows, run_sql(sql, params, beside=beside), strict=True):
+    for row, values in zip(rows, run_sql(sql, params), strict=True):
         for name, value in zip(given, values, strict=False):  # "1" where none is left to the database
             setattr(row, name, value)
-        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
 def insertion(rows: Sequence[Model]) -> list[Statement]:
-    """Return the statement that inserts these rows, for `beside`, none for no rows; their ids stay unknown."""
+    """Return the statement that inserts these rows, for `beside`, none for no rows; ids not given stay unknown."""
     return [_insertion(rows)[:2]] if rows else []
+
+
+def next_ids(many: int, *models: type[Model]) -> list[tuple[int, ...]]:
+    """Take so many new ids of each model, so that one statement can insert rows and the event that names them."""
+    return run_sql(_next_ids(models), [many])
+
+
+@cache
+def _next_ids(models: Sequence[type[Model]]) -> str:
+    tables = (f"pg_get_serial_sequence('{model._meta.db_table}', '{model._meta.pk.column}')" for model in models)
+    return f"SELECT {', '.join(f'nextval({each})' for each in tables)} FROM generate_series(1, $1::int)"  # noqa: S608
 
 
 def _insertion(rows: Sequence[Model]) -> tuple[str, list[Any], list[str]]:
@@ -52,6 +61,8 @@ def _insertion(rows: Sequence[Model]) -> tuple[str, list[Any], list[str]]:
     many = len(rows) > 1
     sql, columns, given = _statement(model, names, many)
     params = [[pack(field.pre_save(row, True)) for row in rows] for field, pack in columns]
+    for row in rows:
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
     return sql, params if many else [value for (value,) in params], given
 
 

@@ -24,8 +24,8 @@ from checkpoints.layout.rows import COLUMNS, CheckpointRow
 from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Run, run_status
 from checkpoints.postgresql import wire
-from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.postgresql.insert_rows import insertion
+from checkpoints.postgresql.sql import Statement, run_sql, storable
 
 from .claims import Claim
 
@@ -109,11 +109,11 @@ def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -
     ]  # fmt: skip
 
 
-def insert_first(run: Run, made: RowDraft) -> None:
-    """Write a new run and its first checkpoint; in the caller's transaction."""
-    insert_rows([run], beside=[(_CHECKPOINT, _typed(made.row))])
+def first_rows(run: Run, made: RowDraft) -> list[Statement]:
+    """Return the statements that write a new run and its first checkpoint; write that one's chunks."""
     if made.changes.blobs:
         insert_chunks(made.lineage, made.changes.blobs)
+    return [*insertion([run]), (_CHECKPOINT, _typed(made.row))]
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:

@@ -13,14 +13,16 @@ from django.db import IntegrityError, transaction
 from checkpoints.actors import Actor
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.events import event_log
+from checkpoints.events.event_log import Entry
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
+from checkpoints.postgresql.sql import Statement
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
 
 from .loading import load_checkpoint
-from .save_statements import insert_first
+from .save_statements import first_rows
 from .start_waiting import new_numbers
 
 
@@ -49,8 +51,9 @@ def start(
     )  # fmt: skip
 
     def make() -> Run:
-        _begin(run, header, None, values)
-        event_log.record("run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
+        rows = _begin(run, header, None, values)
+        started = Entry(kind="run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
+        event_log.append([started], beside=rows)
         return run
 
     return _once(key, make)
@@ -84,13 +87,14 @@ def fork(
             forked_from=origin.id,
             environment=source.environment if environment is None else canonical(dict(environment)),
         )  # fmt: skip
-        _begin(run, Header("fork", "fork", origin.next_step if next_step is None else next_step), origin, writes)
+        header = Header("fork", "fork", origin.next_step if next_step is None else next_step)
+        rows = _begin(run, header, origin, writes)
         Hold.objects.make(
             run=source, checkpoint=origin.id, kind=Hold.Kind.FORK, subject=f"run:{run.pk}",
             reason=f"{run} was forked from here", by=by,
         )  # fmt: skip
         data = {"from": str(origin.id), "run": source.pk}
-        event_log.record("run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)
+        event_log.append([Entry(kind="run.forked", subject=f"run:{run.pk}", by=by, run=run, data=data)], beside=rows)
         return run
 
     return _once(key, make)
@@ -122,12 +126,12 @@ def _once(key: str | None, make: Callable[[], Run]) -> Run:
         return made
 
 
-def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write]) -> None:
-    """Insert `run` and its first checkpoint; in the caller's transaction."""
+def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write]) -> list[Statement]:
+    """Return the statements that insert `run` and its first checkpoint, whose chunks are written here."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step
     [run.pk], at, list_format = new_numbers(1)
     run.lineage = run.lineage or run.pk
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
     made = draft(origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id)
-    insert_first(run, made)
+    return first_rows(run, made)

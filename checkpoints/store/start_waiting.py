@@ -16,8 +16,8 @@ from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
 from checkpoints.models import Checkpoint, Run
-from checkpoints.postgresql.insert_rows import insert_rows, insertion
-from checkpoints.postgresql.sql import run_sql
+from checkpoints.postgresql.insert_rows import insertion
+from checkpoints.postgresql.sql import Statement, run_sql
 from checkpoints.values.list_digests import ListDigest
 
 from .save_statements import insert_chunks
@@ -45,17 +45,17 @@ def first_checkpoint(
     return draft(None, values, Header("input", "input", first_step), place, list_format=list_format, id=run.head)
 
 
-def write(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> None:
-    """Write the runs, which wait for these reasons, and their checkpoints; in the caller's transaction.
+def first_rows(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> list[Statement]:
+    """Return the statements that write the runs, which wait for these reasons, and their checkpoints.
 
-    The caller writes `began` and `waits` of each, too.
+    The checkpoints' chunks are written here. The caller writes `began` and `waits` of each, too.
     """
     for run, reason in zip(runs, reasons, strict=True):
         run.begin_waiting(reason)
-    insert_rows(runs, beside=insertion([Checkpoint(**made.row._asdict()) for made in drafts]))
     for made in drafts:
         if made.changes.blobs:
             insert_chunks(made.lineage, made.changes.blobs)
+    return [*insertion(runs), *insertion([Checkpoint(**made.row._asdict()) for made in drafts])]
 
 
 def began(run: Run, by: Actor) -> list[Entry]:

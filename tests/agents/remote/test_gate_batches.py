@@ -85,7 +85,7 @@ def test_a_hundred_cost_as_many_statements_as_two() -> None:
         with sent() as asked:
             assert len(program.ok(several(program, *[ASK] * many))["gates"]) == many
         counts.append(len(asked))
-    assert counts[1] == counts[2]
+    assert counts[1:] == [13, 13]
 
 
 def test_the_schemas_of_all_of_them_are_checked_within_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:

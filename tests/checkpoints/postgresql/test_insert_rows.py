@@ -8,7 +8,8 @@ from django.db import DataError, transaction
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Hold
-from checkpoints.postgresql.insert_rows import insert_rows, insertion
+from checkpoints.postgresql.insert_rows import insert_rows, insertion, next_ids
+from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_gate, make_run
 from tests.harness.sent_statements import sent
 
@@ -58,22 +59,35 @@ def test_what_goes_beside_is_one_statement_with_the_rows() -> None:
     insert_rows([held])
     holds = [Hold(run=run, subject=f"legal:{number}", **HOLD) for number in range(1, 5)]
     freed = Hold.objects.freeing(run=other.pk, subject="legal:0", by=SYSTEM)
+    [(sql, params)] = insertion(holds[:1])
     with sent() as statements:
-        insert_rows(holds[:1], beside=[*insertion(holds[1:3]), freed, *insertion(holds[3:]), *insertion([])])
+        found = run_sql(sql, params, beside=[*insertion(holds[1:3]), freed, *insertion(holds[3:]), *insertion([])])
     assert len(statements) == 1
-    found = Hold.objects.filter(run=run).order_by("subject")
-    assert [hold.subject for hold in found] == ["legal:1", "legal:2", "legal:3", "legal:4"]
-    assert found[0].pk == holds[0].pk
+    assert found[0][0] == Hold.objects.get(run=run, subject="legal:1").pk
+    subjects = Hold.objects.filter(run=run).order_by("subject").values_list("subject", flat=True)
+    assert list(subjects) == ["legal:1", "legal:2", "legal:3", "legal:4"]
     assert Hold.objects.get(pk=held.pk).freed_by == SYSTEM.id
 
 
 def test_a_fault_beside_writes_nothing() -> None:
     run = make_run()
+    [(sql, params)] = insertion([Hold(run=run, subject="legal:1", **HOLD)])
     with pytest.raises(DataError, match="too long"):
-        insert_rows(
-            [Hold(run=run, subject="legal:1", **HOLD)], beside=insertion([Hold(run=run, subject="x" * 121, **HOLD)])
-        )
+        run_sql(sql, params, beside=insertion([Hold(run=run, subject="x" * 121, **HOLD)]))
     assert not Hold.objects.filter(run=run).exists()
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_ids_are_taken_for_several_models_by_one_statement_and_no_row_gets_them_again(many: int) -> None:
+    run = make_run()
+    with sent() as statements:
+        ids = next_ids(many, Hold, Gate)
+    assert (len(statements), len(ids), len(ids[0])) == (1, many, 2)
+    holds = [Hold(pk=pk, run=run, subject=f"legal:{pk}", **HOLD) for pk, _ in ids]
+    insert_rows(holds)
+    later = Hold.objects.create(run=run, subject="legal:later", **HOLD)
+    assert {hold.pk for hold in Hold.objects.filter(run=run)} == {pk for pk, _ in ids} | {later.pk}
+    assert not holds[0]._state.adding
 
 
 def test_none_is_no_statement() -> None:

@@ -168,7 +168,7 @@ class Crash(BaseException):
     """What no handler takes for an expected error."""
 
 
-@pytest.mark.parametrize("step", ["insert_first", "event_log.record", "Hold.objects.make"])
+@pytest.mark.parametrize("step", ["first_rows", "event_log.append", "Hold.objects.make"])
 def test_a_fork_that_breaks_off_in_the_middle_leaves_nothing(step: str) -> None:
     start = origin(doc="d" * 50_000)
     chunks = Chunk.objects.filter(lineage=start.lineage).count()
@@ -186,7 +186,7 @@ from uuid import UUID
 from checkpoints import store
 from checkpoints.events import event_log
 from checkpoints.actors import SYSTEM
-event_log.record = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+event_log.append = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 store.fork(UUID(sys.argv[1]), by=SYSTEM, writes={"n": 9}, key=sys.argv[2])
 """
 

@@ -44,10 +44,9 @@ def test_its_row_its_events_and_its_state_are_the_same() -> None:
             start_waiting.first_checkpoint(run, n, VALUES, first_step="ask", at=at, list_format=list_format)
             for run, n in pairs
         ]
-        start_waiting.write(runs, drafts, ["asks: Wire"] * 3)
-        event_log.append(
-            [one for run in runs for one in (*start_waiting.began(run, ANN), start_waiting.waits(run, ANN))]
-        )
+        rows = start_waiting.first_rows(runs, drafts, ["asks: Wire"] * 3)
+        events = [one for run in runs for one in (*start_waiting.began(run, ANN), start_waiting.waits(run, ANN))]
+        event_log.append(events, beside=rows)
     for run in runs:
         assert row(run) == row(slow)
         assert said(run) == said(slow)
