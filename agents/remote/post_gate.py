@@ -201,7 +201,9 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
     titles = [opening.heading(each.card.title) or each.step.title for each in gates]
     rows = start_waiting.first_rows(runs, [each.draft for each in made], [f"asks: {title}" for title in titles])
     name, token = one_line(sender.worker, 120), sender.token
-    clients = [Client(run=run, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs]
+    clients = [
+        Client(run_id=run.pk, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs
+    ]
     written, of_gates = opening.written(gates, by=sender.by, at=posting.at)
     event_log.append([
         entry

@@ -87,5 +87,9 @@ class PagesHandler(ASGIHandler):
         if not response.streaming:
             response.close()
             body.close()
+            # A request refers to itself through its user and its messages: it would keep its body, of megabytes, until
+            # the next collection of garbage.
+            if request is not None:
+                vars(request).clear()
         answer: HttpResponseBase = response
         return answer
