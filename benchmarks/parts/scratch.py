@@ -125,8 +125,9 @@ class Scratch:
         return service, base
 
     def service(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Service:
-        """Start a process on these servers, which is stopped with them."""
-        self.services.append(Service(name, command, self.home / "logs", self.environment | (env or {})))
+        """Start a process on these servers, as an installation starts it, which is stopped with them."""
+        environment = self.environment | (env or {})
+        self.services.append(Service(name, command, self.home / "logs", environment, warm=False))
         return self.services[-1]
 
     def log(self, name: str) -> int:

@@ -24,9 +24,14 @@ Process = subprocess.Popen[bytes] | Forked
 
 
 class Service:
-    """One process with a session of its own; what it says goes to a file."""
+    """One process with a session of its own; what it says goes to a file.
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path, env: dict[str, str]) -> None:
+    `warm`: it may be forked from one that has read the libraries and seldom collects garbage.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], folder: Path, env: dict[str, str], *, warm: bool = True
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob(f"{name}-*.log")))
         self.name = name
@@ -34,10 +39,9 @@ class Service:
         environment = {name: value for name, value in (os.environ | env).items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
         environment |= {"PYTHONUNBUFFERED": "1"}
         with self.path.open("wb") as out:
-            warm = WARM.can(command, environment)
             self.process: Process = (
                 WARM.start(command, env=environment, out=out, err=out)
-                if warm
+                if warm and WARM.can(command, environment)
                 else spawn(tied(command), env=environment, out=out, cwd=ROOT)
             )
 
