@@ -204,18 +204,18 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
     clients = [
         Client(run_id=run.pk, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs
     ]
-    written, of_gates = opening.written(gates, by=sender.by, at=posting.at)
+    drafted, of_gates = opening.drafted(gates, by=sender.by, at=posting.at)
     event_log.append([
         entry
-        for gate, first in written
+        for gate, first in drafted
         for entry in (
             *start_waiting.began(gate.run, sender.by),
             opening.opened(gate, first, by=sender.by),
             start_waiting.waits(gate.run, sender.by),
         )
     ], beside=[*rows, *insertion(clients), *of_gates])  # fmt: skip
-    outbox.tell_all([gate for gate, _ in written], "gate.opened")
-    return [RemoteTurn(run=gate.run, token=gate.run.token, seq=gate.run.seq, gate=gate) for gate, _ in written]
+    outbox.tell_all([gate for gate, _ in drafted], "gate.opened")
+    return [RemoteTurn(run=gate.run, token=gate.run.token, seq=gate.run.seq, gate=gate) for gate, _ in drafted]
 
 
 def _placed(posted: PostedGate) -> Card:

@@ -68,7 +68,7 @@ def open_gate(
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
         new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier)
-        [(gate, first)], rows = written([new], by=by, at=claim.clock())
+        [(gate, first)], rows = drafted([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}
         event_log.append([opened(gate, first, by=by, **replaced)], beside=rows)
         if before:
@@ -94,7 +94,7 @@ class NewGate(NamedTuple):
     earlier: pacing.RejectedBefore
 
 
-def written(
+def drafted(
     asked: Sequence[NewGate], *, by: Actor, at: datetime
 ) -> tuple[list[tuple[Gate, Proposal]], list[Statement]]:
     """Return the gates, each with its first proposal, and the statements that write them and their holds.

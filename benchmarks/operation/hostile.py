@@ -135,7 +135,7 @@ class Attacker:
         return {**typed, f"args.wire/{_text(chance)[:50]}": "x", "verdict": "edit", "key": secrets.token_hex(16)}
 
 
-def main(requests: int = 5_000, only: str = "") -> None:
+def main(requests: int, only: str = "") -> None:
     """Print resident megabytes as the requests come."""
     with Scratch() as scratch:
         team = make_team()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 from unittest import mock
 
@@ -160,3 +163,23 @@ async def test_a_stream_ends_and_is_closed_where_its_client_leaves() -> None:
         await ended.wait()
     await wire.wait(PATIENCE)
     assert given.closed
+
+
+def test_a_request_is_let_go_of_once_it_is_answered_and_not_with_the_next_collection_of_garbage() -> None:
+    """It refers to itself through its user and its messages, and held its body of megabytes until then."""
+    cookie = f"sessionid={session_of(ann(make_team()))}"
+    headers = [(b"host", b"localhost"), (b"cookie", cookie.encode()), (b"accept", b"text/html")]
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+    handler, bodies = PagesHandler(), list[weakref.ref[BytesIO]]()
+
+    def answered() -> int:
+        body = BytesIO()
+        bodies.append(weakref.ref(body))
+        return handler._answer(scope, body).status_code
+
+    gc.disable()
+    try:
+        assert answered() == 200
+        assert bodies[0]() is None
+    finally:
+        gc.enable()
