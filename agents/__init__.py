@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from .definition.agent import Agent, Done, Jump
     from .definition.decorators import effect, gate, observation, step, undo, upcast, validator
-    from .errors import AgentError, EffectFailed, EffectUnknown, Retry, StepFailed
+    from .errors import AgentError, EffectFailed, EffectUnknown, Retry, SignalTimeout, StepFailed
 
 _HOMES = {
     "agents.definition.agent": ("Agent", "Done", "Jump"),
     "agents.definition.decorators": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
-    "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "StepFailed"),
+    "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "SignalTimeout", "StepFailed"),
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),
     "approvals.cards.chart": ("Chart",),
@@ -46,6 +46,7 @@ __all__ = [
     "Precondition",
     "Quote",
     "Retry",
+    "SignalTimeout",
     "Splice",
     "StepFailed",
     "effect",

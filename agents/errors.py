@@ -147,6 +147,21 @@ class RunLost(BaseException):
     """
 
 
+class Suspended(BaseException):
+    """The step waits, and the run is released until the wait is over; the step then starts again.
+
+    Not an Exception, so that a step's own `except Exception` does not swallow it.
+    """
+
+    def __init__(self, wait: Any) -> None:
+        super().__init__(str(wait))
+        self.wait = wait  # an agents.models.Wait
+
+
+class SignalTimeout(Exception):
+    """The signal that a step waited for did not come within the step's timeout."""
+
+
 class NotGranted(AgentError):
     """An effect's permission is missing or for something else, or a precondition changed; the gate asks again."""
 
@@ -265,6 +280,18 @@ class ToolMismatched(WorkInvalid):
     """The request does not fit its registered tool; `errors` lists the faults by JSON Pointer."""
 
     code = "tool_mismatch"
+
+
+class SignalConflict(WorkRefused):
+    """The run has a signal of this name and key with another value; send each signal under a key of its own."""
+
+    code = "key_reused"
+
+
+class TooManySignals(WorkRefused):
+    """The run has as many signals as one keeps."""
+
+    code = "too_many_signals"
 
 
 class KeyReused(WorkRefused):

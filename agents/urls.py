@@ -29,6 +29,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rewinds/", orders.rewind, name="run-rewinds"),
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
+    path("runs/<int:run_id>/wakes/", orders.wake, name="run-wakes"),
     path("runs/<int:run_id>/settlements/", orders.settle, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/", names.create, name="checkpoint-names"),

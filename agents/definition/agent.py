@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -53,6 +54,18 @@ class Memory(Protocol):
     def progress(self, text: str) -> None:
         """Show a text while the step runs."""
 
+    def checkpoint(self, value: Any, name: str, every: int, seconds: float | None) -> None:
+        """Keep a value from which this step goes on after a crash."""
+
+    def checkpointed(self, default: Any) -> Any:
+        """Return the newest value that this execution kept, or `default`."""
+
+    def sleep_until(self, moment: datetime, name: str) -> None:
+        """Return once it is `moment`."""
+
+    def signal(self, name: str, timeout: timedelta | None) -> Any:
+        """Return the value of the next signal of this name."""
+
 
 class _Steps(dict[str, Any]):
     """The namespace of a class body: refuses a second step of the same name."""
@@ -79,6 +92,8 @@ class Agent(metaclass=AgentType):
     team: ClassVar[str] = ""  # the name of the team that its runs belong to by default
     State: ClassVar[type[BaseModel]]
     Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
+    lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
+    signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
 
     def __init__(self, run: RunInfo, attempt: int, config: Any = None) -> None:
@@ -99,9 +114,7 @@ class Agent(metaclass=AgentType):
         after "send back" or a refusal the call is made anew. Arguments and result must be JSON values, and the result
         comes back as decoded JSON, the first time too. A crash before the result is kept repeats the call.
         """
-        if self.memory is None:
-            raise AgentError(f"once({name!r}) was called outside a running step, where nothing is kept.")
-        return self.memory.once(name, fn, args, salt)
+        return self._services(f"once({name!r})").once(name, fn, args, salt)
 
     def progress(self, text: str) -> None:
         """Show a text on the run's page while this step runs, such as a model's words or how far it is.
@@ -111,6 +124,43 @@ class Agent(metaclass=AgentType):
         """
         if self.memory is not None:
             self.memory.progress(text)
+
+    def checkpoint(self, value: Any, name: str = "", *, every: int = 1, seconds: float | None = None) -> None:
+        """Keep a JSON value from which this step goes on after a crash, in the place of the one before.
+
+        Only each `every`-th call since the last that did keeps its value, and one that comes `seconds` after it. A call
+        with a `name` always does, and its value stays beside the others: a milestone.
+        """
+        self._services("checkpoint()").checkpoint(value, name, every, seconds)
+
+    def checkpointed(self, default: Any = None) -> Any:
+        """Return the newest value that this execution of the step kept by `checkpoint`; `default` where there is none.
+
+        A crash, a retry and a person's "try again" find it; after "send back" the step begins anew.
+        """
+        return self._services("checkpointed()").checkpointed(default)
+
+    def sleep_until(self, moment: datetime, name: str = "sleep") -> None:
+        """Wait until `moment`, a time with its zone, for days if need be; no worker is held meanwhile.
+
+        The run is released, and when it is time this step starts again from its beginning: what it did before the wait
+        is done again, unless `once` keeps it. A time that has passed returns at once. The first time that is given
+        holds: a later call for the same wait returns when that has passed. People may end the wait on the run's page.
+        """
+        self._services("sleep_until()").sleep_until(moment, name)
+
+    def wait_for_signal(self, name: str, timeout: timedelta | None = None) -> Any:
+        """Wait for the next signal of this name, one of `signals`, and return its value; as `sleep_until`.
+
+        A signal that came before the wait is kept for it. Raises SignalTimeout once `timeout` has passed since the
+        first call.
+        """
+        return self._services("wait_for_signal()").signal(name, timeout)
+
+    def _services(self, call: str) -> Memory:
+        if self.memory is None:
+            raise AgentError(f"{call} was called outside a running step, where nothing is kept.")
+        return self.memory
 
     @property
     def refusals(self) -> list[str]:

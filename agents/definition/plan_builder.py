@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from agents.errors import AgentError
 from approvals.presentation.text.invisible import pieces
@@ -43,6 +43,7 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
         doc=inspect.getdoc(agent) or "",
         state_schema=fields.schema_of(agent.State),
         steps=specs,
+        signals=_signals(agent),
     )
     check_flow(plan)
     return plan
@@ -56,6 +57,19 @@ def steps_of(agent: type[Agent]) -> Steps:
             said = getattr(method, MARK, None)
             if isinstance(said, Declaration):
                 found[name] = (method, said)
+    return found
+
+
+def _signals(agent: type[Agent]) -> dict[str, Any]:
+    """Return the JSON Schema of each signal's value."""
+    found = {}
+    for name, kind in agent.signals.items():
+        if not NAME.fullmatch(name):
+            raise AgentError(f"The agent {agent.name} has the signal {name!r}; use small letters, digits, - and _.")
+        try:
+            found[name] = {"type": "null"} if kind is None else TypeAdapter(kind).json_schema(mode="validation")
+        except PydanticUserError as error:
+            raise AgentError(f"The signal {name} of {agent.name} has a type without a JSON Schema: {error}") from error
     return found
 
 

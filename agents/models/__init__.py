@@ -4,9 +4,12 @@ from .effect import Effect
 from .failure import Failure
 from .memo import Memo
 from .registration import Registration
+from .signal import Signal
 from .spoken import Spoken
+from .step_checkpoint import StepCheckpoint
 from .sweeper import SweeperPass
 from .token import Token, TokenScope
+from .wait import Wait
 from .worker import Worker
 
 __all__ = [
@@ -16,9 +19,12 @@ __all__ = [
     "Failure",
     "Memo",
     "Registration",
+    "Signal",
     "Spoken",
+    "StepCheckpoint",
     "SweeperPass",
     "Token",
     "TokenScope",
+    "Wait",
     "Worker",
 ]  # fmt: skip

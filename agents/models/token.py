@@ -22,6 +22,7 @@ class TokenScope(models.TextChoices):
     READ = "runs:read", _("Read runs, checkpoints, agents and events")
     START = "runs:start", _("Start runs, and register external agents")
     WORK = "runs:work", _("Work on external runs: save checkpoints, open gates, report effects")
+    SIGNAL = "runs:signal", _("Send signals to runs")
     ORDER = "runs:order", _("Rewind, edit, fork, settle and cancel runs")
     SEE = "gates:read", _("Read gates and what decisions would do")
     DECIDE = "gates:decide", _("Decide gates as the person whose token it is")
@@ -29,7 +30,7 @@ class TokenScope(models.TextChoices):
 
 
 # The scopes of agents' tokens: none of them decides gates, or moves runs as only people may.
-FOR_AGENTS = (TokenScope.READ, TokenScope.START, TokenScope.WORK, TokenScope.SEE)
+FOR_AGENTS = (TokenScope.READ, TokenScope.START, TokenScope.WORK, TokenScope.SIGNAL, TokenScope.SEE)
 FOR_PEOPLE = (TokenScope.ORDER, TokenScope.DECIDE, TokenScope.HOOKS)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from agents.compatibility import deployed
 from agents.definition import registry
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged
@@ -60,6 +61,7 @@ def fork(
             next_step=chosen.next_step,
             environment=chosen.environment,
             key=mine,
+            within=known.agent.lasts if (known := deployed.of(chosen.plan.pk)) else None,
         )
         queue = registry.queue_for(chosen.plan)
         transaction.on_commit(lambda: doorbell.ring(made.pk, queue))

@@ -83,6 +83,8 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
         if waits:
             return gettext("tries %(step)s again soon") % step
         return gettext("%(step)s is next") % step if run.next_step else ""
+    if story.wait is not None:
+        return gettext("at %(step)s") % {"step": quoted([called(run.next_step)])}
     if run.status == "running":
         attempt = gettext("attempt %(number)s") % {"number": run.attempts} if run.attempts > 1 else ""
         return ", ".join(filter(None, [attempt, _held_by(story.program) if story.program else ""]))
@@ -94,6 +96,11 @@ def _held_by(program: RemoteProgram) -> str:
     facts = {"program": program.name or gettext("its program"), "time": program.heard}
     lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
     return (lost if program.missed else gettext("claimed by %(program)s")) % facts
+
+
+def ends_by(story: Story) -> datetime | None:
+    """Return the deadline of a run that lives."""
+    return story.run.deadline if story.run.status in Run.LIVE else None
 
 
 def since(story: Story, gate: TimelineGate | None) -> datetime | None:

@@ -12,7 +12,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, OuterRef, Q, QuerySet
 
 from agents.compatibility.preflight import program_of
-from agents.models import Failure
+from agents.models import Failure, Wait
 from agents.presentation.timeline.facts import Story, TimelineFork, TimelineGate
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
@@ -73,6 +73,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
     on_path = read.course.of([each.seq for each in window])
     end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
+    gates = tuple(gates_of(run, reader, window))
     story = Story(
         now=read.now,
         run=run,
@@ -80,7 +81,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         saved=tuple(saved_of(read, window, events)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
         plan=plan.steps,
-        gates=tuple(gates_of(run, reader, window)),
+        gates=gates,
         failures=tuple(failures_of(run, window)) if read.failed else (),
         effects=tuple(done_of(plan, rows_of([run.pk]), read.course)),
         forks=tuple(forks_of(read, window)),
@@ -91,6 +92,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         # Empty if its agent ended it, also after it had settled its effects on a person's order.
         ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
         origin=read.origin,
+        wait=None if any(gate.status == Gate.Status.OPEN for gate in gates) else Wait.objects.current(run),
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
     return RunScene(read, story, window, known, [each for each in events if each.kind not in ROUTINE])

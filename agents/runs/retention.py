@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
-from agents.models import Effect, Memo
+from agents.models import Effect, Memo, Signal, StepCheckpoint
 from checkpoints.retention import stray_artifacts
 
 
 def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
-    """Remove the memos of removed checkpoints, in the transaction that removes those."""
-    mine = Memo.objects.filter(run_id=run_id)
-    if mine.exists():
-        mine.filter(base__in=ids()).delete()
+    """Remove the memos of removed checkpoints, and what steps kept, in the transaction that removes those."""
+    for model in (Memo, StepCheckpoint):
+        mine = model._default_manager.filter(run_id=run_id)
+        if mine.exists():
+            mine.filter(base__in=ids()).delete()
 
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the engine's columns that may name an artifact, apart from the states."""
-    for model in (Memo, Effect):
-        yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), "result"))
+    for model, name in ((Memo, "result"), (Effect, "result"), (StepCheckpoint, "value"), (Signal, "value")):
+        yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), name))

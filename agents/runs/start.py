@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -39,9 +40,11 @@ def start_run(
     key: str | None = None,
     config: Mapping[str, Any] | None = None,
     thread: str = "",
+    within: timedelta | None = None,
 ) -> Run:
     """Start a run and ring its queue's doorbell after commit; the same key gives the same run.
 
+    `within`: the time after which the run is cancelled if it still lives; the agent's own `lasts` unless given.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
@@ -69,6 +72,7 @@ def start_run(
                 key=key,
                 environment=recorded,
                 thread=thread,
+                within=known.agent.lasts if within is None else within,
             )
             transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
     except ValueRefused as error:

@@ -21,9 +21,11 @@ import redis
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
+from django.utils.translation import gettext
 from psycopg import errors
 
 from agents.models import SweeperPass
+from agents.moves import cancel as cancelling
 from agents.remote import go_on_without_program, lost_programs
 from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
@@ -73,6 +75,7 @@ class Sweeper:
             "verifying": self.ring_for_verifications,
             "sending": self.ring_for_deliveries,
             "expired": self.expire_gates,
+            "ended": self.end_overdue,
             "upgraded": self.upgrade,
             "missed": lost_programs.miss,
             "withdrawn": self.withdraw_gates,
@@ -142,6 +145,13 @@ class Sweeper:
         """Close open gates past their deadline, each in a transaction of its own; return how many."""
         overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, partial(closing.expire, gate), "gate.not_expired") for gate in overdue)
+
+    def end_overdue(self) -> int:
+        """Cancel runs past their deadline, each in a transaction of its own; return how many."""
+        why = gettext("Its deadline passed.")
+        overdue = Run.objects.overdue().select_related("plan")[:AT_ONCE]
+        ends = [partial(cancelling.cancel, run, by=SYSTEM, reason=why) for run in overdue]
+        return sum(bool(self._tried(end, "run.not_ended", run=end.args[0].pk)) for end in ends)
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; return how many."""

@@ -9,14 +9,15 @@ import structlog
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.errors import AgentError, Retry, StepFailed, StepTimeout
+from agents.errors import AgentError, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
 from agents.session.run_session import RunSession
 from agents.text import one_line, utf8
+from agents.waits.suspend import suspend
 from approvals.errors import CardRefused
 from checkpoints import crash_points
 from checkpoints.actors import Actor
-from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.errors import Fenced, NotVerified, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
@@ -43,8 +44,11 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
         refused = repair.judged(session, spec, output)
         if not refused:
             return session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
-    except Fenced:
+    except (Fenced, NotVerified):
         raise
+    except Suspended as suspended:
+        suspend(session, spec, suspended.wait)
+        return False
     except RAISED as error:
         return failed(session, spec, error)
     return repair.repair(session, spec, output, refused)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NoReturn
 from uuid import UUID
@@ -21,12 +22,14 @@ from agents.errors import AgentError, RunLost
 from agents.models import Memo
 from agents.session.run_session import RunSession
 from agents.text import one_line
+from agents.waits.step_waits import StepWaits
 from checkpoints.errors import Fenced, ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 from . import refusals
+from .mid_step import MidStepCheckpoints
 from .progress import LiveText
 from .time_limits import unalarmed
 
@@ -41,6 +44,8 @@ class StepMemory:
         self.spec = spec
         self.lost = False
         self.voice = LiveText(session, spec)
+        self.waits = StepWaits(session, spec, lambda: self.base)
+        self.mid_step = MidStepCheckpoints(session, spec)
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
@@ -66,15 +71,48 @@ class StepMemory:
         """Show a text while the step runs."""
         self.voice.say(text)
 
+    def checkpoint(self, value: Any, name: str, every: int, seconds: float | None) -> None:
+        """Keep a value from which this step goes on after a crash. Raises AgentError and RunLost."""
+        if not name and not self.mid_step.due(every, seconds):
+            return
+        try:
+            with unalarmed():
+                self.mid_step.keep(self.base, value, name)
+        except Fenced:
+            self._lose()
+
+    def checkpointed(self, default: Any) -> Any:
+        """Return the newest value that this execution kept, or `default`. Raises NotVerified."""
+        with unalarmed():
+            return self.mid_step.newest(self.base, default)
+
+    def sleep_until(self, moment: datetime, name: str) -> None:
+        """Return once it is `moment`. Raises Suspended."""
+        with unalarmed():
+            self.waits.sleep_until(moment, name)
+
+    def signal(self, name: str, timeout: timedelta | None) -> Any:
+        """Return the value of the next signal of this name. Raises Suspended and SignalTimeout."""
+        try:
+            with unalarmed():
+                return self.waits.signal(name, timeout)
+        except Fenced:
+            self._lose()
+
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Raise Fenced at the end of the block if the run was lost, even if the step swallowed RunLost."""
+        """Raise Fenced at the end of the block if the run was lost, and Suspended if the step has to wait.
+
+        So they are if the step swallowed RunLost or Suspended.
+        """
         try:
             yield
         finally:
             self.voice.hush()
             if self.lost:
                 raise Fenced
+            if self.waits.suspended is not None:
+                raise self.waits.suspended
 
     @property
     def base(self) -> UUID:

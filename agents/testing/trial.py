@@ -15,6 +15,7 @@ from agents.models import Effect, Failure
 from agents.ringing import doorbell
 from agents.runner import engine, version_upgrade
 from agents.runs.start import start_run
+from agents.waits import signals, suspend
 from approvals.cards.card import Card
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
@@ -81,7 +82,7 @@ class Trial:
 
     @property
     def status(self) -> str:
-        """Return "waiting" at a gate; or "completed", "failed", "cancelled"."""
+        """Return "waiting" at a gate, for a time or for a signal; or "completed", "failed", "cancelled"."""
         return str(self._fresh().status)
 
     @property
@@ -179,6 +180,20 @@ class Trial:
         closing.pass_deadline(gate)
         with self._world():
             closing.expire(Gate.objects.get(pk=gate.pk))
+            self._go_on()
+        return self
+
+    def wake(self) -> Self:
+        """Let the time pass for which the run waits."""
+        with self._world():
+            suspend.wake_now(self.row, by=actors.SYSTEM)
+            self._go_on()
+        return self
+
+    def signal(self, name: str, value: Any = None, *, key: str = "") -> Self:
+        """Send the run a signal; under the same `key` it is sent once."""
+        with self._world():
+            signals.send(self.row, name, value, key=key or secrets.token_hex(8), by=actors.SYSTEM)
             self._go_on()
         return self
 

@@ -28,6 +28,8 @@ WORDS = {
     "run.halting": _("asked its worker to stop after the step at hand"),
     "run.taken": _("interrupted the run's worker"),
     "run.waiting": _("stopped to wait"),
+    "signal.received": _("sent the run the signal {name}"),
+    "timer.skipped": _("woke the run at {step} before its time"),
     "run.completed": _("completed the run"),
     "run.failed": _("gave up the run"),
     "run.cancelled": _("cancelled the run"),

@@ -77,6 +77,10 @@ class RunQuerySet(models.QuerySet["Run"]):
             found[agent] = counts | ({status: number} if status else {}), max(longest, due or 0.0)
         return [(agent, counts, longest) for agent, (counts, longest) in found.items()]
 
+    def overdue(self) -> RunQuerySet:
+        """Return the live runs past their deadline that are not on their way to an end, by the database's clock."""
+        return self.live().filter(deadline__lte=Now(), ending="").order_by("deadline")
+
     def of_lineage(self, lineage: int) -> RunQuerySet:
         """Return the run at the root of the lineage and all of its forks, by the index of forks."""
         return self.filter(Q(pk=lineage) | Q(lineage=lineage, forked_from__isnull=False))
@@ -142,6 +146,7 @@ class Run(models.Model):
     ending_reason = models.CharField(max_length=300, default="", db_default="", blank=True)
     ending_by = models.CharField(max_length=120, default="", db_default="", blank=True)  # an actor, and their name
     ending_by_name = models.CharField(max_length=150, default="", db_default="", blank=True)
+    deadline = models.DateTimeField(null=True)  # if it still lives then, it is cancelled
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -154,6 +159,11 @@ class Run(models.Model):
                 fields=["plan", "status", "id"],
                 name="run_to_sweep_of_plan",
                 condition=Q(status__in=["queued", "running"]),
+            ),
+            models.Index(
+                "deadline",
+                name="run_deadline",
+                condition=Q(status__in=["queued", "running", "waiting"], deadline__isnull=False),
             ),
             models.Index("wake_at", name="run_timer", condition=Q(status="waiting", wake_at__isnull=False)),
             # The filters of the list of runs, each in the list's order.

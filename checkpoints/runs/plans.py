@@ -96,6 +96,7 @@ class PlanSpec:
     doc: str = ""
     state_schema: dict[str, Any] = field(default_factory=dict)
     steps: tuple[StepSpec, ...] = ()
+    signals: dict[str, Any] = field(default_factory=dict)  # name -> the JSON Schema of its value
     external: bool = field(default=False, compare=False)  # from its row, not from its body
 
     @cached_property
@@ -206,7 +207,7 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then` and `title` are left out if they have their defaults.
+        `then`, `title` and `signals` are left out if they have their defaults.
         """
         steps = [{name: getattr(step, name) for name in StepSpec.__slots__} for step in self.steps]
         for step in steps:
@@ -214,13 +215,14 @@ class PlanSpec:
                 if step[name] == none:
                     del step[name]
         body = {name: getattr(self, name) for name in ("agent", "version", "doc", "state_schema")}
-        return {**body, "steps": steps}
+        return {**body, **({"signals": self.signals} if self.signals else {}), "steps": steps}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Reverse `to_json`."""
         steps = tuple(StepSpec.from_json(step) for step in data.get("steps", ()))
-        return cls(data["agent"], data["version"], data.get("doc", ""), dict(data.get("state_schema", {})), steps)
+        schema, signals = (dict(data.get(name, {})) for name in ("state_schema", "signals"))
+        return cls(data["agent"], data["version"], data.get("doc", ""), schema, steps, signals)
 
 
 def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[str, Any] | None = None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -38,11 +39,13 @@ def start(
     key: str | None = None,
     environment: Mapping[str, Any] | None = None,
     thread: str = "",
+    within: timedelta | None = None,
 ) -> Run:
     """Make a queued run with its first checkpoint, in one transaction.
 
-    `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. Another call with
-    the same `key` returns the run that the first one made. Raises ValueRefused before anything is written.
+    `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. `within`: the time
+    until its deadline. Another call with the same `key` returns the run that the first one made. Raises ValueRefused
+    before anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
@@ -51,7 +54,7 @@ def start(
     )  # fmt: skip
 
     def make() -> Run:
-        rows = _begin(run, header, None, values)
+        rows = _begin(run, header, None, values, within)
         started = Entry(kind="run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
         event_log.append([started], beside=rows)
         return run
@@ -71,6 +74,7 @@ def fork(
     next_step: str | None = None,
     environment: Mapping[str, Any] | None = None,
     key: str | None = None,
+    within: timedelta | None = None,
 ) -> Run:
     """Start another run of the same lineage from a checkpoint, and hold that checkpoint.
 
@@ -88,7 +92,7 @@ def fork(
             environment=source.environment if environment is None else canonical(dict(environment)),
         )  # fmt: skip
         header = Header("fork", "fork", origin.next_step if next_step is None else next_step)
-        rows = _begin(run, header, origin, writes)
+        rows = _begin(run, header, origin, writes, within)
         Hold.objects.make(
             run=source, checkpoint=origin.id, kind=Hold.Kind.FORK, subject=f"run:{run.pk}",
             reason=f"{run} was forked from here", by=by,
@@ -126,12 +130,15 @@ def _once(key: str | None, make: Callable[[], Run]) -> Run:
         return made
 
 
-def _begin(run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write]) -> list[Statement]:
+def _begin(
+    run: Run, header: Header, origin: Snapshot | None, values: Mapping[str, Write], within: timedelta | None
+) -> list[Statement]:
     """Return the statements that insert `run` and its first checkpoint, whose chunks are written here."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step
     [run.pk], at, list_format = new_numbers(1)
     run.lineage = run.lineage or run.pk
+    run.deadline = None if within is None else at + within
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
     made = draft(origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id)
     return first_rows(run, made)

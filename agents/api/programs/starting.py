@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -61,6 +62,13 @@ class Start(Order):
     team: str = TEAM
     title: str = Field("", description="Its title in lists.", max_length=200, examples=["Invoice 7"])
     thread: str = THREAD
+    within: float | None = Field(
+        None,
+        description="Seconds after which it is cancelled if it still lives; null: as its agent says.",
+        gt=0,
+        le=10 * 365 * 86_400,
+        examples=[604_800],
+    )
 
 
 @runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
@@ -105,6 +113,7 @@ def team_of(request: HttpRequest, name: str) -> Group:
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
     known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
     title, known["thread"] = order.title or None, one_line(order.thread, 200)
+    known["within"] = None if order.within is None else timedelta(seconds=order.within)
     if any(name == agent for name, _ in registry.agents()):
         if order.version:
             told = f"{agent} runs on this server, in its newest version"

@@ -47,6 +47,9 @@ class RunSummary(Schema):
     )
     started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
     created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
+    deadline: datetime | None = Field(
+        description="When it is cancelled if it still lives; null: never.", examples=["2026-03-09T09:15:04.120931Z"]
+    )
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
     gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
 

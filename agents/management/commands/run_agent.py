@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--team", default="", help="the team that the runs belong to (default: the agent's)")
         parser.add_argument("--as", dest="user", default="", help="the username of the person who starts them")
+        parser.add_argument("--within", type=float, help="seconds after which it is cancelled if it still lives")
         parser.add_argument("--key", default="", help="idempotency key: the same key gives the same run")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -95,6 +97,7 @@ class Command(BaseCommand):
             started_by=user,
             key=key or None,
             config=options["config"],
+            within=None if options["within"] is None else timedelta(seconds=options["within"]),
         )
         self.stdout.write(f"{run} {run.title}: {base_url()}/runs/{run.pk}/")
         return run

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from agents.models import Failure
+from agents.models import Failure, Wait
 from approvals.preflight.facts import RemoteProgram
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, in_words
@@ -165,6 +165,7 @@ class Story:
     ended_by: str = ""
     origin: str = ""  # where a fork began
     program: RemoteProgram | None = None  # of an external agent, while the run lives
+    wait: Wait | None = None  # what its step waits for
 
     @property
     def gone(self) -> bool:

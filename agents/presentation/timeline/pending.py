@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
+from agents.models import Wait
 from approvals.english import quoted
 from checkpoints.runs.plans import StepSpec
 
@@ -45,8 +46,7 @@ def of_next(story: Story) -> TimelineRow | None:
             row.remarks = [Remark(_("tries again in %(time)s") % {"time": duration(run.wake_at - story.now)})]
     elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
         row.mark = marks.TIMER
-        until = _("until %(time)s UTC") % {"time": f"{run.wake_at:%H:%M:%S}"} if run.wake_at else ""
-        row.remarks = [Remark(until, run.reason)]
+        row.remarks = [_of_wait(story.wait)] if story.wait else [Remark(quote=run.reason)]
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
     elif run.status == "cancelled":
@@ -56,6 +56,13 @@ def of_next(story: Story) -> TimelineRow | None:
     else:
         return None
     return row if row.name else None
+
+
+def _of_wait(wait: Wait) -> Remark:
+    if wait.kind == Wait.Kind.TIMER:
+        return Remark(_("until"), at=wait.due)
+    signal = _("for the signal %(name)s") % {"name": quoted([wait.name])}
+    return Remark(_("%(signal)s, at the latest until") % {"signal": signal} if wait.due else signal, at=wait.due)
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:

@@ -1,4 +1,4 @@
-"""Orders from a run's own page: rewind it, cancel it, or undo at once what it left behind."""
+"""Orders from a run's own page: rewind it, wake it, cancel it, or undo at once what it left behind."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
 from agents.views.run_page.run import again
 from agents.views.run_page.typed_order import TypedOrder, order_of
+from agents.waits import suspend
+from checkpoints import actors
 from checkpoints.models import Run
 
 
@@ -41,6 +43,18 @@ def settle(request: HttpRequest, run_id: int) -> HttpResponse:
     run, reader = offered_moves.run_to_order(request, run_id)
     try:
         moving.settle_now(run, by=reader)
+    except RewindRefused as refusal:
+        return refused(request, run, reader, refusal)
+    return redirect("run", run.pk)
+
+
+@require_POST
+@private
+def wake(request: HttpRequest, run_id: int) -> HttpResponse:
+    """End the time that the run waits for now. 409 if it waits for none."""
+    run, reader = offered_moves.run_to_order(request, run_id)
+    try:
+        suspend.wake_now(run, by=actors.of_user(reader))
     except RewindRefused as refusal:
         return refused(request, run, reader, refusal)
     return redirect("run", run.pk)

@@ -84,7 +84,14 @@ def reader_of(path: str) -> User:
 def address(path: str, of: Gate | None = None) -> str:
     """The address of a described path, with the parameters that it needs."""
     asked = of or gate()
-    values = {"gate_id": asked.pk, "run_id": asked.run_id, "seq": 1, "agent": gate().run.plan.agent, "effect_id": 1}
+    values = {
+        "gate_id": asked.pk,
+        "run_id": asked.run_id,
+        "seq": 1,
+        "agent": gate().run.plan.agent,
+        "effect_id": 1,
+        "name": "go",
+    }
     if "/webhooks" in path:
         values |= {"webhook_id": delivery().webhook_id, "delivery_id": delivery().pk}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)

@@ -93,7 +93,7 @@ def placed(case: Case[Any], number: int) -> None:
     gate = (open_one, decided)[number % 2]
     there: dict[str, Any] = {
         "run_id": (program().run, gate.run_id)[number % 2], "gate_id": gate.pk, "agent": program().agent, "seq": 1,
-        "effect_id": 1, "webhook_id": delivery().webhook_id, "delivery_id": delivery().pk,
+        "effect_id": 1, "name": "go", "webhook_id": delivery().webhook_id, "delivery_id": delivery().pk,
     }  # fmt: skip
     for name in case.path_parameters or {}:
         case.path_parameters[name] = there[name]

@@ -94,6 +94,7 @@ class Run(Answer):
     seq: int
     started_by: str
     created_at: datetime
+    deadline: datetime | None = None
     finished_at: datetime | None = None
     gates: list[int]
 

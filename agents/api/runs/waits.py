@@ -1,0 +1,99 @@
+"""Signals to runs from outside, and waking a run that waits for a time."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Path, Query, Router, Schema
+from pydantic import Field, StringConstraints
+
+from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, needs, once
+from agents.errors import WorkNotAllowed
+from agents.models import Signal, TokenScope
+from agents.queries.access import reader_of, run_or_404
+from agents.waits import signals, suspend
+from checkpoints.access.permissions import START_RUN, may
+
+from .moves import Order, done, run_to_order
+from .runs import RunSummary
+
+router = Router(tags=["runs"])
+SignalName = Annotated[
+    str, Path(description="One of the signals that the run's agent declares.", examples=["go"], max_length=100)
+]
+OwnKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{0,200}$")]
+
+
+class SignalOrder(Order):
+    """Send a signal."""
+
+    value: Any = Field(
+        None, description="Its value, as the agent's schema for this signal says.", examples=[{"by": "ops"}]
+    )
+    key: OwnKey = Field(
+        "",
+        description="Your own name for this signal: under the same one it is kept once, whoever sends it again. Empty: "
+        "each request is a signal of its own.",
+        examples=["deploy-812"],
+    )
+
+
+class SignalAnswer(Schema):
+    """A signal that the run has."""
+
+    id: int = Field(description="Its number.", examples=[5])
+    run: int = Field(validation_alias="run_id", description="The run's number.", examples=[7])
+    name: str = Field(description="Its name.", examples=["go"])
+    key: str = Field(description="Its sender's name for it.", examples=["deploy-812"])
+    by: str = Field(description="Who sent it.", examples=["agent:deployer"])
+    at: datetime = Field(description="When it came.", examples=["2026-03-02T09:15:04.120931Z"])
+
+
+class SignalPage(Page):
+    """Some of a run's signals, newest first."""
+
+    items: list[SignalAnswer] = Field(description="The signals, without their values.")
+
+
+@router.get("/{int:run_id}/signals", auth=needs(TokenScope.READ), response=SignalPage, summary="List a run's signals")
+def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+    """Return the signals that a run of your teams was sent, newest first."""
+    found = Signal.objects.filter(run=run_or_404(request, run_id)).order_by("-pk")
+    if asked.cursor:
+        found = found.filter(pk__lt=asked.place)
+    return SignalPage.of(found, asked)
+
+
+@router.post(
+    "/{int:run_id}/signals/{name}",
+    auth=needs(TokenScope.SIGNAL),
+    response={201: SignalAnswer, 200: SignalAnswer},
+    summary="Send a signal to a run",
+)
+def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: SignalOrder, key: Key) -> HttpResponse:
+    """Keep a signal for the run, and wake it if it waits for this. Answers 200 for one that it has already."""
+    run = run_or_404(request, run_id)
+    if not may(reader_of(request), run.team_id, START_RUN):
+        raise WorkNotAllowed
+
+    def do() -> HttpResponse:
+        own = order.key or uuid.uuid4().hex
+        sent, new = signals.send(run, name, order.value, key=own, by=actor_of(request))
+        return answer(SignalAnswer.from_orm(sent), http_status=201 if new else 200)
+
+    return once(request, key, do)
+
+
+@router.post("/{int:run_id}/wakes", auth=needs(TokenScope.ORDER), response=RunSummary, summary="Wake a sleeping run")
+def wake_run(request: HttpRequest, run_id: RunId, key: Key) -> HttpResponse:
+    """End the time that the run waits for now, so that it goes on at once. 409 if it waits for none."""
+    run = run_to_order(request, run_id)
+
+    def end() -> HttpResponse:
+        suspend.wake_now(run, by=actor_of(request))
+        return done(run)
+
+    return once(request, key, end)

@@ -1,0 +1,76 @@
+"""Checkpoints inside a step: values from which a long step goes on after a crash."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import models
+from psycopg.types.numeric import Int8
+
+from checkpoints.errors import NotVerified
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical, decode
+
+# Only whoever holds the run writes, under a lock that a claim waits for: a stale worker's value never comes late.
+_KEEP = """
+WITH held AS (SELECT id, token FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR SHARE)
+INSERT INTO agents_stepcheckpoint (run_id, base, step, name, value, digest, token, at)
+SELECT id, $3, $4, $5, $6, $7, token, statement_timestamp() FROM held
+ON CONFLICT (run_id, base, step, name) DO UPDATE SET value = excluded.value, digest = excluded.digest,
+  token = excluded.token, at = excluded.at
+RETURNING 1
+"""
+
+
+class StepCheckpointQuerySet(models.QuerySet["StepCheckpoint"]):
+    """Queries about checkpoints inside steps."""
+
+    def keep(self, run_id: int, *, token: int, base: UUID, step: str, name: str, value: bytes) -> bool:
+        """Keep a value, canonical JSON, in the place of the one before of that name.
+
+        False where another worker holds the run by now.
+        """
+        digest = _digest(run_id, base, step, name, value)
+        return bool(run_sql(_KEEP, [Int8(run_id), Int8(token), base, step, name, value, digest]))
+
+    def newest(self, run_id: int, base: UUID, step: str) -> StepCheckpoint | None:
+        """Return the newest one of an execution, whatever its name."""
+        return self.filter(run=run_id, base=base, step=step).order_by("-at").first()
+
+
+class StepCheckpoint(models.Model):
+    """The newest value of one name that an execution of a step kept. Without a name there is one."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="step_checkpoints", db_index=False)
+    base = models.UUIDField()  # the checkpoint that the step was sent on from
+    step = models.CharField(max_length=100)
+    name = models.CharField(max_length=100, default="", blank=True)
+    value = models.BinaryField()  # canonical JSON
+    digest = models.BinaryField()
+    token = models.BigIntegerField()  # of the worker that kept it
+    at = models.DateTimeField()
+
+    objects = StepCheckpointQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "base", "step", "name"], name="step_checkpoint_is_newest")
+        ]
+
+    def __str__(self) -> str:
+        return f"step checkpoint {self.pk} (run {self.run_id})"
+
+    @property
+    def content(self) -> object:
+        """Return the value, decoded. Raises NotVerified where it is not what was kept."""
+        value = bytes(self.value)
+        if _digest(self.run_id, self.base, self.step, self.name, value) != bytes(self.digest):
+            raise NotVerified(str(self), "it does not match its digest")  # not translated: an event keeps it
+        return decode(value)
+
+
+def _digest(run_id: int, base: UUID, step: str, name: str, value: bytes) -> bytes:
+    """Return the digest of a value and of where it belongs, so that a row that was swapped shows too."""
+    return digests.of_canonical(canonical([run_id, str(base), step, name]) + value)

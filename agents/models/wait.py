@@ -1,0 +1,68 @@
+"""Waits: what a step waits for, so that no worker is held meanwhile."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from checkpoints.models import Run
+
+from .signal import Signal
+
+
+class WaitQuerySet(models.QuerySet["Wait"]):
+    """Queries about waits."""
+
+    def unmet(self) -> WaitQuerySet:
+        """Return the waits that nothing has ended yet; a timer among them may be due."""
+        return self.filter(signal__isnull=True, ended_by="")
+
+    def current(self, run: Run) -> Wait | None:
+        """Return what the run waits for now, if it is not a gate's decision."""
+        if run.status != Run.Status.WAITING or run.head is None:
+            return None
+        return self.unmet().filter(run=run, step=run.next_step, head=run.head).order_by("-pk").first()
+
+
+class Wait(models.Model):
+    """One wait of one execution of a step: for a time, or for a signal.
+
+    It belongs to the checkpoint from which the step was sent on (`base`): a rewind makes another one there, and the
+    step waits anew.
+    """
+
+    class Kind(models.TextChoices):
+        TIMER = "timer", _("timer")
+        SIGNAL = "signal", _("signal")
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="waits", db_index=False)
+    base = models.UUIDField()
+    step = models.CharField(max_length=100)
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    name = models.CharField(max_length=100)
+    number = models.SmallIntegerField()  # counts the waits of this kind and name in one execution, from 1
+    head = models.UUIDField()  # the run's head while it waits
+    input_digest = models.BinaryField()  # with the step and the occurrence, the execution that it is part of
+    occurrence = models.IntegerField()
+    due = models.DateTimeField(null=True)  # when it ends by itself; null: never
+    signal = models.ForeignKey(Signal, null=True, on_delete=models.PROTECT, related_name="waits", db_index=False)
+    ended_by = models.CharField(max_length=120, default="", blank=True)  # an actor who ended it before its time
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WaitQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "base", "step", "kind", "name", "number"], name="wait_is_made_once")
+        ]
+        indexes = [models.Index("run", name="wait_for_signal", condition=Q(signal__isnull=False))]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} of run {self.run_id}"
+
+    def over(self, now: datetime) -> bool:
+        """Tell whether it has ended by `now`, by the database's clock."""
+        return bool(self.signal_id or self.ended_by) or (self.due is not None and self.due <= now)

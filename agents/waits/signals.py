@@ -1,0 +1,101 @@
+"""Signals: sending one to a run, and which of them a wait gets.
+
+A signal is kept when it comes before the wait. A run's waits for one name get its signals in the order in which they
+came, each once on the path to its head: what a branch had read that was left by a rewind is read again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from agents.errors import FieldError, RunEnded, SignalConflict, TooManySignals, WorkInvalid
+from agents.models import Signal, Wait
+from agents.session.run_session import RunSession
+from approvals.schema import validate
+from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
+from checkpoints.events import event_log
+from checkpoints.models import Run
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical
+from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
+
+LARGEST = 1_000_000  # bytes of one value
+MOST = 10_000  # signals of one run
+
+
+def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signal, bool]:
+    """Keep a signal to a live run and wake it if it waits for that; tell whether it is new.
+
+    The same key with the same value is the same signal. Raises WorkInvalid, SignalConflict, RunEnded, TooManySignals.
+    """
+    content = _checked(run, name, value)
+    with transaction.atomic():
+        run.refresh_from_db(from_queryset=Run.objects.select_for_update(no_key=True).select_related("plan"))
+        found = Signal.objects.filter(run=run, name=name, key=key).first()
+        if found is not None:
+            if bytes(found.value) != content:
+                raise SignalConflict
+            return found, False
+        if run.status not in Run.LIVE:
+            raise RunEnded
+        if Signal.objects.filter(run=run).count() >= MOST:
+            raise TooManySignals
+        made = Signal.objects.create(run=run, name=name, key=key, value=content, by=by.id, by_name=by.name)
+        data = {"signal": made.pk, "name": name, "key": key, "digest": digests.of_value(value).hex()}
+        event_log.record("signal.received", subject=f"run:{run.pk}", run=run, by=by, data=data)
+        waited = Wait.objects.current(run)
+        if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
+            run.wake(by=by)
+    return made, True
+
+
+def take(session: RunSession, wait: Wait) -> bool:
+    """Give the wait the oldest signal of its name that none on the path has had; tell whether there was one.
+
+    In the caller's transaction, which holds the run's row.
+    """
+    had = set(_read_before(session, wait))
+    sent = Signal.objects.filter(run_id=session.run.pk, name=wait.name).exclude(pk__in=had)
+    wait.signal = sent.order_by("pk").first()
+    if wait.signal is None:
+        return False
+    wait.save()
+    return True
+
+
+def _read_before(session: RunSession, wait: Wait) -> list[int]:
+    """Return the signals that were read by executions on the path, or by this one so far."""
+    executed = {
+        (place.step, bytes(place.input_digest), place.occurrence)
+        for place in session.path
+        if place.kind in OUTPUT_LANDED and place.input_digest is not None
+    }
+    read = Wait.objects.filter(run_id=session.run.pk, signal__isnull=False)
+    return [
+        int(each.signal_id or 0)
+        for each in read
+        if (each.base, each.step) == (wait.base, wait.step)
+        or (each.step, bytes(each.input_digest), each.occurrence) in executed
+    ]
+
+
+def _checked(run: Run, name: str, value: Any) -> bytes:
+    """Return the value as it is kept. Raises WorkInvalid."""
+    known = spec_of(run.plan).signals
+    if name not in known:
+        told = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+        raise WorkInvalid([FieldError(pointer="", message=f"{run.plan} takes no signal {name}; {told}")])
+    try:
+        content = canonical(value)
+    except ValueRefused as error:
+        raise WorkInvalid([FieldError(pointer=f"/value{error.pointer}", message=error.reason)]) from error
+    if len(content) > LARGEST:
+        told = f"has {len(content):,} bytes; {LARGEST:,} are the most"
+        raise WorkInvalid([FieldError(pointer="/value", message=told)])
+    if faults := validate.faults_of(known[name], value):
+        raise WorkInvalid([FieldError(pointer=f"/value{pointer}", message=message) for pointer, message in faults])
+    return content

@@ -1,0 +1,100 @@
+"""The waits of one execution of a step.
+
+A step that has to wait ends here, by `Suspended`, and the runner releases the run together with the wait's row. Once
+the wait is over the step starts again from its beginning, and a wait that is over returns at once: so what comes before
+it runs again, unless it is kept by `once`. A wait belongs to the checkpoint from which the step was sent on, as a
+result of `once` does, and is known by its kind, its name and its number there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+from uuid import UUID
+
+from django.db import transaction
+from pydantic import TypeAdapter, ValidationError
+
+from agents.definition import fields
+from agents.errors import AgentError, SignalTimeout, StepFailed, Suspended
+from agents.models import Wait
+from agents.session.run_session import RunSession
+from agents.text import one_line
+from checkpoints.runs.plans import StepSpec
+
+from . import signals
+
+Kind = Wait.Kind
+NAME = 100  # characters
+
+
+class StepWaits:
+    """The waits of one execution. `base` returns the checkpoint from which the step was sent on."""
+
+    def __init__(self, session: RunSession, spec: StepSpec, base: Callable[[], UUID]) -> None:
+        self.session = session
+        self.spec = spec
+        self.suspended: Suspended | None = None
+        self._base = base
+        self._numbers: Counter[tuple[str, str]] = Counter()
+
+    def sleep_until(self, moment: datetime, name: str) -> None:
+        """Return once it is `moment`, or a person ended the wait. Raises Suspended before that, and AgentError."""
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise AgentError(f"sleep_until() takes a time with its zone, such as datetime.now(UTC); got {moment!r}.")
+        wait = self._next(Kind.TIMER, name, moment.astimezone(UTC))
+        if not wait.over(self.session.claim.clock()):
+            self._suspend(wait)
+
+    def signal(self, name: str, timeout: timedelta | None) -> Any:
+        """Return the value of the run's next signal of this name, typed as the agent declares it.
+
+        Raises Suspended while there is none, SignalTimeout once `timeout` has passed, StepFailed and AgentError.
+        """
+        kind = self.session.agent.signals.get(name, ...)
+        if kind is ...:
+            told = ", ".join(self.session.agent.signals) or "none"
+            raise AgentError(f"wait_for_signal({name!r}): the agent declares no such signal in `signals`, but {told}.")
+        due = None if timeout is None else self.session.claim.clock() + timeout
+        wait = self._next(Kind.SIGNAL, name, due)
+        if wait.signal_id is None:
+            with transaction.atomic():
+                self.session.hold_token()
+                signals.take(self.session, wait)
+        if wait.signal is not None:
+            return _typed(kind, name, wait.signal.content)
+        if wait.over(self.session.claim.clock()):
+            raise SignalTimeout(f"No signal {name} came in time.")
+        self._suspend(wait)
+
+    def _next(self, kind: Kind, name: str, due: datetime | None) -> Wait:
+        """Return the row of the next wait of this kind and name: the one that is kept, or a new one, not saved yet."""
+        if self.spec.kind != "step":
+            raise AgentError(f"{self.spec.name} is a {self.spec.kind}, which cannot wait; let a step before it wait.")
+        if not isinstance(name, str) or not name or name != one_line(name, NAME):
+            raise AgentError(f"A wait has a name of 1 to {NAME} printable characters; it got {name!r}.")
+        self._numbers[kind, name] += 1
+        known = {
+            "run_id": self.session.run.pk, "base": self._base(), "step": self.spec.name, "kind": kind, "name": name,
+            "number": self._numbers[kind, name],
+        }  # fmt: skip
+        found = Wait.objects.select_related("signal").filter(**known).first()
+        if found is not None:
+            return found
+        digest = self.session.input_digest(self.spec)
+        occurrence = self.session.path.occurrences(self.spec.name, digest)
+        return Wait(**known, head=self.session.snapshot.id, input_digest=digest, occurrence=occurrence, due=due)
+
+    def _suspend(self, wait: Wait) -> NoReturn:
+        self.suspended = Suspended(wait)
+        raise self.suspended
+
+
+def _typed(kind: Any, name: str, value: Any) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(value) if kind is not None else value
+    except ValidationError as error:
+        wrong = "; ".join(f"{each['pointer'] or '/'}: {each['message']}" for each in fields.errors_of(error))
+        raise StepFailed(f"The signal {name} does not fit its type: {wrong}") from error

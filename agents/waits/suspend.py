@@ -1,0 +1,66 @@
+"""Releases a run whose step waits, and ends a wait before its time."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from agents.errors import RewindRefused
+from agents.models import Wait
+from agents.ringing import doorbell
+from agents.session.run_session import RunSession
+from agents.text import one_line, saved_language
+from checkpoints import crash_points
+from checkpoints.actors import Actor
+from checkpoints.events import event_log
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec
+from checkpoints.store import claims
+
+from . import signals
+
+
+@saved_language()
+def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
+    """Release the run until the wait is over, and keep the wait, in one transaction. Raises Fenced.
+
+    Under the run's row, which whoever sends a signal locks too: a signal that came meanwhile is found here, and one
+    that comes later finds the run waiting. A wait is no failed attempt.
+    """
+    crash_points.point("before_wait", spec.name)
+    with transaction.atomic():
+        session.hold_token()
+        wait.head = session.snapshot.id
+        wait.save()
+        came = wait.kind == Wait.Kind.SIGNAL and signals.take(session, wait)
+        claims.release(
+            session.claim,
+            status=Run.Status.QUEUED if came else Run.Status.WAITING,
+            wake_at=None if came else wait.due,
+            reason="" if came else one_line(words_of(wait), 300),
+            by=session.by,
+            attempts=0,
+        )
+        if came:
+            transaction.on_commit(lambda: doorbell.ring(session.run.pk, session.registered.queue))
+    crash_points.point("after_wait", spec.name)
+
+
+def words_of(wait: Wait) -> str:
+    """Say what a run waits for."""
+    if wait.kind == Wait.Kind.TIMER:
+        return _("Waits until %(time)s UTC") % {"time": f"{wait.due:%Y-%m-%d %H:%M:%S}"}
+    return _("Waits for the signal %(name)s") % {"name": wait.name}
+
+
+def wake_now(run: Run, *, by: Actor) -> None:
+    """End the timer that the run waits for, by a person's order. Raises RewindRefused if it waits for none."""
+    with transaction.atomic():
+        run.refresh_from_db(from_queryset=Run.objects.select_for_update(no_key=True).select_related("plan"))
+        wait = Wait.objects.current(run)
+        if wait is None or wait.kind != Wait.Kind.TIMER:
+            raise RewindRefused(_("The run does not wait for a time, so there is nothing to wake it from."))
+        Wait.objects.filter(pk=wait.pk).update(ended_by=by.id)
+        data = {"step": wait.step, "name": wait.name}
+        event_log.record("timer.skipped", subject=f"run:{run.pk}", run=run, by=by, data=data)
+        run.wake(by=by)

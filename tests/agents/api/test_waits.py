@@ -1,0 +1,116 @@
+"""Signals to runs and waking them, over the API: who may, what is kept, and what each refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Signal, Wait
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+from tests.agents.views.moves.sent_orders import member
+from tests.factories import REVIEWER, make_team
+from tests.factories.driven_runs import advance, make_run, state
+from tests.harness.known_agents import knowing_only
+
+from .test_doors import refusal
+
+
+@pytest.fixture(autouse=True)
+def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know the agents that wait."""
+    with knowing_only("tests.agents.waits.waiting_agents", settings, monkeypatch):
+        yield
+
+
+def post(client: Client, run: Run, noun: str, body: Any = None, **headers: str) -> Any:
+    return client.post(f"/api/runs/{run.pk}/{noun}", body or {}, content_type="application/json", headers=headers)
+
+
+def test_a_signal_is_kept_and_wakes_the_run_that_waits_for_it() -> None:
+    run = advance(make_run("listener"))
+    client = member(run)
+    told = post(client, run, "signals/health", {"value": {"percent": 80}, "key": "probe-1"})
+    assert (told.status_code, told.json()["name"], told.json()["key"]) == (201, "health", "probe-1")
+    again = post(client, run, "signals/health", {"value": {"percent": 80}, "key": "probe-1"})
+    assert (again.status_code, again.json()) == (200, told.json())
+    advance(run)
+    assert state(run)["heard"] == [80]
+    listed = client.get(f"/api/runs/{run.pk}/signals").json()["items"]
+    assert [each["key"] for each in listed] == ["probe-1"]
+    assert "value" not in listed[0]
+
+
+def test_without_a_key_each_request_is_a_signal_of_its_own_but_for_its_idempotency_key() -> None:
+    run = make_run("listener")
+    client = member(run)
+    body = {"value": {"percent": 1}}
+    for _ in range(2):
+        assert post(client, run, "signals/health", body).status_code == 201
+        assert post(client, run, "signals/health", body, **{"Idempotency-Key": "one"}).status_code == 201
+    assert Signal.objects.filter(run=run).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "status", "place"),
+    [
+        ("health", {"value": {"percent": 400}}, 422, "/value/percent"),
+        ("other", {}, 422, "/"),
+        ("health", {"value": {"percent": 4}, "key": "with blanks"}, 422, "/key"),
+        ("health", {"vaule": {"percent": 4}}, 422, "/vaule"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(name: str, body: Any, status: int, place: str) -> None:
+    run = make_run("listener")
+    told = refusal(post(member(run), run, f"signals/{name}", body), status)
+    assert place in [each["parameter"] for each in told["errors"]]
+    assert not Signal.objects.filter(run=run).exists()
+
+
+def test_the_same_key_with_another_value_is_refused() -> None:
+    run = make_run("listener")
+    client = member(run)
+    post(client, run, "signals/health", {"value": {"percent": 1}, "key": "k"})
+    told = refusal(post(client, run, "signals/health", {"value": {"percent": 2}, "key": "k"}), 409)
+    assert told["code"] == "key_reused"
+
+
+def test_a_run_that_has_ended_takes_no_signal() -> None:
+    run = make_run("listener")
+    client = member(run)
+    run.cancel(by=SYSTEM)
+    assert refusal(post(client, run, "signals/go"), 409)["code"] == "run_ended"
+
+
+def test_whoever_may_not_start_runs_sends_no_signal() -> None:
+    run = make_run("listener", team=make_team(may=REVIEWER))
+    refusal(post(member(run), run, "signals/go"), 403)
+    assert not Signal.objects.filter(run=run).exists()
+
+
+def test_a_person_wakes_a_run_over_the_api(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger")
+    other = advance(make_run("sleeper", team=make_team(may=REVIEWER), ledger=ledger))
+    refusal(post(member(other), other, "wakes"), 403)
+    run = advance(make_run("sleeper", ledger=ledger))
+    client = member(run)
+    told = post(client, run, "wakes")
+    assert (told.status_code, told.json()["status"]) == (200, "queued")
+    refusal(post(client, run, "wakes"), 409)
+
+
+def test_a_run_is_started_with_a_deadline() -> None:
+    run = make_run("listener")
+    client = member(run)
+    body = {"agent": "listener", "within": 3600}
+    told = client.post("/api/runs", body, content_type="application/json")
+    assert told.status_code == 201
+    made = Run.objects.get(pk=told.json()["id"])
+    assert made.deadline is not None
+    assert timedelta(minutes=59) < made.deadline - made.created_at < timedelta(minutes=61)
+    assert Wait.objects.filter(run=made).count() == 0

@@ -1,0 +1,185 @@
+"""Signals: kept when they come before the wait, read once each, and sent once for each key."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from agents.errors import RunEnded, SignalConflict, WorkInvalid
+from agents.models import Signal, Wait
+from agents.moves import rewind
+from agents.runner import engine
+from agents.serving import sweeper
+from agents.waits import signals
+from checkpoints import actors
+from checkpoints.models import Event, Run
+from tests.agents.steps.killable_workers import KillableWorkers, go_on
+from tests.factories import ann
+from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, state
+
+
+def send(run: Run, percent: int, *, key: str = "") -> tuple[Signal, bool]:
+    """Send the run how healthy something is."""
+    return signals.send(run, "health", {"percent": percent}, key=key or f"key-{percent}", by=actors.SYSTEM)
+
+
+def test_a_run_waits_for_a_signal_and_gets_its_value_typed() -> None:
+    run = advance(make_run("listener"))
+    assert (run.status, run.wake_at, run.reason) == ("waiting", None, "Waits for the signal health")
+    send(run, 90)
+    run.refresh_from_db()
+    assert run.status == "queued"
+    advance(run)
+    assert (state(run)["heard"], run.reason) == ([90], "Waits for the signal go")
+
+
+def test_a_signal_that_comes_before_the_wait_is_kept_for_it() -> None:
+    run = make_run("listener", count=2)
+    for percent in (10, 20):
+        send(run, percent)
+    advance(run)
+    assert (state(run)["heard"], run.next_step) == ([10, 20], "go")
+
+
+def test_the_same_key_is_one_signal() -> None:
+    run = make_run("listener", count=2)
+    first, new = send(run, 10, key="a")
+    again, twice = send(run, 10, key="a")
+    assert (first.pk, new, twice) == (again.pk, True, False)
+    with pytest.raises(SignalConflict):
+        send(run, 11, key="a")
+    advance(run)
+    assert run.status == "waiting"
+    assert Event.objects.filter(kind="signal.received", run_id=run.pk).count() == 1
+
+
+def test_of_many_who_send_one_key_at_once_one_makes_the_signal() -> None:
+    run = advance(make_run("listener"))
+
+    def one(_: int) -> bool:
+        try:
+            return send(Run.objects.get(pk=run.pk), 50, key="same")[1]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(one, range(8))) == 1
+    assert Signal.objects.filter(run=run).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("health", {"percent": 101}, "/value/percent"),
+        ("health", {}, "/value"),
+        ("health", "fine", "/value"),
+        ("other", None, "takes no signal other; it takes go, health"),
+        ("go", 1, "/value"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(name: str, value: Any, told: str) -> None:
+    run = make_run("listener")
+    with pytest.raises(WorkInvalid, match=told):
+        signals.send(run, name, value, key="k", by=actors.SYSTEM)
+    assert not Signal.objects.filter(run=run).exists()
+
+
+def test_a_run_that_has_ended_takes_none() -> None:
+    run = make_run("listener")
+    run.cancel(by=actors.SYSTEM)
+    with pytest.raises(RunEnded):
+        send(run, 5)
+
+
+def test_a_wait_that_lasts_too_long_ends_with_an_exception_in_the_step() -> None:
+    run = advance(make_run("listener", timeout=3600))
+    assert run.wake_at is not None
+    Wait.objects.filter(run=run).update(due=Now())
+    Run.objects.filter(pk=run.pk).update(wake_at=Now())
+    sweeper.wake_timers()
+    advance(run)
+    assert (state(run)["late"], run.next_step) == (True, "go")
+
+
+def test_a_step_that_swallows_the_end_of_its_turn_waits_all_the_same() -> None:
+    run = advance(make_run("listener", swallows=True))
+    assert (run.status, run.next_step) == ("waiting", "listen")
+    send(run, 70)
+    advance(run)
+    assert state(run)["heard"] == [70]
+
+
+def test_after_a_rewind_the_step_reads_its_signals_again_and_no_later_one_reads_them() -> None:
+    run = make_run("listener", count=2)
+    send(run, 10)
+    send(run, 20)
+    advance(run)
+    rewind.rewind(run, to=1, by=ann(run.team))
+    advance_to_rest(run)
+    assert (state(run)["heard"], run.next_step) == ([10, 20], "go")
+
+
+def test_a_step_that_is_reused_keeps_what_it_read() -> None:
+    run = make_run("listener", count=1)
+    send(run, 10)
+    advance(run)
+    send(run, 20)
+    rewind.edit(run, at=2, patch=[{"op": "replace", "path": "/late", "value": True}], by=ann(run.team))
+    advance_to_rest(run)
+    assert state(run)["heard"] == [10]
+
+
+def test_no_step_reads_what_another_on_the_path_has_read() -> None:
+    run = make_run("relay")
+    for percent in (10, 20, 30, 40):
+        send(run, percent)
+    assert advance_to_rest(run).status == "completed"
+    assert (state(run)["first"], state(run)["second"]) == ([10, 20], 30)
+    rewind.edit(run, at=2, patch=[{"op": "replace", "path": "/size", "value": 1}], by=ann(run.team))
+    advance_to_rest(run)
+    assert (state(run)["first"], state(run)["second"]) == ([10, 20], 30)  # the same, since only it runs again
+
+
+def test_a_step_that_people_have_tried_again_reads_on_where_it_was(tmp_path: Path) -> None:
+    run = make_run("relay", mended=str(tmp_path / "mended"))
+    for percent in (10, 20, 30):
+        send(run, percent)
+    assert advance_to_rest(run).status == "waiting"
+    (tmp_path / "mended").touch()
+    answer(run, "retry")
+    assert advance_to_rest(run).status == "completed"
+    assert (state(run)["first"], state(run)["second"]) == ([10, 20], 30)
+
+
+@pytest.mark.parametrize("place", ["before_wait@listen", "after_wait@listen"])
+def test_a_worker_that_is_killed_beside_a_signal(place: str, workers: KillableWorkers) -> None:
+    run = make_run("listener", count=2)
+    send(run, 10)
+    workers.kill(run, place)
+    send(run, 20)
+    go_on(run)
+    assert state(run)["heard"] == [10, 20]
+
+
+def test_a_signal_that_comes_as_the_run_falls_asleep_is_never_missed() -> None:
+    """Whoever is first, the run's row decides: it finds the signal, or the signal finds it waiting."""
+    for number in range(12):
+        run = make_run("listener")
+
+        def sending(run: Run = run, number: int = number) -> None:
+            try:
+                send(Run.objects.get(pk=run.pk), number)
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(sending)
+            engine.advance(run.pk)
+            sent.result()
+        advance_to_rest(run)
+        assert (state(run)["heard"], run.next_step) == ([number], "go")

@@ -1,0 +1,121 @@
+"""A step that sleeps: no worker is held, the step goes on when it is time, and a crash changes nothing of that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.errors import RewindRefused
+from agents.models import Wait
+from agents.moves import rewind
+from agents.serving import sweeper
+from agents.waits import suspend
+from checkpoints import actors
+from checkpoints.models import Event, Run
+from tests.agents.steps.killable_workers import KillableWorkers, go_on
+from tests.factories import ann
+from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, open_gate, state
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """What the step did, a line each."""
+    return tmp_path / "ledger"
+
+
+def lines(ledger: Path, what: str) -> int:
+    """How often the step did this."""
+    return ledger.read_text().splitlines().count(what)
+
+
+def pass_time(run: Run) -> None:
+    """Let the time for which the run waits have passed."""
+    Wait.objects.filter(run=run).update(due=Now() - timedelta(seconds=1))
+    Run.objects.filter(pk=run.pk).update(wake_at=Now() - timedelta(seconds=1))
+
+
+def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    assert (run.status, run.next_step, run.attempts, run.lease_until) == ("waiting", "sleep", 0, None)
+    assert run.reason.startswith("Waits until ")
+    assert run.wake_at == Wait.objects.current(run).due  # type: ignore[union-attr]
+    assert advance(run).status == "waiting"  # nobody can claim it before
+
+    pass_time(run)
+    assert sweeper.wake_timers() == 1
+    assert advance(run).status == "waiting"
+    assert open_gate(run).step == "review"
+    assert state(run)["slept"] == ["1 times"]
+    assert Wait.objects.current(run) is None
+
+
+def test_a_step_starts_again_after_its_sleep_and_keeps_what_it_called_once(ledger: Path) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    pass_time(run)
+    sweeper.wake_timers()
+    advance(run)
+    assert (lines(ledger, "began"), lines(ledger, "asked")) == (2, 1)
+    assert failures(run) == []
+
+
+def test_each_sleep_of_a_step_has_a_time_of_its_own(ledger: Path) -> None:
+    run = make_run("sleeper", ledger=str(ledger), times=3)
+    for number in (1, 2, 3):
+        advance(run)
+        assert Wait.objects.filter(run=run).count() == number
+        pass_time(run)
+        sweeper.wake_timers()
+    advance(run)
+    assert open_gate(run).step == "review"
+
+
+def test_a_time_that_has_passed_is_not_waited_for(ledger: Path) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger), seconds=-1))
+    assert open_gate(run).step == "review"
+    assert not Wait.objects.filter(run=run).exists()
+
+
+def test_a_person_wakes_it_before_its_time(ledger: Path) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    person = ann(run.team)
+    suspend.wake_now(run, by=actors.of_user(person))
+    assert advance(run).status == "waiting"
+    assert open_gate(run).step == "review"
+    told = Event.objects.get(kind="timer.skipped", subject=f"run:{run.pk}")
+    assert told.actor == f"user:{person.pk}"
+    with pytest.raises(RewindRefused, match="does not wait for a time"):
+        suspend.wake_now(run, by=actors.SYSTEM)
+
+
+def test_a_person_who_rewinds_it_ends_the_sleep_and_it_sleeps_anew(ledger: Path) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    first = Wait.objects.current(run)
+    rewind.rewind(run, to=1, by=ann(run.team))
+    advance_to_rest(run)
+    second = Wait.objects.current(run)
+    assert first is not None
+    assert second is not None
+    assert (second.pk != first.pk, second.base != first.base) == (True, True)
+
+
+@pytest.mark.parametrize("place", ["before_wait@sleep", "after_wait@sleep"])
+def test_a_worker_that_is_killed_as_the_run_falls_asleep(place: str, ledger: Path, workers: KillableWorkers) -> None:
+    run = make_run("sleeper", ledger=str(ledger))
+    workers.kill(run, place)
+    run = go_on(run)
+    assert (run.status, Wait.objects.filter(run=run).count()) == ("waiting", 1)
+    pass_time(run)
+    sweeper.wake_timers()
+    workers.kill(run, "before_save@sleep")
+    go_on(run)
+    assert open_gate(run).step == "review"
+    assert lines(ledger, "asked") == 1
+
+
+def test_only_steps_wait() -> None:
+    run = advance_to_rest(make_run("waver"))
+    assert "review is a gate, which cannot wait" in failures(run)[0].error
+    assert not Wait.objects.filter(run=run).exists()

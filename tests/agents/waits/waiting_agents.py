@@ -1,0 +1,158 @@
+"""Agents that wait: for a time, for a signal, or both."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agents import Agent, Card, Jump, SignalTimeout, gate, step
+
+
+def write(ledger: str, line: str) -> None:
+    """Write a line of what really happened."""
+    with Path(ledger).open("a") as file:
+        file.write(f"{line}\n")
+
+
+class Health(BaseModel):
+    """The value of a signal."""
+
+    percent: int = Field(ge=0, le=100)
+
+
+class Sleeper(Agent):
+    """Sleeps between two steps, and counts in a file how often its step began."""
+
+    name = "sleeper"
+
+    class State(BaseModel):
+        ledger: str
+        seconds: float = 3600
+        times: int = 1
+        slept: list[str] = []
+        said: str = ""
+
+    @step
+    def sleep(self, ledger: str, seconds: float, times: int) -> dict[str, Any]:
+        write(ledger, "began")
+        self.once("ask", write, ledger, "asked")
+        for _ in range(times):
+            self.sleep_until(datetime.now(UTC) + timedelta(seconds=seconds))
+        return {"slept": [f"{times} times"]}
+
+    @gate()
+    def review(self, slept: list[str]) -> Card:
+        return Card(title="Slept well?", question=None, actions=[], summary="Say so.")
+
+    @step
+    def say(self, slept: list[str]) -> dict[str, Any]:
+        return {"said": "slept"}
+
+
+class Listener(Agent):
+    """Waits for signals, as many as it is told, one after the other."""
+
+    name = "listener"
+    signals = {"health": Health, "go": None}
+
+    class State(BaseModel):
+        count: int = 1
+        timeout: float | None = None
+        swallows: bool = False
+        heard: list[int] = []
+        late: bool = False
+        went: bool = False
+
+    @step
+    def listen(self, count: int, timeout: float | None, swallows: bool) -> dict[str, Any]:
+        heard = []
+        for _ in range(count):
+            try:
+                within = None if timeout is None else timedelta(seconds=timeout)
+                heard.append(self.wait_for_signal("health", timeout=within).percent)
+            except SignalTimeout:
+                return {"late": True}
+            except BaseException:
+                if not swallows:
+                    raise
+        return {"heard": heard}
+
+    @step
+    def go(self) -> dict[str, Any]:
+        self.wait_for_signal("go")
+        return {"went": True}
+
+
+class Relay(Agent):
+    """Two steps that wait for the same signal, of which the first fails until a file is there."""
+
+    name = "relay"
+    signals = {"health": Health}
+
+    class State(BaseModel):
+        mended: str = ""
+        size: int = 0
+        first: list[int] = []
+        second: int = -1
+
+    @step(retry=0)
+    def listen(self, mended: str) -> dict[str, Any]:
+        heard = [self.wait_for_signal("health").percent]
+        if mended and not Path(mended).exists():
+            raise RuntimeError("failed here")
+        return {"first": [*heard, self.wait_for_signal("health").percent]}
+
+    @step
+    def hear(self, size: int) -> dict[str, Any]:
+        return {"second": self.wait_for_signal("health").percent}
+
+
+class Waver(Agent):
+    """Waits where it may not: in a gate."""
+
+    name = "waver"
+
+    class State(BaseModel):
+        ready: bool = False
+
+    @gate()
+    def review(self, ready: bool) -> Card | None:
+        self.sleep_until(datetime.now(UTC) + timedelta(hours=1))
+        return None
+
+    @step
+    def end(self) -> Jump | dict[str, Any]:
+        return {"ready": True}
+
+
+class Counter(Agent):
+    """Works on many items in one step, and keeps how far it is."""
+
+    name = "counter"
+
+    class State(BaseModel):
+        ledger: str
+        items: int = 10
+        every: int = 100
+        milestone: int = -1
+        fails_at: int = -1
+        mode: str = ""
+        done: list[int] = []
+
+    @step(backoff=0)
+    def count(self, ledger: str, items: int, every: int, milestone: int, fails_at: int, mode: str) -> dict[str, Any]:
+        if mode:
+            self.checkpoint("x" * 11_000_000 if mode == "large" else {"set": {1}})
+        done = self.checkpointed(default=[])
+        for item in range(len(done), items):
+            write(ledger, str(item))
+            done.append(item)
+            self.checkpoint(done, every=every)
+            if item == milestone:
+                self.checkpoint(done, "milestone")
+            if item == fails_at and self.attempt == 1:
+                raise RuntimeError("failed here")
+        return {"done": done}
