@@ -33,6 +33,7 @@ TEAMS = {"Support": [VIEW], "Finance": [VIEW], "Planning": [VIEW]}
 POLICIES = (
     ("refunds", "Support", ["Support", "Finance"]),
     ("restock", "Support", ["Support", "Finance"]),
+    ("rollout", "Support", ["Support"]),
     ("assistant", "Support", ["Support"]),
     ("default", "Support", ["Support"]),
     ("schedules", "Planning", ["Planning"]),

@@ -11,7 +11,7 @@ from .bank import RequestRefused
 
 
 class Fault(BaseModel):
-    on: Literal["charges", "refunds", "cancel", "orders", "prices", "withdraw", "reads"]
+    on: Literal["charges", "refunds", "cancel", "orders", "prices", "releases", "withdraw", "reads"]
     kind: Literal["500", "500_after", "timeout", "cut_after", "cut_before", "slow"]
     times: int = Field(default=1, ge=1, le=10_000)  # how many requests it still meets
     match: str = ""  # an idempotency key or an amount; empty: any request

@@ -1,4 +1,4 @@
-"""The sandbox's supplier and till: orders and prices, each key once, and their cancellation."""
+"""The sandbox's supplier, till and servers: orders, prices and releases, each key once, and their cancellation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .ledger import LedgerFile
 
 
 class Trade(Books):
-    """The orders placed, and the prices set."""
+    """The orders placed, the prices set, and the versions released."""
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._made: dict[str, Body] = {}
         super().__init__(ledger)
 
     def make(self, kind: str, key: str, wanted: Body) -> SandboxAnswer:
-        """Place an order, or put in a price. Raises RequestRefused."""
+        """Place an order, put in a price, or release a version. Raises RequestRefused."""
         with self._lock:
             request = [kind, wanted]
             if done := self._done(key, request):
