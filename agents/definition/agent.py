@@ -92,6 +92,7 @@ class Agent(metaclass=AgentType):
     team: ClassVar[str] = ""  # the name of the team that its runs belong to by default
     State: ClassVar[type[BaseModel]]
     Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
+    at_once: ClassVar[int] = 0  # how many of its runs are at work at once in a team; 0: as many as there are workers
     lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome

@@ -79,6 +79,8 @@ def _check_agent(agent: type[Agent]) -> None:
         raise AgentError(f"{where} needs a `name` of small letters, digits, - and _; it has {agent.name!r}.")
     if not isinstance(agent.version, str) or not VERSION.fullmatch(agent.version):
         raise AgentError(f"{where} needs a `version` of letters, digits, dots and dashes; it has {agent.version!r}.")
+    if not isinstance(agent.at_once, int) or agent.at_once < 0:
+        raise AgentError(f"{where} has at_once={agent.at_once!r}; write how many of its runs may work at once, or 0.")
     state = getattr(agent, "State", None)
     if not (isinstance(state, type) and issubclass(state, BaseModel)):
         raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")

@@ -12,7 +12,6 @@ import socket
 from datetime import timedelta
 
 import structlog
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from agents.definition import registry
@@ -34,7 +33,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
-from . import apply_outcome, version_upgrade
+from . import apply_outcome, claiming, version_upgrade
 
 HALTED = 5.0  # seconds that a run which was asked to halt is left alone
 HOPELESS = 10  # attempts at the runner's own work, after which the run fails
@@ -42,7 +41,7 @@ log = structlog.get_logger()
 
 
 def advance(run_id: int) -> bool:
-    """Take the run as far as it goes; False where this worker could not claim it.
+    """Take the run as far as it goes, or the one whose turn it is; False where this worker could claim none.
 
     Safe to call at any time and any number of times: the work to do is read under a claim.
     """
@@ -62,6 +61,7 @@ def advance(run_id: int) -> bool:
         except Exception as error:
             log.exception("runner.failed")
             _let_go(claim, error)
+        claiming.let_next(claim.run)
     return True
 
 
@@ -90,9 +90,7 @@ def _claimed(run_id: int) -> ClaimedRun | None:
     """
     for last in (False, True):
         try:
-            plan_ids = list(registry.plans())
-            found = claims.claim(run_id, plan_ids=plan_ids, worker=worker(), lease=settings.HOLDPOINT_LEASE)
-            return found or version_upgrade.claim(run_id, worker=worker())
+            return claiming.claim(run_id, worker=worker()) or version_upgrade.claim(run_id, worker=worker())
         except (OperationalError, InterfaceError):
             connection.close()
             if last:

@@ -232,6 +232,7 @@ class RunSession:
             header=header,
             status=status,
             reason=one_line(reason, 300),
+            wake_at=self.claim.at if status == Run.Status.QUEUED else None,  # its turn comes after those before it
             notes=tuple(notes),
             actor=by or self.by,
             id=id,

@@ -1,0 +1,116 @@
+"""How many runs of an agent work at once in a team: no more than it says, and each gets its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.db.models.functions import Now
+
+from agents.definition import registry
+from agents.ringing import doorbell
+from agents.runner import claiming, engine
+from checkpoints.models import Run
+from tests.factories import make_team
+from tests.factories.driven_runs import make_run
+from tests.harness.known_agents import knowing_only
+
+
+@pytest.fixture(autouse=True)
+def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Know these agents and no others."""
+    with knowing_only("tests.agents.runner.limited_agents", settings, monkeypatch):
+        yield
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The runs that doorbells are rung for."""
+    found: list[int] = []
+    monkeypatch.setattr(doorbell, "ring", lambda run, queue: found.append(run))
+    return found
+
+
+def claim(run: Run) -> int | None:
+    """Claim a run as a worker does; the id of the one that was claimed."""
+    found = claiming.claim(run.pk, worker="w")
+    return found.run_id if found else None
+
+
+def narrow(team: Group, many: int = 2) -> list[Run]:
+    """Queued runs of the agent that works on one at a time."""
+    return [make_run("narrow", team=team) for _ in range(many)]
+
+
+def test_no_more_runs_work_at_once_than_the_agent_says() -> None:
+    team = make_team()
+    one, two = narrow(team)
+    assert claim(one) == one.pk
+    assert claim(two) is None
+    assert claim(make_run("narrow", team=make_team())) is not None  # another team has its own number
+    broad = [make_run("broad", team=team) for _ in range(3)]
+    assert [claim(run) for run in broad] == [run.pk for run in broad]
+
+
+def test_a_run_whose_worker_is_lost_makes_room() -> None:
+    one, two = narrow(make_team())
+    claim(one)
+    Run.objects.filter(pk=one.pk).update(lease_until=Now())
+    assert claim(two) == two.pk
+    assert claim(one) is None
+
+
+def test_the_doorbell_of_a_lost_run_takes_that_run_on() -> None:
+    one, _ = narrow(make_team())
+    claim(one)
+    Run.objects.filter(pk=one.pk).update(lease_until=Now())
+    assert claim(one) == one.pk
+
+
+def test_of_many_workers_at_once_one_gets_the_run() -> None:
+    runs = narrow(make_team(), 8)
+
+    def one(run: Run) -> int | None:
+        try:
+            return claim(run)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [each for each in pool.map(one, runs) if each]
+    assert found == [runs[0].pk]  # the one that became due first, whichever was named
+
+
+def test_runs_take_turns_after_each_slice(settings: Any, rung: list[int]) -> None:
+    settings.HOLDPOINT_TIME_SLICE = 0.0
+    one, two = narrow(make_team())
+    worked: list[int] = []
+    for _ in range(4):
+        before = {run.pk: Run.objects.get(pk=run.pk).seq for run in (one, two)}
+        engine.advance(one.pk if one.pk not in worked or len(worked) % 2 else two.pk)
+        worked += [run.pk for run in (one, two) if Run.objects.get(pk=run.pk).seq > before[run.pk]]
+    assert worked == [one.pk, two.pk, one.pk, two.pk]
+    assert {run.status for run in Run.objects.filter(pk__in=[one.pk, two.pk])} == {"completed"}
+
+
+def test_whoever_stops_rings_for_the_next(rung: list[int]) -> None:
+    one, two = narrow(make_team())
+    rung.clear()
+    engine.advance(one.pk)
+    assert rung == [two.pk]
+    engine.advance(two.pk)
+    assert rung == [two.pk]
+
+
+def test_a_run_without_a_limit_is_claimed_by_one_statement() -> None:
+    from tests.harness.sent_statements import sent
+
+    run = make_run("broad")
+    registry.plans()
+    with sent() as statements:
+        assert claim(run) == run.pk
+    assert len(statements) == 2  # what it is, since some agents here have a limit; and the claim
