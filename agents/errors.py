@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.errors import AskedTooOften
+from checkpoints.errors import ValueRefused
 
 MOST = 100  # faults that are listed: a body may hold hundreds of thousands
 
@@ -101,6 +102,15 @@ class NeedsConfirmation(RewindRefused):
 
 class OutputRefused(AgentError):
     """A step returned what its plan does not declare; declare the field in `writes` or stop returning it."""
+
+
+class InvariantBroken(ValueRefused):
+    """The state would break a rule of its own, so nothing was saved; `errors` lists the faults by JSON Pointer."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        self.errors = errors[:MOST]
+        super().__init__(self.errors[0]["pointer"], self.errors[0]["message"])
+        self.args = (f"The state would break its rules: {_listed(self.errors)}",)  # not translated: a failure keeps it
 
 
 class StepFailed(Exception):

@@ -94,6 +94,7 @@ class Agent(metaclass=AgentType):
     Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
     at_once: ClassVar[int] = 0  # how many of its runs are at work at once in a team; 0: as many as there are workers
     lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
+    invariants: ClassVar[str] = "saves"  # when the rules of State are checked: at "saves", edits among them, or "edits"
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
 

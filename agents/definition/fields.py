@@ -46,12 +46,12 @@ def schema_of(state: type[BaseModel]) -> dict[str, Any]:
 
 def adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     """Return the adapter that validates and dumps one field, with its constraints; made once for each class."""
-    return _derived(state, f"field {name}", lambda: _adapter(state.model_fields[name]))
+    return derived(state, f"field {name}", lambda: _adapter(state.model_fields[name]))
 
 
 def item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
     """Return the adapter for one item of a list field; it takes anything where the annotation names no list."""
-    return _derived(state, f"item {name}", lambda: _item_adapter(state, name))
+    return derived(state, f"item {name}", lambda: _item_adapter(state, name))
 
 
 def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
@@ -81,7 +81,7 @@ def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
     if name not in values:
         return state.model_fields[name].get_default(call_default_factory=True, validated_data={})
     try:
-        return adapter(state, name).validate_python(_copied(values[name]))
+        return adapter(state, name).validate_python(copied(values[name]))
     except ValidationError as error:
         raise _refused(error, name) from error
 
@@ -121,10 +121,11 @@ def whole(state: BaseModel) -> dict[str, Any]:
 
 def veil(state: type[BaseModel]) -> Redaction:
     """Return the redaction of the state's secret fields; found once for each class."""
-    return _derived(state, "veil", lambda: redact.veil(schema_of(state)))
+    return derived(state, "veil", lambda: redact.veil(schema_of(state)))
 
 
-def _derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:
+def derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:
+    """Return what is made of a class, made once for each."""
     kept = _DERIVED.setdefault(state, {})
     if what not in kept:
         kept[what] = make()
@@ -171,9 +172,10 @@ def _refused(error: ValidationError, *at: str | int) -> ValueRefused:
     return ValueRefused(first["pointer"], first["message"])
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """Return a copy of JSON values that shares nothing with them that could be changed."""
     if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
+        return {key: copied(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_copied(each) for each in value]
+        return [copied(each) for each in value]
     return value

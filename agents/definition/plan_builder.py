@@ -15,7 +15,7 @@ from agents.errors import AgentError
 from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from . import feedback, fields
+from . import feedback, fields, invariants
 from .agent import Agent
 from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
 from .options import MARK, Declaration, Method, Observation, Validator
@@ -84,6 +84,8 @@ def _check_agent(agent: type[Agent]) -> None:
     state = getattr(agent, "State", None)
     if not (isinstance(state, type) and issubclass(state, BaseModel)):
         raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")
+    if agent.invariants not in invariants.WHEN:
+        raise AgentError(f'{where} has invariants={agent.invariants!r}; it is "saves" or "edits".')
     named = [*steps_of(agent), *state.model_fields]
     for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
         if not name.isascii():

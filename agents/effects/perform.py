@@ -14,7 +14,7 @@ import structlog
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.errors import EffectFailed, EffectUnknown, NotGranted, UpcastFailed
+from agents.errors import EffectFailed, EffectUnknown, InvariantBroken, NotGranted, UpcastFailed
 from agents.gates import preconditions
 from agents.models import Effect
 from agents.session import allowing_gate, translate_history, unsettled_effects
@@ -28,7 +28,17 @@ from checkpoints.layout.rows import new_id
 from checkpoints.postgresql.insert_rows import insertion
 from checkpoints.runs.plans import StepSpec
 
-from . import authorize, classify_failure, intent, late_reports, readback, skip, takeover, undo_left_behind
+from . import (
+    authorize,
+    classify_failure,
+    intent,
+    late_reports,
+    readback,
+    refused_results,
+    skip,
+    takeover,
+    undo_left_behind,
+)
 from .readback import ReadBack
 
 Status = Effect.Status
@@ -104,8 +114,9 @@ def intend(session: RunSession, spec: StepSpec, permit: authorize.EffectPermit, 
 def adopt(session: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOutput | None = None) -> bool:
     """Write the recorded result of an effect that was done already on this input, and send nothing.
 
-    If the result cannot be upgraded to this version a person is asked for it; `told` is what they entered. Raises
-    NotVerified where the record is not what was written when it was done.
+    If the result cannot be upgraded to this version, or the state may not take it, a person is asked for it; `told` is
+    what they entered. Raises NotVerified where the record is not what was written when it was done, and
+    InvariantBroken for `told`.
     """
     crash_points.point("before_adopt", spec.name)
     row.verified()
@@ -117,10 +128,17 @@ def adopt(session: RunSession, spec: StepSpec, row: Effect, told: outputs.StepOu
     log.info("effect.adopted", step=spec.name, key=row.key)
     note = f"Done before under the key {row.key[:8]}; its recorded result was reused, nothing was sent."
     kind = "step" if unsettled_effects.awaited(row, session.path) else "reused"
-    with transaction.atomic():
-        row.adopted(by=session.by)
-        going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
-        row.landed(session.snapshot.id)
+    try:
+        with transaction.atomic():
+            row.adopted(by=session.by)
+            going = session.executed(spec, output.writes, output.goto, took=0.0, notes=[note], kind=kind)
+            row.landed(session.snapshot.id)
+    except InvariantBroken as error:
+        if told is not None:
+            raise
+        row.refresh_from_db()
+        refused_results.ask(session, spec, row, error)
+        return False
     return going
 
 
@@ -212,6 +230,8 @@ def done(session: RunSession, spec: StepSpec, row: Effect, returned: Returned) -
     except Fenced:
         late_reports.done(row, result)
         raise
+    except InvariantBroken as error:
+        return refused_results.keep(session, spec, row, result, error)
     except execute.USELESS_TO_REPEAT as error:
         unusable = EffectUnknown(f"It ran, but what it returned cannot be saved: {error}")
         return not_done(session, spec, row, unusable, error, again=False)

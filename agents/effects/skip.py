@@ -9,7 +9,7 @@ from __future__ import annotations
 import structlog
 
 from agents.definition import fields
-from agents.errors import StepFailed
+from agents.errors import InvariantBroken, StepFailed
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from approvals.cards import verdicts
@@ -31,4 +31,7 @@ def pass_by(session: RunSession, spec: StepSpec, action: Action, settled: Settle
     note = f"{settled.by} rejected it, so it did not run: {settled.reason}"
     if settled.verdict == RESPOND:
         note = f"{settled.by} answered instead, so it did not run."
-    return session.save("skipped", spec, writes, session.plan.next_after(spec.name), notes=[note])
+    try:
+        return session.save("skipped", spec, writes, session.plan.next_after(spec.name), notes=[note])
+    except InvariantBroken as error:
+        return execute.failed(session, spec, error)

@@ -16,7 +16,7 @@ from cachetools import LRUCache, cached
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from agents.definition import plan_builder, registry
+from agents.definition import invariants, plan_builder, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError, FieldError, PlanRefused
@@ -101,7 +101,8 @@ def registered(plan_id: int) -> RegisteredAgent | None:
 def declared(plan: Plan) -> RegisteredAgent:
     """Make a class of the plan's agent: its state, and no methods, since its code is elsewhere."""
     spec = spec_of(plan)
-    body = {"name": spec.agent, "version": spec.version, "State": states.state_of(spec.state_schema)}
+    state = states.state_of(spec.state_schema)
+    body = {"name": spec.agent, "version": spec.version, "State": state, "invariants": invariants.EDITS}
     agent = AgentType("Outside", (Agent,), body)
     return RegisteredAgent(cast(type[Agent], agent), spec, plan)
 

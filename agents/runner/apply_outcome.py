@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from agents.definition import outputs
 from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
-from agents.errors import OutputRefused, StepFailed
+from agents.errors import InvariantBroken, OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
 from agents.session import allowing_gate, translate_history
@@ -43,12 +43,29 @@ def settle(session: RunSession, gate: Gate) -> bool:
     spec = session.plan.step(gate.step)
     outcome: Outcome = gate.outcome
     evidence.check_ended(gate, outcome, gate.end)
-    if gate.kind == Gate.Kind.RECOVERY:
-        going = _recover(session, spec, gate, outcome)
-    else:
-        going = _review(session, spec, gate, outcome)
+    try:
+        if gate.kind == Gate.Kind.RECOVERY:
+            going = _recover(session, spec, gate, outcome)
+        else:
+            going = _review(session, spec, gate, outcome)
+    except InvariantBroken as error:
+        going = _broken(session, spec, gate, outcome, error)
     crash_points.point("after_outcome", gate.step)
     return going
+
+
+def _broken(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, error: InvariantBroken) -> bool:
+    """Ask how to go on after an outcome whose writes would break the rules of the state: none of them is saved.
+
+    A question about a failure is asked again; after a review, a person may have its gate ask again.
+    """
+    if gate.kind == Gate.Kind.RECOVERY:
+        return _misfit(session, spec, outcome, error)
+    with transaction.atomic():
+        execute.keep(session, spec, error)
+        session.save("recovery", spec, {}, spec.name, by=_who(outcome), slice_over=False)
+        recovery_gate.quarantine(session, spec, str(error))
+    return False
 
 
 def _review(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
@@ -78,9 +95,11 @@ def _resume(session: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[
     target = _target(session, asked.parent) if asked is not None and back else None
     if target is None:
         return session.save("gate", spec, writes, effect, by=by, slice_over=False)
+    edits = {name: writes[name] for name in changed}
+    session.check_rules(edits, target.state)
     with transaction.atomic():
         session.save("gate", spec, writes, effect, by=by, slice_over=False)
-        session.move("rewind", target, spec, {name: writes[name] for name in changed}, next_step=spec.name, by=by)
+        session.move("rewind", target, spec, edits, next_step=spec.name, by=by)
         hold_left_behind.hold(session.run, session.path, by=by)
     return True
 
@@ -96,6 +115,7 @@ def _send_back(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome
     feedback = appended(session.agent, spec.feedback, [said])
     if target is None:
         return session.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
+    session.check_rules(told | feedback, target.state)
     with transaction.atomic():
         hold_left_behind.lock(session.run)
         session.save("gate", spec, told, back_to, by=by, slice_over=False)

@@ -16,10 +16,10 @@ from django.conf import settings
 from django.db import transaction
 from pydantic import BaseModel
 
-from agents.definition import environment, fields
+from agents.definition import environment, fields, invariants
 from agents.definition.agent import Agent, RunInfo
 from agents.definition.registered import RegisteredAgent
-from agents.errors import UpcastFailed
+from agents.errors import FieldError, InvariantBroken, UpcastFailed
 from agents.models import Effect
 from agents.ringing import doorbell
 from agents.text import one_line
@@ -34,7 +34,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.checkpoint_kinds import EXECUTIONS
+from checkpoints.values.checkpoint_kinds import EXECUTIONS, Kind
 from checkpoints.values.ops import Append, Splice
 
 from . import translate_history, unsettled_effects
@@ -45,6 +45,7 @@ from .run_path import RunPath
 _HOLD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
 _NUMBER = _HOLD.replace("1", "nextval(pg_get_serial_sequence('agents_effect', 'id'))", 1)
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
+CHECKED = (*EXECUTIONS, Kind.SKIPPED)  # kinds of what a step, an effect or an outcome saves
 
 
 @dataclass
@@ -121,6 +122,17 @@ class RunSession:
         grown = (Append, Splice)
         written = {name: [*each.items] if isinstance(each, grown) else each for name, each in writes.items()}
         return str(redact.scrubbed(words, veil.words(written))) if veil else words
+
+    def check_rules(self, writes: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> None:
+        """Check what these writes make of the state at the head, or of `state`, by the agent's own rules.
+
+        Raises InvariantBroken, without secrets in its words, and ValueRefused.
+        """
+        try:
+            invariants.check(self.agent, self.snapshot.state if state is None else state, writes)
+        except InvariantBroken as error:
+            told = [(each["pointer"], self.clean_of(writes, self.clean(each["message"]))) for each in error.errors]
+            raise InvariantBroken([FieldError(pointer=at, message=words) for at, words in told]) from None
 
     def check(self) -> None:
         """Raise Fenced where the lease is known to be lost."""
@@ -210,12 +222,14 @@ class RunSession:
     ) -> bool:
         """Save a checkpoint, with this `id` if one is given, and move on; True if the session goes on.
 
-        Raises Fenced, ValueRefused.
+        Raises Fenced, ValueRefused; InvariantBroken for what a step, an effect or an outcome may not make of the state.
 
         `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
         unless a person said to `leave` them.
         """
         self.check()
+        if kind in CHECKED:
+            self.check_rules(writes)
         status = end or self._status_after(next_step, slice_over)
         if status in ENDED and not leave and self.unsettled():
             said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False, "id": id}

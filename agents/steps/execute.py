@@ -9,7 +9,7 @@ import structlog
 from django.db import transaction
 
 from agents.definition import outputs
-from agents.errors import AgentError, Retry, StepFailed, StepTimeout, Suspended
+from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
 from agents.session.run_session import RunSession
 from agents.text import one_line, utf8
@@ -107,6 +107,6 @@ def keep(session: RunSession, spec: StepSpec, error: BaseException) -> None:
 
 
 def said(error: BaseException) -> str:
-    """Return the exception in one line, with its type; without it for StepFailed and Retry."""
-    kind = "" if isinstance(error, (StepFailed, Retry)) else f"{type(error).__name__}: "
+    """Return the exception in one line, with its type; without it for StepFailed, Retry and InvariantBroken."""
+    kind = "" if isinstance(error, (StepFailed, Retry, InvariantBroken)) else f"{type(error).__name__}: "
     return one_line(f"{kind}{error}", 300)

@@ -30,9 +30,9 @@ from checkpoints.runs.plans import StepSpec, in_words
 @saved_language()
 def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced, as all of these do."""
-    choices = [_choice(RecoveryAnswer.RETRY, _("Try %(step)s again"))]
+    choices = [choice(RecoveryAnswer.RETRY, _("Try %(step)s again"))]
     if allowing_gate.may_revise(session, spec):
-        choices.append(_choice(RecoveryAnswer.REVISE, _("Change the values first, then approve them again")))
+        choices.append(choice(RecoveryAnswer.REVISE, _("Change the values first, then approve them again")))
     text = ngettext(
         "%(step)s did not succeed after %(count)s attempt. How should the run go on?",
         "%(step)s did not succeed after %(count)s attempts. How should the run go on?",
@@ -42,7 +42,7 @@ def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:
         text = _("%(step)s did not succeed. How should the run go on?")
     reasons, count = [_("%(step)s failed, so nothing after it has run")], f"{session.attempt:,}"
     choices += _without(spec)
-    _ask(session, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
+    ask(session, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
 
 
 @saved_language()
@@ -51,12 +51,12 @@ def refused(session: RunSession, spec: StepSpec, words: Sequence[str], shown: Se
 
     `shown` is the output, which a person may accept; empty where it is too large to be shown.
     """
-    accept = [_choice(RecoveryAnswer.ACCEPT, _("Accept what %(step)s returned"))] if shown else []
-    choices = [_choice(RecoveryAnswer.RETRY, _("Try %(step)s again")), *accept, *_without(spec)]
+    accept = [choice(RecoveryAnswer.ACCEPT, _("Accept what %(step)s returned"))] if shown else []
+    choices = [choice(RecoveryAnswer.RETRY, _("Try %(step)s again")), *accept, *_without(spec)]
     text = _("The validators refused what %(step)s returned, and no repair has helped. How should the run go on?")
     reasons, validators = [_("What %(step)s returned did not pass %(validators)s")], map(in_words, spec.validators)
     title, error = _("The result of %(step)s was refused:"), "\n".join(words)
-    _ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
+    ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
 
 
 @saved_language()
@@ -68,8 +68,8 @@ def looping(session: RunSession, spec: StepSpec, times: int) -> None:
         "%(step)s has run %(count)s times on this path, the most that its loop guard allows. May it run again?",
         times,
     )
-    choices, reasons = [_choice(RecoveryAnswer.RETRY, more), *_without(spec)], [_("The run may be in an endless loop")]
-    _ask(session, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
+    choices, reasons = [choice(RecoveryAnswer.RETRY, more), *_without(spec)], [_("The run may be in an endless loop")]
+    ask(session, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
 
 
 @saved_language()
@@ -83,10 +83,10 @@ def unknown(session: RunSession, spec: StepSpec, effect: Effect, error: str, *, 
         do = _("It did not happen: do %(step)s after a new approval")
         again = _("Whether it happened or not, do %(step)s again after a new approval")
     choices = [
-        _choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(session, spec)),
-        _choice(RecoveryAnswer.NOT_HAPPENED, do),
-        _choice(RecoveryAnswer.AGAIN, again),
-        _choice(RecoveryAnswer.STOP, _("Stop the run, and leave this unanswered")),
+        choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(session, spec)),
+        choice(RecoveryAnswer.NOT_HAPPENED, do),
+        choice(RecoveryAnswer.AGAIN, again),
+        choice(RecoveryAnswer.STOP, _("Stop the run, and leave this unanswered")),
     ]
     text = _(
         "Nobody knows whether %(step)s happened: the provider's answer never arrived. Look it up there by its key "
@@ -94,7 +94,7 @@ def unknown(session: RunSession, spec: StepSpec, effect: Effect, error: str, *, 
     )
     twice = _("If %(step)s happened and is done again, it happens twice")
     reasons, title = [_("%(step)s may have happened already") if spec.idempotent else twice], _("Did %(step)s happen?")
-    _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
+    ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
 
 
 @saved_language()
@@ -102,9 +102,9 @@ def abandoned(session: RunSession, spec: StepSpec, effect: Effect) -> None:
     """Ask whether an effect that the run has left behind happened."""
     happened = _("%(step)s happened; it will be undone") if spec.undo else _("%(step)s happened; it cannot be undone")
     choices = [
-        _choice(RecoveryAnswer.WAS_DONE, happened, result_schema(session, spec)),
-        _choice(RecoveryAnswer.WAS_NOT_DONE, _("It did not happen")),
-        _choice(RecoveryAnswer.LEFT_OPEN, _("Leave this unanswered, and go on")),
+        choice(RecoveryAnswer.WAS_DONE, happened, result_schema(session, spec)),
+        choice(RecoveryAnswer.WAS_NOT_DONE, _("It did not happen")),
+        choice(RecoveryAnswer.LEFT_OPEN, _("Leave this unanswered, and go on")),
     ]
     text = _(
         "The run was moved while %(step)s was under way, and nobody knows whether it happened. Look it up at the "
@@ -114,35 +114,35 @@ def abandoned(session: RunSession, spec: StepSpec, effect: Effect) -> None:
     title, error = _("Did %(step)s happen?"), effect.error
     with transaction.atomic():
         _step_aside(session, spec)
-        _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+        ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
 def not_readable(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask for the result of an effect of another version, when that result cannot be upgraded to this version."""
-    gave = _choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(session, spec))
-    choices = [gave, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    gave = choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(session, spec))
+    choices = [gave, choice(RecoveryAnswer.STOP, _("Stop the run"))]
     text = _(
         "%(step)s was done under another version of the agent, and its result does not fit this version. Look it up "
         "at the provider by its key %(key)s, then enter it here. %(step)s is not done again."
     )
     title, reasons = _("What was the result of %(step)s?"), [_("%(step)s is done and was not undone")]
-    _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+    ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
 def not_undone(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed."""
     choices = [
-        _choice(RecoveryAnswer.UNDO_AGAIN, _("Try again to undo %(step)s")),
-        _choice(RecoveryAnswer.UNDONE, _("%(step)s is undone: somebody reversed it by hand")),
-        _choice(RecoveryAnswer.KEEP, _("Leave %(step)s done")),
+        choice(RecoveryAnswer.UNDO_AGAIN, _("Try again to undo %(step)s")),
+        choice(RecoveryAnswer.UNDONE, _("%(step)s is undone: somebody reversed it by hand")),
+        choice(RecoveryAnswer.KEEP, _("Leave %(step)s done")),
     ]
     text = _("The run no longer needs %(step)s, but it could not be undone. The provider knows it by its key %(key)s.")
     title, reasons = _("%(step)s is not undone:"), [_("%(step)s is still done")]
     with transaction.atomic():
         _step_aside(session, spec)
-        _ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
+        ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
 @saved_language()
@@ -162,10 +162,10 @@ def take_over(session: RunSession, spec: StepSpec, origin: Effect) -> None:
     else:
         title = _("%(run)s may have done %(step)s:")
         text = _("%(run)s began %(step)s with the same input, under its key %(key)s. Nobody knows whether it happened.")
-    take = [_choice(RecoveryAnswer.TAKE, _("Reuse its result; nothing is done"))] if known else []
-    again = _choice(RecoveryAnswer.DO_AGAIN, _("Do %(step)s once more, for this run"))
-    choices = [*take, again, _choice(RecoveryAnswer.STOP, _("Stop the run"))]
-    _ask(session, spec, title, text, choices, reasons=reasons, effect=origin)
+    take = [choice(RecoveryAnswer.TAKE, _("Reuse its result; nothing is done"))] if known else []
+    again = choice(RecoveryAnswer.DO_AGAIN, _("Do %(step)s once more, for this run"))
+    choices = [*take, again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    ask(session, spec, title, text, choices, reasons=reasons, effect=origin)
 
 
 def answered_elsewhere(row: Effect, reason: str) -> None:
@@ -201,8 +201,8 @@ def result_schema(session: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 def _without(spec: StepSpec) -> list[AnswerChoice]:
     """Return the choices to do without the step: skip it, if it is a plain one, or stop the run."""
-    skip = _choice(RecoveryAnswer.SKIP, _("Skip %(step)s; the fields that it writes stay as they are"))
-    return [skip] * (spec.kind == "step") + [_choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    skip = choice(RecoveryAnswer.SKIP, _("Skip %(step)s; the fields that it writes stay as they are"))
+    return [skip] * (spec.kind == "step") + [choice(RecoveryAnswer.STOP, _("Stop the run"))]
 
 
 def _step_aside(session: RunSession, spec: StepSpec) -> None:
@@ -215,7 +215,7 @@ def _step_aside(session: RunSession, spec: StepSpec) -> None:
         closing.withdraw(gate, by=session.by, reason=reason)
 
 
-def _ask(
+def ask(
     session: RunSession,
     spec: StepSpec,
     title: str,
@@ -230,7 +230,7 @@ def _ask(
     shown: Sequence[Action] = (),
     **values: str,
 ) -> None:
-    """Open the gate, with the step and `values` in its sentences.
+    """Open a recovery gate, with the step and `values` in its sentences.
 
     `effect`: the one it asks about; `permits`: whether an answer may let the step run; `lapsed`: why none may.
     """
@@ -288,7 +288,7 @@ def _policy_of(session: RunSession, spec: StepSpec) -> str:
     return next((gate.policy for gate in session.plan.steps if spec.name in gate.allows), "default")
 
 
-def _choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:
+def choice(answer: RecoveryAnswer, label: str, schema: dict[str, Any] | None = None) -> AnswerChoice:
     """Return one choice; with a `schema` it takes a value."""
-    choice: AnswerChoice = {"id": answer, "label": label, "needs_value": schema is not None}
-    return choice if schema is None else {**choice, "schema": schema}
+    made: AnswerChoice = {"id": answer, "label": label, "needs_value": schema is not None}
+    return made if schema is None else {**made, "schema": schema}
