@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from checkpoints.values.ops import Append, Splice
 
     from .definition.agent import Agent, Done, Jump
-    from .definition.decorators import effect, gate, observation, step, undo, upcast, validator
+    from .definition.decorators import effect, gate, observation, on_restore, step, undo, upcast, validator
     from .errors import AgentError, EffectFailed, EffectUnknown, Retry, SignalTimeout, StepFailed
 
 _HOMES = {
     "agents.definition.agent": ("Agent", "Done", "Jump"),
-    "agents.definition.decorators": ("effect", "gate", "observation", "step", "undo", "upcast", "validator"),
+    "agents.definition.decorators": (
+        "effect",
+        "gate",
+        "observation",
+        "on_restore",
+        "step",
+        "undo",
+        "upcast",
+        "validator",
+    ),
     "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "SignalTimeout", "StepFailed"),
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),
@@ -52,6 +61,7 @@ __all__ = [
     "effect",
     "gate",
     "observation",
+    "on_restore",
     "step",
     "undo",
     "upcast",

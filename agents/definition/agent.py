@@ -66,6 +66,12 @@ class Memory(Protocol):
     def signal(self, name: str, timeout: timedelta | None) -> Any:
         """Return the value of the next signal of this name."""
 
+    def hold(self, name: str, thing: Any, described: Any) -> None:
+        """Leave a thing open for later steps."""
+
+    def held(self, name: str) -> Any:
+        """Return what is open under this name."""
+
 
 class _Steps(dict[str, Any]):
     """The namespace of a class body: refuses a second step of the same name."""
@@ -158,6 +164,19 @@ class Agent(metaclass=AgentType):
         first call.
         """
         return self._services("wait_for_signal()").signal(name, timeout)
+
+    def hold(self, name: str, thing: Any, described: Any) -> None:
+        """Leave a thing open for later steps, under a name that this step declares in `holds`.
+
+        `described`: a JSON value without secrets, from which the method under @on_restore(name) reopens it. It is kept
+        with the checkpoint that this step saves, and shown. The thing's `close`, if it has one, is called when the run
+        goes on elsewhere or has ended.
+        """
+        self._services("hold").hold(name, thing, described)
+
+    def held(self, name: str) -> Any:
+        """Return what a step before left open under this name of `holds`, reopened if need be; None if none did."""
+        return self._services("held").held(name)
 
     def _services(self, call: str) -> Memory:
         if self.memory is None:

@@ -3,7 +3,7 @@
 They only attach their options (agents.definition.options); agents.definition.plan_builder reads those and refuses what
 cannot work, before anything runs. The methods besides steps: an `undo` undoes an effect, an `observation` looks at the
 world for a precondition, a `validator` judges what a step returned, an `upcast` turns an older version's state into one
-of this version.
+of this version, an `on_restore` reopens what steps hold open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, cast, overload
 
-from .options import EffectOptions, Function, GateOptions, Observation, Options, StepOptions, Undo, Upcast, Validator
+from .options import (
+    EffectOptions,
+    Function,
+    GateOptions,
+    Observation,
+    Options,
+    Restore,
+    StepOptions,
+    Undo,
+    Upcast,
+    Validator,
+)
 
 P = ParamSpec("P")
 
@@ -45,3 +56,4 @@ undo = _bare(Undo)
 observation = _bare(Observation)
 validator = Validator()
 upcast = Upcast
+on_restore = Restore

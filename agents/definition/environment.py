@@ -1,11 +1,14 @@
-"""A run's environment: its configuration, and the versions of the libraries that its agent declares.
+"""A run's environment: its configuration, the versions of the libraries that its agent declares, and what steps hold.
 
-Both are recorded when a run starts and stay with it. Reviewers are told, before they decide, of a configuration that
-newer code reads differently and of a library of another version.
+Configuration and versions are recorded when a run starts and stay with it. Reviewers are told, before they decide, of a
+configuration that newer code reads differently and of a library of another version. What a step holds open is
+described in the step's checkpoint and reopened by an `on_restore` method; of an environment variable, whose name
+begins with $, the value is compared.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
@@ -15,14 +18,17 @@ from pydantic import BaseModel, ValidationError
 
 from agents.errors import AgentError, ConfigRefused, FieldError
 from checkpoints.models import Run
-from checkpoints.runs.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values.canonical_json import decode
 from checkpoints.values.json_pointer import pointer
 
 from . import fields
 from .agent import Agent
+from .options import MARK, Restore
 
 WHOLE = "*"  # in StepSpec.config: the step takes the configuration as one
+VARIABLE = "$"  # in StepSpec.holds: begins the name of an environment variable
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in the name of a variable
 
 
 class Environment(TypedDict, total=False):
@@ -85,8 +91,42 @@ def version(library: str) -> str | None:
         return None
 
 
+def restorers(agent: type[Agent]) -> dict[str, str]:
+    """Return the name of the method that reopens each thing, by the thing's name; the most derived class's counts."""
+    found: dict[str, str] = {}
+    for base in reversed(agent.__mro__):
+        for method, made in vars(base).items():
+            if isinstance(said := getattr(made, MARK, None), Restore):
+                found[said.name] = method
+    return found
+
+
+def reopening(agent: type[Agent], step: StepSpec) -> list[str]:
+    """List the methods that reopen what a step holds, in the order of `holds`."""
+    known = restorers(agent)
+    return [known[name] for name in step.holds if name in known]
+
+
+def check_held(agent: type[Agent], plan: PlanSpec) -> None:
+    """Refuse what could not be reopened, and what must not be kept. Raises AgentError."""
+    known, held = restorers(agent), {name for step in plan.steps for name in step.holds}
+    for step in plan.steps:
+        where = f"{plan.agent}.{step.name}"
+        for name in step.holds:
+            if name.startswith(VARIABLE) and SECRET.search(name):
+                raise AgentError(f"{where} holds {name}, whose value is kept and shown; name no secret.")
+            if not name.startswith(VARIABLE) and name not in known:
+                raise AgentError(
+                    f'{where} holds {name}, which nothing reopens; write a method with @on_restore("{name}").'
+                )
+    for name, method in known.items():
+        if name not in held:
+            raise AgentError(f"{plan.agent}.{method} reopens {name}, which no step holds; name it in a step's `holds`.")
+
+
 def check(agent: type[Agent], plan: PlanSpec) -> None:
-    """Refuse a Config or libraries with which no run could start. Raises AgentError."""
+    """Refuse a Config or libraries with which no run could start, and what cannot be held. Raises AgentError."""
+    check_held(agent, plan)
     model, where = agent.Config, f"The agent {agent.__name__}"
     if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise AgentError(f"{where} has a Config that is not a pydantic BaseModel.")

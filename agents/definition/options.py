@@ -56,6 +56,8 @@ class StepOptions(Declaration):
     path before a person is asked. `validators`: methods that judge its output. After a refusal it runs again, `tries`
     times, with the validator's words in the state's list `feedback`; then the producers of its inputs do, `rings`
     rings wide; then a person is asked.
+    `holds`: what it leaves open for later steps, such as "browser", each with a method under @on_restore that reopens
+    it elsewhere; and environment variables that matter to it, such as "$TZ".
     """
 
     kind = "step"
@@ -64,6 +66,7 @@ class StepOptions(Declaration):
     validators: Sequence[Name] = ()
     rings: int = 1
     tries: int = 1
+    holds: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,7 @@ class EffectOptions(Declaration):
     `action`: for an effect that performs several actions of one gate, one each time it runs, the field that holds
     the id of the next. `responds`: the field that a reviewer's answer in place of the effect is written to; if it is
     a list, the answer is one item of it. `then`: the step that follows, whether the effect was performed, skipped or
-    answered, where that is not the next in order.
+    answered, where that is not the next in order. `holds`: as in a step.
     """
 
     kind = "effect"
@@ -89,6 +92,7 @@ class EffectOptions(Declaration):
     action: str = ""
     responds: str = ""
     then: Name = ""
+    holds: Sequence[str] = ()
     feedback: str | None = field(default="", init=False)
 
 
@@ -164,6 +168,17 @@ class Validator(Method):
     Returns None where all is well, else the faults: a text, or a list of texts. The runtime calls it, never the step,
     for the steps that name it in `validators`.
     """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restore(Method):
+    """Declare the method that reopens what steps hold under `name`. It gets the description that was kept.
+
+    It returns what a step then gets by `self.held(name)`. If it raises, or returns None, the step fails as one that
+    "cannot be restored", and a person is asked.
+    """
+
+    name: str = field(kw_only=False)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from agents.errors import AgentError
 from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from . import feedback, fields, invariants
+from . import environment, feedback, fields, invariants
 from .agent import Agent
 from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
 from .options import MARK, Declaration, Method, Observation, Validator
@@ -162,12 +162,13 @@ def _reads(agent: type[Agent], where: str, method: Callable[..., Any], step: Ste
 
 
 def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, said: Declaration) -> str:
-    """Hash the source of the step, its declared helpers, its validators and its observations, without its title.
+    """Hash the source of the step, its helpers, validators, observations and `on_restore` methods, without its title.
 
     A changed validator makes another step, and so does a changed observation: an approval binds the values that the
     old one gave, and they must not be compared with those of the new one.
     """
-    called = [getattr(agent, name) for name in (*step.validators, *step.observes)]
+    reopening = environment.reopening(agent, step)
+    called = [getattr(agent, name) for name in (*step.validators, *step.observes, *reopening)]
     sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 

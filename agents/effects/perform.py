@@ -23,7 +23,7 @@ from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, retry
 from approvals.engine_rules import effects, gates
 from checkpoints import crash_points
-from checkpoints.errors import Fenced
+from checkpoints.errors import Fenced, NotVerified
 from checkpoints.layout.rows import new_id
 from checkpoints.postgresql.insert_rows import insertion
 from checkpoints.runs.plans import StepSpec
@@ -211,7 +211,7 @@ def _send(session: RunSession, spec: StepSpec, row: Effect, *, doubt: str = "") 
         if returned is None:
             return False
         crash_points.point("after_effect", spec.name, returned.value)
-    except Fenced:
+    except (Fenced, NotVerified):
         raise
     except execute.RAISED as error:
         return not_done(session, spec, row, classify_failure.of(error, doubt), error)
@@ -226,7 +226,15 @@ def done(session: RunSession, spec: StepSpec, row: Effect, returned: Returned) -
         id = new_id()
         with transaction.atomic():
             row.done(result, by=session.by, landing=id)
-            going = session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes, id=id)
+            going = session.executed(
+                spec,
+                output.writes,
+                output.goto,
+                took=returned.took,
+                notes=returned.notes,
+                id=id,
+                beside=returned.beside,
+            )
     except Fenced:
         late_reports.done(row, result)
         raise

@@ -3,6 +3,7 @@ from .client import Client
 from .effect import Effect
 from .failure import Failure
 from .memo import Memo
+from .open_resource import OpenResource
 from .registration import Registration
 from .signal import Signal
 from .spoken import Spoken
@@ -18,6 +19,7 @@ __all__ = [
     "Effect",
     "Failure",
     "Memo",
+    "OpenResource",
     "Registration",
     "Signal",
     "Spoken",

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q
 from django.http import Http404
 
+from agents.models import OpenResource
 from agents.presentation import differences
 from approvals.schema import redact
 from approvals.schema.redact import Redaction
@@ -43,6 +44,13 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
 def veil_of(checkpoint: Checkpoint) -> Redaction:
     """Return the redaction of the checkpoint's state. Needs its plan."""
     return redact.veil(spec_of(checkpoint.plan).state_schema)
+
+
+def held_open(checkpoint: Checkpoint) -> list[OpenResource]:
+    """Return what the checkpoint's step held open, by name. Needs its plan, which says whether it may."""
+    steps = {step.name: step for step in spec_of(checkpoint.plan).steps}
+    holds = checkpoint.step in steps and steps[checkpoint.step].holds
+    return list(OpenResource.objects.filter(checkpoint=checkpoint.pk).order_by("name")) if holds else []
 
 
 def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:

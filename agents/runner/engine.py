@@ -23,6 +23,7 @@ from agents.session.heartbeat import HEART, ClaimBeat
 from agents.session.run_session import RunSession
 from agents.steps import execute, retry
 from agents.steps.local_performer import LOCAL
+from agents.steps.open_resources import HERE
 from approvals.errors import AskedTooOften
 from approvals.models import Gate
 from checkpoints import crash_points, store
@@ -114,6 +115,7 @@ def _work(claim: ClaimedRun, beat: ClaimBeat) -> None:
     session = RunSession(claim, run, known, head, beat, run.attempts, LOCAL, trail=trail)
     try:
         go_on(session)
+        HERE.let_go(run)
     except AskedTooOften as full:  # the step is run again when it may ask
         claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=session.by, attempts=0)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
-from agents.models import Effect, Memo, Signal, StepCheckpoint
+from agents.models import Effect, Memo, OpenResource, Signal, StepCheckpoint
 from checkpoints.retention import stray_artifacts
 
 
@@ -24,5 +24,6 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the engine's columns that may name an artifact, apart from the states."""
-    for model, name in ((Memo, "result"), (Effect, "result"), (StepCheckpoint, "value"), (Signal, "value")):
+    columns = ((Memo, "result"), (Effect, "result"), (StepCheckpoint, "value"), (Signal, "value"))
+    for model, name in (*columns, (OpenResource, "described")):
         yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), name))

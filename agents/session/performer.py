@@ -8,22 +8,26 @@ answer is taken where the call would have returned.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from agents.models import Effect
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store import Snapshot
 
 S = TypeVar("S")  # the RunSession: its module imports this one
+Beside = Callable[[Snapshot], None]  # what is written in the transaction of a save, which gets what was saved
 
 
 @dataclass(frozen=True)
 class Returned:
-    """A method's return value, its duration in seconds, and its notes."""
+    """A method's return value, its duration in seconds, its notes, and what is written beside its checkpoint."""
 
     value: Any
     took: float
     notes: list[str]
+    beside: Sequence[Beside] = ()
 
 
 @dataclass(frozen=True)

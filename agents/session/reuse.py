@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from agents.definition import fields
+from agents.models import OpenResource
 from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.runs.plans import StepSpec
@@ -19,6 +20,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 from checkpoints.values.ops import Append, Splice
 
+from .performer import Beside
 from .run_session import RunSession
 
 log = structlog.get_logger()
@@ -39,7 +41,8 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None
     try:
-        return session.executed(spec, writes, twin.next_step, took=0.0, notes=[said_of(session, twin)], kind="reused")
+        notes, beside = [said_of(session, twin)], [_held_by(session, twin)] if spec.holds else []
+        return session.executed(spec, writes, twin.next_step, took=0.0, notes=notes, kind="reused", beside=beside)
     except ValueRefused as error:  # an append or a splice to a list that is another one here
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None
@@ -58,6 +61,11 @@ def said_of(session: RunSession, twin: CheckpointHeader) -> str:
     """Say for the run's page where the output came from."""
     run = "" if twin.run_id == session.run.pk else f" of R-{twin.run_id}"
     return f"Same input and code as checkpoint {twin.seq}{run}: its output was reused, nothing ran."
+
+
+def _held_by(session: RunSession, twin: CheckpointHeader) -> Beside:
+    """Return what keeps the descriptions of what the recorded execution held open: that is to be reopened here too."""
+    return lambda saved: OpenResource.objects.copy(session.run.pk, twin.id, saved.id)
 
 
 def _check(session: RunSession, name: str, value: Any) -> None:

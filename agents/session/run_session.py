@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -39,7 +40,7 @@ from checkpoints.values.ops import Append, Splice
 
 from . import translate_history, unsettled_effects
 from .heartbeat import ClaimBeat
-from .performer import HandOut, Performer
+from .performer import Beside, HandOut, Performer
 from .run_path import RunPath
 
 _HOLD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
@@ -197,12 +198,13 @@ class RunSession:
         notes: Sequence[str] = (),
         kind: str = "",
         id: UUID | None = None,
+        beside: Sequence[Beside] = (),
     ) -> bool:
         """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused."""
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
         said = [self.clean_of(writes, note) for note in notes]
-        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id)
+        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id, beside=beside)
 
     def save(
         self,
@@ -219,38 +221,51 @@ class RunSession:
         slice_over: bool | None = None,
         leave: bool = False,
         id: UUID | None = None,
+        beside: Sequence[Beside] = (),
     ) -> bool:
         """Save a checkpoint, with this `id` if one is given, and move on; True if the session goes on.
 
         Raises Fenced, ValueRefused; InvariantBroken for what a step, an effect or an outcome may not make of the state.
 
         `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
-        unless a person said to `leave` them.
+        unless a person said to `leave` them. `beside`: what is written in the same transaction.
         """
         self.check()
         if kind in CHECKED:
             self.check_rules(writes)
         status = end or self._status_after(next_step, slice_over)
         if status in ENDED and not leave and self.unsettled():
-            said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False, "id": id}
+            said: dict[str, Any] = {
+                "took": took,
+                "notes": notes,
+                "by": by,
+                "slice_over": False,
+                "id": id,
+                "beside": beside,
+            }
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
         header = self._header(kind, spec, next_step, took)
         crash_points.point("before_save", spec.name)
         began, before = time.monotonic(), self.snapshot
-        self.snapshot = store.save(
-            before,
-            dict(writes),
-            claim=self.claim,
-            header=header,
-            status=status,
-            reason=one_line(reason, 300),
-            wake_at=self.claim.at if status == Run.Status.QUEUED else None,  # its turn comes after those before it
-            notes=tuple(notes),
-            actor=by or self.by,
-            id=id,
-        )
+        with transaction.atomic() if beside else nullcontext():
+            made = store.save(
+                before,
+                dict(writes),
+                claim=self.claim,
+                header=header,
+                status=status,
+                reason=one_line(reason, 300),
+                wake_at=self.claim.at if status == Run.Status.QUEUED else None,  # its turn comes after those before it
+                notes=tuple(notes),
+                actor=by or self.by,
+                id=id,
+            )
+            for write in beside:
+                crash_points.point("beside_save", spec.name)
+                write(made)
+        self.snapshot = made
         self.beat.renewed = began  # a save extends the lease too
         self._moved(header, before.id)
         if status == Run.Status.QUEUED:

@@ -43,7 +43,9 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
         output = outputs.checked(session.agent, session.plan, spec, returned.value)
         refused = repair.judged(session, spec, output)
         if not refused:
-            return session.executed(spec, output.writes, output.goto, took=returned.took, notes=returned.notes)
+            return session.executed(
+                spec, output.writes, output.goto, took=returned.took, notes=returned.notes, beside=returned.beside
+            )
     except (Fenced, NotVerified):
         raise
     except Suspended as suspended:

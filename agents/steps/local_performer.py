@@ -36,6 +36,7 @@ class LocalPerformer(Performer[RunSession]):
         instance = session.instance()
         instance.memory = memory = StepMemory(session, spec)
         values = session.inputs(spec)
+        memory.resources.restore(instance)
         method: Callable[..., Any] = getattr(type(instance), spec.name)
         log.info("step.started", step=spec.name, attempt=session.attempt)
         began = time.monotonic()
@@ -43,7 +44,7 @@ class LocalPerformer(Performer[RunSession]):
             value = method(instance, **values, **extra)
         took = time.monotonic() - began
         log.info("step.returned", step=spec.name, attempt=session.attempt, took_ms=round(took * 1000, 1))
-        return Returned(value, took, [session.clean(str(note)) for note in instance.notes])
+        return Returned(value, took, [session.clean(str(note)) for note in instance.notes], memory.beside())
 
     def effect(self, session: RunSession, spec: StepSpec, row: Effect) -> Returned:
         """Call the effect's method as `step` does, with its key if it takes one. Raises Fenced before it is called."""

@@ -20,6 +20,7 @@ from django.db import transaction
 
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
+from agents.session.performer import Beside
 from agents.session.run_session import RunSession
 from agents.text import one_line
 from agents.waits.step_waits import StepWaits
@@ -30,6 +31,7 @@ from checkpoints.values.canonical_json import canonical, decode
 
 from . import refusals
 from .mid_step import MidStepCheckpoints
+from .open_resources import StepResources
 from .progress import LiveText
 from .time_limits import unalarmed
 
@@ -46,6 +48,7 @@ class StepMemory:
         self.voice = LiveText(session, spec)
         self.waits = StepWaits(session, spec, lambda: self.base)
         self.mid_step = MidStepCheckpoints(session, spec)
+        self.resources = StepResources(session, spec)
         self._base: UUID | None = None
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
@@ -99,14 +102,29 @@ class StepMemory:
         except Fenced:
             self._lose()
 
+    def hold(self, name: str, thing: Any, described: Any) -> None:
+        """Leave a thing open for later steps. Raises AgentError."""
+        self.resources.hold(name, thing, described)
+
+    def held(self, name: str) -> Any:
+        """Return what is open under this name; None where nothing was opened. Raises AgentError."""
+        return self.resources.held(name)
+
+    def beside(self) -> list[Beside]:
+        """List what is written in the transaction of the step's save."""
+        return [*filter(None, [self.resources.kept()])]
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Raise Fenced at the end of the block if the run was lost, and Suspended if the step has to wait.
 
-        So they are if the step swallowed RunLost or Suspended.
+        So they are if the step swallowed RunLost or Suspended. What a step that fails held open is closed.
         """
         try:
             yield
+        except BaseException:
+            self.resources.drop()
+            raise
         finally:
             self.voice.hush()
             if self.lost:

@@ -73,6 +73,7 @@ class StepSpec:
     action: str = ""  # of an effect: the field that holds the id of the action that it performs next
     responds: str = ""  # of an effect: the field for a person's answer instead
     then: str = ""  # the step after it, if that is not the next in order
+    holds: tuple[str, ...] = ()  # what it leaves open for later steps, and the environment variables that matter to it
     title: str = ""  # its title for people; without one, its name in words
 
     def __post_init__(self) -> None:
@@ -207,11 +208,11 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then`, `title` and `signals` are left out if they have their defaults.
+        `then`, `holds`, `title` and `signals` are left out if they have their defaults.
         """
         steps = [{name: getattr(step, name) for name in StepSpec.__slots__} for step in self.steps]
         for step in steps:
-            for name, none in (("then", ""), ("title", in_words(step["name"]))):
+            for name, none in (("then", ""), ("holds", ()), ("title", in_words(step["name"]))):
                 if step[name] == none:
                     del step[name]
         body = {name: getattr(self, name) for name in ("agent", "version", "doc", "state_schema")}

@@ -14,12 +14,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.words import size
-from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of, with_parent_or_404
+from agents.queries.checkpoint import checkpoint_or_404, difference, held_open, veil_of, with_parent_or_404
 from approvals.gates import reveal_secret
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.runs import notes
+from checkpoints.values.canonical_json import canonical
 from checkpoints.values.digests import brief
 
 from . import offered_moves
@@ -91,6 +92,7 @@ def inspector_context(
     store.expect(id for id in (run.head, checkpoint.id, against.id if against else None) if id)
     try:
         context |= _contents(checkpoint, against if picked.view == "changes" else None)
+        context["held"] = [(row.name, canonical(row.content).decode()) for row in held_open(checkpoint)]
     except NotVerified as refused:
         return context | {"refused": refused}
     if context["places"]:
