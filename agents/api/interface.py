@@ -25,7 +25,7 @@ from . import deliveries, events, webhooks
 from .gates import choices, decisions, outcomes, preflights, tools
 from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problems, throttling
-from .runs import agents, checkpoints, comparisons, effects, moves, runs, waits
+from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
 
 DESCRIPTION = (
     "What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents and events. Orders to a run: rewind "
@@ -173,7 +173,7 @@ api = Interface(
 ROUTERS = {
     "/runs": [
         runs.router, work.router, checkpoints.router, effects.router, comparisons.router, preflights.runs,
-        moves.router, waits.router,
+        moves.router, waits.router, names.router,
     ],
     "/gates": [
         posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, withdrawals.router,

@@ -19,6 +19,7 @@ from agents.errors import AgentError
 from .options import MARK
 
 
+
 @dataclass(frozen=True)
 class Jump:
     """Returned by a step: go on with the step of that name."""
@@ -65,6 +66,9 @@ class Memory(Protocol):
 
     def signal(self, name: str, timeout: timedelta | None) -> Any:
         """Return the value of the next signal of this name."""
+
+    def name_checkpoint(self, name: str) -> None:
+        """Name the checkpoint that this step saves."""
 
     def hold(self, name: str, thing: Any, described: Any) -> None:
         """Leave a thing open for later steps."""
@@ -164,6 +168,13 @@ class Agent(metaclass=AgentType):
         first call.
         """
         return self._services("wait_for_signal()").signal(name, timeout)
+
+    def name_checkpoint(self, name: str) -> None:
+        """Name the checkpoint that this step or effect saves, which keeps it from retention.
+
+        The last name counts. Where the step's output is reused instead, its checkpoint has no name.
+        """
+        self._services("name_checkpoint").name_checkpoint(name)
 
     def hold(self, name: str, thing: Any, described: Any) -> None:
         """Leave a thing open for later steps, under a name that this step declares in `holds`.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import models
+from django.db.models import Subquery
 from psycopg.types.numeric import Int8
 
 from checkpoints.errors import NotVerified
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.checkpoint_kinds import ASIDE
 
 # Only whoever holds the run writes, under a lock that a claim waits for: a stale worker's value never comes late.
 _KEEP = """
@@ -38,6 +40,16 @@ class StepCheckpointQuerySet(models.QuerySet["StepCheckpoint"]):
     def newest(self, run_id: int, base: UUID, step: str) -> StepCheckpoint | None:
         """Return the newest one of an execution, whatever its name."""
         return self.filter(run=run_id, base=base, step=step).order_by("-at").first()
+
+    def under_way(self, run: Run) -> StepCheckpointQuerySet:
+        """Return those of the step that a run is at, without their values, newest first: at most 20.
+
+        They are kept under the checkpoint from which the step was sent on: the head, or one before it that a person's
+        answer to a failure followed.
+        """
+        since = Checkpoint.objects.filter(run=run).exclude(kind__in=ASIDE).order_by("-seq").values("at")[:1]
+        found = self.filter(run=run, step=run.next_step, at__gte=Subquery(since))
+        return found.defer("value", "digest").order_by("-at")[:20]
 
 
 class StepCheckpoint(models.Model):

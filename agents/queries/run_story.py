@@ -12,7 +12,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, OuterRef, Q, QuerySet
 
 from agents.compatibility.preflight import program_of
-from agents.models import Failure, Wait
+from agents.models import Failure, StepCheckpoint, Wait
 from agents.presentation.timeline.facts import Story, TimelineFork, TimelineGate
 from agents.runs import activity
 from approvals.audit.event_words import ROUTINE
@@ -74,6 +74,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     on_path = read.course.of([each.seq for each in window])
     end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
     gates = tuple(gates_of(run, reader, window))
+    asking = any(gate.status == Gate.Status.OPEN for gate in gates)
     story = Story(
         now=read.now,
         run=run,
@@ -92,7 +93,8 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         # Empty if its agent ended it, also after it had settled its effects on a person's order.
         ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
         origin=read.origin,
-        wait=None if any(gate.status == Gate.Status.OPEN for gate in gates) else Wait.objects.current(run),
+        wait=None if asking else Wait.objects.current(run),
+        kept=() if asking or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
     return RunScene(read, story, window, known, [each for each in events if each.kind not in ROUTINE])

@@ -15,10 +15,9 @@ from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
-from checkpoints.values.checkpoint_kinds import MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED
+from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
-ASIDE = ("recovery", "reopen", "upcast")  # kinds that change nothing about where the run was sent
 
 
 @dataclass

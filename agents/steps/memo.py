@@ -25,7 +25,9 @@ from agents.session.run_session import RunSession
 from agents.text import one_line
 from agents.waits.step_waits import StepWaits
 from checkpoints.errors import Fenced, ValueRefused
+from checkpoints.runs import holds
 from checkpoints.runs.plans import StepSpec
+from checkpoints.store import Snapshot
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -50,6 +52,7 @@ class StepMemory:
         self.mid_step = MidStepCheckpoints(session, spec)
         self.resources = StepResources(session, spec)
         self._base: UUID | None = None
+        self._name = ""
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
         """Return the kept result of fn(*args); call it where none is kept. Raises AgentError and RunLost."""
@@ -102,6 +105,14 @@ class StepMemory:
         except Fenced:
             self._lose()
 
+    def name_checkpoint(self, name: str) -> None:
+        """Name the checkpoint that this step saves. Raises AgentError."""
+        if self.spec.kind == "gate":
+            raise AgentError(f"{self.spec.name} is a gate, which saves no checkpoint; let a step name its own.")
+        if not isinstance(name, str) or not name.strip() or len(name) > holds.LONGEST:
+            raise AgentError(f"name_checkpoint() takes a name of 1 to {holds.LONGEST} characters; got {name!r:.200}.")
+        self._name = self.session.clean(name)
+
     def hold(self, name: str, thing: Any, described: Any) -> None:
         """Leave a thing open for later steps. Raises AgentError."""
         self.resources.hold(name, thing, described)
@@ -112,7 +123,11 @@ class StepMemory:
 
     def beside(self) -> list[Beside]:
         """List what is written in the transaction of the step's save."""
-        return [*filter(None, [self.resources.kept()])]
+        held: list[Beside] = [self.resources.keep] if self.spec.holds else []
+        return [*held, self._give_name] if self._name else held
+
+    def _give_name(self, saved: Snapshot) -> None:
+        holds.name(self.session.run, saved.seq, self._name, by=self.session.by)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -146,11 +145,8 @@ class StepResources:
         things, self._things = self._things, {}
         close(things)
 
-    def kept(self) -> Callable[[Snapshot], None] | None:
-        """Return what is to be done in the transaction of the step's save; None for a step that holds nothing."""
-        return self._keep if self.spec.holds else None
-
-    def _keep(self, saved: Snapshot) -> None:
+    def keep(self, saved: Snapshot) -> None:
+        """Keep the descriptions with the step's checkpoint, in the transaction of its save; and the things after it."""
         if self._described:
             OpenResource.objects.keep(saved.run_id, saved.id, self.spec.name, self._described)
         if self._things:

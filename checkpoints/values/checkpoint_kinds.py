@@ -31,4 +31,5 @@ OUTCOMES = (Kind.GATE, Kind.RECOVERY)  # holds the outcome of a gate
 GATE_CLOSED = (Kind.GATE, Kind.REUSED)  # a gate that the plan names closed
 MOVED_BY_PERSON = (Kind.REWIND, Kind.EDIT)
 STARTED_ANEW = (*MOVED_BY_PERSON, Kind.FORK, Kind.UPCAST)  # goes on from another state or plan than before
+ASIDE = (Kind.RECOVERY, Kind.REOPEN, Kind.UPCAST)  # changes nothing about where the run was sent
 MAY_LEAVE_BEHIND = (*MOVED_BY_PERSON, Kind.REPAIR, Kind.UPCAST)  # may leave what was under way, though nothing landed

@@ -12,7 +12,7 @@ from pydantic import Field
 from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
-from agents.queries.checkpoint import checkpoint_or_404, patch_between, veil_of
+from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between, veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint
@@ -69,6 +69,10 @@ class CheckpointWithState(CheckpointSummary):
         examples=[{"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}}],
     )
     masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
+    name: str = Field(description="Its name, which keeps it from retention; empty: none.", examples=["Before paying"])
+    held: dict[str, Any] = Field(
+        description="What its step held open, by name, as it is described.", examples=[{"browser": {"page": "/orders"}}]
+    )
 
 
 class CheckpointPage(Page):
@@ -114,7 +118,9 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
     shown = exact_json.of_state(veil.masked(state, named=True))
-    return answer(CheckpointSummary.from_orm(row), masked=masked, state=shown)
+    held = canonical({each.name: each.content for each in held_open(row)})
+    named = canonical(getattr(row, "named", ""))
+    return answer(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
 
 
 @router.get(

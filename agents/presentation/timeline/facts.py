@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from agents.models import Failure, Wait
+from agents.models import Failure, StepCheckpoint, Wait
 from approvals.preflight.facts import RemoteProgram
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec, in_words
@@ -166,6 +166,7 @@ class Story:
     origin: str = ""  # where a fork began
     program: RemoteProgram | None = None  # of an external agent, while the run lives
     wait: Wait | None = None  # what its step waits for
+    kept: Sequence[StepCheckpoint] = ()  # what its step has kept so far, without the values; newest first
 
     @property
     def gone(self) -> bool:

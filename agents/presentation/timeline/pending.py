@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils.translation import gettext as _
 
-from agents.models import Wait
+from agents.models import StepCheckpoint, Wait
 from approvals.english import quoted
 from checkpoints.runs.plans import StepSpec
 
@@ -55,7 +57,16 @@ def of_next(story: Story) -> TimelineRow | None:
         row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None
+    if story.kept and run.status in run.LIVE:
+        row.remarks += _of_kept(story.kept)
     return row if row.name else None
+
+
+def _of_kept(kept: Sequence[StepCheckpoint]) -> list[Remark]:
+    """Say when the step last kept a value to go on from, and the names of those that it named (untrusted)."""
+    names = ", ".join(each.name for each in reversed(kept) if each.name)
+    newest = Remark(_("goes on after a crash from a value kept"), at=kept[0].at)
+    return [newest, *([Remark(_("kept:"), names)] if names else [])]
 
 
 def _of_wait(wait: Wait) -> Remark:

@@ -20,8 +20,10 @@ import pytest
 from agents.models import Answer, Client, Effect
 from agents.moves import rewind
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
+from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
+from checkpoints.runs import holds
 from tests.agents.api.sent_requests import operations
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.tokens import bearing, make_token
@@ -78,6 +80,7 @@ class Call:
             "outcomes": Outcome.objects.filter(**of_team).count(),
             "grants": Grant.objects.filter(outcome__gate__team=team).count(),
             "holds": Hold.objects.filter(run__in=run).count(),
+            "names": Hold.objects.standing().filter(run__in=run, kind="name").count(),
             "effects": list(Effect.objects.filter(run__in=run).order_by("pk").values_list("status", "attempts")),
             "clients": list(Client.objects.filter(run__in=run).values_list("deferred")),
             "plans": Plan.objects.filter(agent=self.program.agent).count(),
@@ -232,6 +235,13 @@ def settling() -> Call:
     return person(program, f"/api/runs/{program.run}/settlements")
 
 
+def unnaming() -> Call:
+    call = ordering("checkpoints/2/names/removals")()
+    run = Run.objects.get(pk=call.program.run)
+    holds.name(run, 2, "Before paying", by=SYSTEM)
+    return call
+
+
 CALLS: dict[str, Callable[[], Call]] = {
     "register_version": register,
     "start_run": start,
@@ -256,6 +266,8 @@ CALLS: dict[str, Callable[[], Call]] = {
     "fork_run": ordering("forks", at=1),
     "settle_run": settling,
     "cancel_run": ordering("cancellations"),
+    "name_checkpoint": ordering("checkpoints/2/names", name="Before paying"),
+    "unname_checkpoint": unnaming,
 }
 # Webhooks are one statement each, and what they tell is an outbox.
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}

@@ -1,0 +1,67 @@
+"""Names of checkpoints: a name holds its checkpoint, so that retention never removes it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol import Key, RunId, Seq, actor_of, answer, needs, once
+from agents.models import TokenScope
+from agents.queries.access import Gone
+from checkpoints.errors import CheckpointRemoved
+from checkpoints.runs import holds
+
+from .moves import Order, run_to_order
+
+router = Router(tags=["checkpoints"], auth=needs(TokenScope.ORDER))
+
+
+class Naming(Order):
+    """Name a checkpoint."""
+
+    name: str = Field(
+        "",
+        description="The name, in the place of one that it has; empty: after its number.",
+        max_length=holds.LONGEST,
+        examples=["Before the migration"],
+    )
+
+
+class NamedCheckpoint(Schema):
+    """A checkpoint's name."""
+
+    run: int = Field(description="The run's number.", examples=[7])
+    seq: int = Field(description="The checkpoint's number.", examples=[3])
+    name: str = Field(description="Its name; empty: it has none.", examples=["Before the migration"])
+
+
+@router.post("/{int:run_id}/checkpoints/{int:seq}/names", response={201: NamedCheckpoint}, summary="Name a checkpoint")
+def name_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, order: Naming, key: Key) -> HttpResponse:
+    """Give a checkpoint a name, which keeps it from retention until the name is removed."""
+    run = run_to_order(request, run_id, seq)
+
+    def name() -> HttpResponse:
+        try:
+            hold = holds.name(run, seq, order.name, by=actor_of(request))
+        except CheckpointRemoved as gone:
+            raise Gone(str(gone)) from gone
+        return answer(NamedCheckpoint(run=run.pk, seq=seq, name=hold.reason), http_status=201)
+
+    return once(request, key, name)
+
+
+@router.post(
+    "/{int:run_id}/checkpoints/{int:seq}/names/removals",
+    response=NamedCheckpoint,
+    summary="Remove a checkpoint's name",
+)
+def unname_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq, key: Key) -> HttpResponse:
+    """Remove the name, and the hold that it was. Nothing happens if the checkpoint has none."""
+    run = run_to_order(request, run_id, seq)
+
+    def remove() -> HttpResponse:
+        holds.unname(run, seq, by=actor_of(request))
+        return answer(NamedCheckpoint(run=run.pk, seq=seq, name=""))
+
+    return once(request, key, remove)
