@@ -51,6 +51,7 @@ POINTS = (  # of a run
 OF_WAITS = ("before_wait", "after_wait")  # of a step that waits for a time or a signal
 OF_MID_STEP = ("before_mid_step", "after_mid_step")  # of a value that a step keeps before it ends
 OF_HELD = ("before_restore", "beside_save")  # of what a step holds open, and of what is written beside its save
+OF_DEFERRED = ("put_off", "before_flush", "after_flush")  # of checkpoints that were put off
 OF_AUDITS = "audit_step"  # after the seals of one step of a verification were checked
 OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"

@@ -18,6 +18,7 @@ from agents.errors import AgentError
 
 from .options import MARK
 
+STEPS, MILESTONES, EFFECTS = FREQUENCIES = ("steps", "milestones", "effects")  # see Agent.checkpoints
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class Agent(metaclass=AgentType):
     lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
     invariants: ClassVar[str] = "saves"  # when the rules of State are checked: at "saves", edits among them, or "edits"
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
+    checkpoints: ClassVar[str] = "steps"  # when steps are saved: each, at "milestones", or before "effects" and gates
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
 
     def __init__(self, run: RunInfo, attempt: int, config: Any = None) -> None:

@@ -58,6 +58,7 @@ class StepOptions(Declaration):
     rings wide; then a person is asked.
     `holds`: what it leaves open for later steps, such as "browser", each with a method under @on_restore that reopens
     it elsewhere; and environment variables that matter to it, such as "$TZ".
+    `milestone`: its checkpoint is saved at once in an agent with `checkpoints = "milestones"`.
     """
 
     kind = "step"
@@ -67,6 +68,7 @@ class StepOptions(Declaration):
     rings: int = 1
     tries: int = 1
     holds: Sequence[str] = ()
+    milestone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import environment, feedback, fields, invariants
-from .agent import Agent
+from .agent import FREQUENCIES, Agent
 from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
 from .options import MARK, Declaration, Method, Observation, Validator
 
@@ -86,6 +86,8 @@ def _check_agent(agent: type[Agent]) -> None:
         raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")
     if agent.invariants not in invariants.WHEN:
         raise AgentError(f'{where} has invariants={agent.invariants!r}; it is "saves" or "edits".')
+    if agent.checkpoints not in FREQUENCIES:
+        raise AgentError(f'{where} has checkpoints={agent.checkpoints!r}; it is "steps", "milestones" or "effects".')
     named = [*steps_of(agent), *state.model_fields]
     for name in named:  # people read and compare them: letters beyond ASCII may only look like the ones they know
         if not name.isascii():

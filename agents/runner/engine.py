@@ -137,9 +137,11 @@ def turns(session: RunSession, going: bool) -> None:
     while going:
         session.check()
         if session.beat.halt:
+            session.flush()
             _halt(session.claim)
             return
         if session.snapshot.plan_id != session.run.plan_id:
+            session.flush()
             _hand_over(session)
             return
         going = turn(session)

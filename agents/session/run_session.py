@@ -35,10 +35,11 @@ from checkpoints.runs.plans import PlanSpec, StepSpec, input_digest
 from checkpoints.store import Header, Snapshot, executions
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.checkpoint_kinds import EXECUTIONS, Kind
+from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
 from checkpoints.values.ops import Append, Splice
 
 from . import translate_history, unsettled_effects
+from .deferred_saves import DeferredSaves
 from .heartbeat import ClaimBeat
 from .performer import Beside, HandOut, Performer
 from .run_path import RunPath
@@ -64,6 +65,8 @@ class RunSession:
     ends: float = field(default_factory=lambda: time.monotonic() + settings.HOLDPOINT_TIME_SLICE)
     handed_out: HandOut | None = None  # what the program of an external agent has to do next
     allowing: dict[tuple[UUID, str, str], Outcome | None] = field(default_factory=dict)  # see allowing_gate
+    deferred: DeferredSaves = field(default_factory=DeferredSaves)
+    past_claim: bool = False  # it has saved an outcome since the claim, so the attempts before it were of the gate
     for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
 
     @property
@@ -140,6 +143,12 @@ class RunSession:
         if self.beat.lost:
             raise Fenced
 
+    def flush(self) -> None:
+        """Write the checkpoints that were put off: what is written next refers to them. Raises Fenced."""
+        began = time.monotonic()
+        if self.deferred.flush():
+            self.beat.renewed = began
+
     def hold_token(self) -> None:
         """Lock the run's row, in the caller's transaction, while the token still holds. Raises Fenced."""
         self._hold(_HOLD)
@@ -149,6 +158,7 @@ class RunSession:
         return self._hold(_NUMBER)
 
     def _hold(self, sql: str) -> int:
+        self.flush()
         self.check()
         found = run_sql(sql, [self.run.pk, self.claim.token])
         if not found:
@@ -233,7 +243,12 @@ class RunSession:
         self.check()
         if kind in CHECKED:
             self.check_rules(writes)
+        self.past_claim = self.past_claim or kind not in OUTPUT_LANDED
         status = end or self._status_after(next_step, slice_over)
+        header = self._header(kind, spec, next_step, took)
+        if status == Run.Status.RUNNING and by is None and not (beside or id) and self._defers(kind, spec, next_step):
+            return self._put_off(header, spec, writes, notes)
+        self.flush()
         if status in ENDED and not leave and self.unsettled():
             said: dict[str, Any] = {
                 "took": took,
@@ -246,7 +261,6 @@ class RunSession:
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
-        header = self._header(kind, spec, next_step, took)
         crash_points.point("before_save", spec.name)
         began, before = time.monotonic(), self.snapshot
         with transaction.atomic() if beside else nullcontext():
@@ -273,6 +287,19 @@ class RunSession:
         crash_points.point("after_save", spec.name)
         transaction.on_commit(lambda: crash_points.point("after_commit", spec.name))
         return status == Run.Status.RUNNING
+
+    def _defers(self, kind: str, spec: StepSpec, next_step: str) -> bool:
+        first = self.claim.attempts <= 1 or self.past_claim  # else a worker failed or died in one of the steps ahead
+        return first and kind in OUTPUT_LANDED and self.deferred.takes(self.agent, self.plan, spec, next_step)
+
+    def _put_off(self, header: Header, spec: StepSpec, writes: Mapping[str, Any], notes: Sequence[str]) -> bool:
+        before = self.snapshot
+        made = store.defer(before, dict(writes), claim=self.claim, header=header, notes=tuple(notes), actor=self.by)
+        self.deferred.put_off(made)
+        self.snapshot = made.snapshot()
+        self._moved(header, before.id)
+        crash_points.point("put_off", spec.name)
+        return True
 
     def _end_later(self, status: str, reason: str, by: Actor, save: Callable[[], bool]) -> bool:
         """Save the last checkpoint, and note the status in which the run ends once its effects are settled."""
@@ -302,6 +329,7 @@ class RunSession:
 
         A fork that goes back to a state of the run that it came from stays with its own version.
         """
+        self.flush()
         header = Header(kind=kind, step=spec.name, next_step=next_step)
         plan = None if target.run_id == self.run.pk else self.run.plan
         made = dict(writes) if plan is None else translate_history.writes_from(target, plan, writes)

@@ -62,6 +62,7 @@ def failed(session: RunSession, spec: StepSpec, error: BaseException) -> bool:
     True if the session goes on.
     """
     log.warning("step.failed", step=spec.name, attempt=session.attempt, error=one_line(session.clean(repr(error)), 300))
+    session.flush()
     with transaction.atomic():
         keep(session, spec, error)
         if session.attempt <= spec.retry and not isinstance(error, USELESS_TO_REPEAT):

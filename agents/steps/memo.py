@@ -74,7 +74,12 @@ class StepMemory:
         return refusals.words_for(self.session, self.spec)
 
     def progress(self, text: str) -> None:
-        """Show a text while the step runs."""
+        """Show a text while the step runs: at a checkpoint that the page can see. Raises RunLost."""
+        try:
+            with unalarmed():
+                self.session.flush()
+        except Fenced:
+            self._lose()
         self.voice.say(text)
 
     def checkpoint(self, value: Any, name: str, every: int, seconds: float | None) -> None:
@@ -83,6 +88,7 @@ class StepMemory:
             return
         try:
             with unalarmed():
+                self.session.flush()
                 self.mid_step.keep(self.base, value, name)
         except Fenced:
             self._lose()

@@ -40,6 +40,7 @@ def looping(session: RunSession, spec: StepSpec) -> bool:
     times = turns(session, spec) if spec.loop_guard else 0
     if not steps.at_guard(spec, times):
         return False
+    session.flush()
     log.warning("step.looping", step=spec.name, times=times)
     recovery_gate.looping(session, spec, times)
     return True

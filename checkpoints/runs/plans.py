@@ -74,6 +74,7 @@ class StepSpec:
     responds: str = ""  # of an effect: the field for a person's answer instead
     then: str = ""  # the step after it, if that is not the next in order
     holds: tuple[str, ...] = ()  # what it leaves open for later steps, and the environment variables that matter to it
+    milestone: bool = False  # saved at once where the agent saves at milestones
     title: str = ""  # its title for people; without one, its name in words
 
     def __post_init__(self) -> None:
@@ -208,11 +209,11 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then`, `holds`, `title` and `signals` are left out if they have their defaults.
+        `then`, `holds`, `milestone`, `title` and `signals` are left out if they have their defaults.
         """
         steps = [{name: getattr(step, name) for name in StepSpec.__slots__} for step in self.steps]
         for step in steps:
-            for name, none in (("then", ""), ("holds", ()), ("title", in_words(step["name"]))):
+            for name, none in (("then", ""), ("holds", ()), ("milestone", False), ("title", in_words(step["name"]))):
                 if step[name] == none:
                     del step[name]
         body = {name: getattr(self, name) for name in ("agent", "version", "doc", "state_schema")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -12,7 +13,7 @@ from django.db import transaction
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.events import wakeup
-from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot, draft
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import Write
@@ -20,6 +21,31 @@ from checkpoints.values.ops import Write
 from . import executions, save_statements
 from .claims import Claim
 from .save_statements import RunMove
+
+
+class DeferredSave(NamedTuple):
+    """A checkpoint that is drafted and not written yet, with the head that it follows."""
+
+    made: RowDraft
+    claim: Claim
+    head: UUID
+    seq: int
+    move: RunMove
+
+    @property
+    def step(self) -> str:
+        return self.made.row.step
+
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot that it will be once it is written."""
+        return self.made.snapshot()
+
+    def write(self) -> Snapshot:
+        """Write it, in one statement. Raises Fenced if another claim or another head came first."""
+        if not save_statements.save(self.made, claim=self.claim, head=self.head, seq=self.seq, move=self.move):
+            raise Fenced
+        _ring(self.made.row.run_id, self.move.status)
+        return self.made.snapshot()
 
 
 def save(
@@ -43,13 +69,37 @@ def save(
     Raises Fenced if another claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
+    move = RunMove(status, reason, wake_at, notes, actor)
+    return _drafted(snapshot, writes, claim, header, move, plan_id=plan_id, id=id).write()
+
+
+def defer(
+    snapshot: Snapshot,
+    writes: Mapping[str, Write],
+    *,
+    claim: Claim,
+    header: Header,
+    notes: Sequence[str] = (),
+    actor: Actor = SYSTEM,
+) -> DeferredSave:
+    """Draft the checkpoint after `snapshot`, to be written later; the run then goes on. Raises as `save` does."""
+    move = RunMove("running", "", None, notes, actor)
+    return _drafted(snapshot, writes, claim, header, move, plan_id=snapshot.plan_id)
+
+
+def _drafted(
+    snapshot: Snapshot,
+    writes: Mapping[str, Write],
+    claim: Claim,
+    header: Header,
+    move: RunMove,
+    *,
+    plan_id: int,
+    id: UUID | None = None,
+) -> DeferredSave:
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
     made = draft(snapshot, writes, header, place, list_format=snapshot.list_format, id=id)
-    move = RunMove(status, reason, wake_at, notes, actor)
-    if not save_statements.save(made, claim=claim, head=snapshot.id, seq=snapshot.seq, move=move):
-        raise Fenced
-    _ring(snapshot.run_id, status)
-    return made.snapshot()
+    return DeferredSave(made, claim, snapshot.id, snapshot.seq, move)
 
 
 def move_head(
