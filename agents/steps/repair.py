@@ -64,7 +64,6 @@ def judged(session: RunSession, spec: StepSpec, output: StepOutput) -> dict[str,
 
 def repair(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mapping[str, str]) -> bool:
     """Run the step or its producers again, or ask a person; True if the session goes on. Raises Fenced."""
-    session.flush()
     ring = refusals.tried(session, spec.name) // spec.tries
     back = back_to(session, spec, ring) if 0 < ring <= spec.rings else None
     asks = ring > 0 and back is None

@@ -128,7 +128,7 @@ class Judged(Agent):
 
     @step
     def polish(self, draft: int) -> dict[str, Any]:
-        return {"last": f"{draft}"}
+        return {"last": f"{draft} at {Run.objects.get(pk=self.run.id).seq}"}
 
     @step
     def end(self, last: str) -> dict[str, Any]:
