@@ -83,7 +83,7 @@ class World:
         """Where to send."""
         named = {
             "run_id": self.program.run, "gate_id": self.gate.pk, "agent": self.program.agent, "effect_id": 1,
-            "name": "go",
+            "name": "go", "seq": 1,
             "webhook_id": self.webhook.pk, "delivery_id": 1,
         }  # fmt: skip
         return path.format(**named)
