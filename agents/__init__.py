@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from approvals.cards.quote import Quote
     from checkpoints.values.ops import Append, Splice
 
-    from .definition.agent import Agent, Done, Jump
+    from .definition.agent import Agent, ChildResult, ChildRun, Done, Jump
     from .definition.decorators import effect, gate, observation, on_restore, step, undo, upcast, validator
-    from .errors import AgentError, EffectFailed, EffectUnknown, Retry, SignalTimeout, StepFailed
+    from .errors import AgentError, ChildFailed, EffectFailed, EffectUnknown, Retry, SignalTimeout, StepFailed
 
 _HOMES = {
-    "agents.definition.agent": ("Agent", "Done", "Jump"),
+    "agents.definition.agent": ("Agent", "ChildResult", "ChildRun", "Done", "Jump"),
     "agents.definition.decorators": (
         "effect",
         "gate",
@@ -32,7 +32,15 @@ _HOMES = {
         "upcast",
         "validator",
     ),
-    "agents.errors": ("AgentError", "EffectFailed", "EffectUnknown", "Retry", "SignalTimeout", "StepFailed"),
+    "agents.errors": (
+        "AgentError",
+        "ChildFailed",
+        "EffectFailed",
+        "EffectUnknown",
+        "Retry",
+        "SignalTimeout",
+        "StepFailed",
+    ),
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),
     "approvals.cards.chart": ("Chart",),
@@ -48,6 +56,9 @@ __all__ = [
     "Append",
     "Card",
     "Chart",
+    "ChildFailed",
+    "ChildResult",
+    "ChildRun",
     "Done",
     "EffectFailed",
     "EffectUnknown",

@@ -165,7 +165,15 @@ class Suspended(BaseException):
 
     def __init__(self, wait: Any) -> None:
         super().__init__(str(wait))
-        self.wait = wait  # an agents.models.Wait
+        self.wait = wait  # an agents.models.Wait, or agents.children.gather.Gathering
+
+
+class ChildFailed(StepFailed):
+    """A child run that the step waits for has failed or was cancelled; `run` is its number. A person is asked."""
+
+    def __init__(self, run: int, reason: str) -> None:
+        super().__init__(reason)
+        self.run = run
 
 
 class SignalTimeout(Exception):

@@ -7,6 +7,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
+from .moves import child_orders
 from .runner import engine
 from .serving import announcing, deaf_workers, warming
 
@@ -15,6 +16,13 @@ from .serving import announcing, deaf_workers, warming
 def advance(run_id: int) -> None:
     """Take the run as far as it goes."""
     engine.advance(run_id)
+
+
+@shared_task(name="agents.children", ignore_result=True)
+def children(run_id: int) -> None:
+    """Carry out what the run ordered its children, and end them with it."""
+    child_orders.carry_out(run_id)
+    child_orders.end_with(run_id)
 
 
 @worker_init.connect

@@ -44,6 +44,24 @@ class RunInfo:
     title: str
 
 
+@dataclass(frozen=True)
+class ChildRun:
+    """A run that this one started, by its number and its agent's name."""
+
+    run: int
+    agent: str
+
+
+@dataclass(frozen=True)
+class ChildResult:
+    """The end of a child: its status ("completed", "failed", "cancelled"), final state as JSON, and why it ended."""
+
+    run: int
+    status: str
+    state: dict[str, Any]
+    reason: str = ""
+
+
 class Memory(Protocol):
     """The runtime's services for a running step: calls made once, refusals, and live text."""
 
@@ -77,6 +95,12 @@ class Memory(Protocol):
     def held(self, name: str) -> Any:
         """Return what is open under this name."""
 
+    def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
+        """Return the child that this call starts, once."""
+
+    def gather(self, children: Sequence[ChildRun], need: str | int) -> list[ChildResult | None]:
+        """Return the children's results."""
+
 
 class _Steps(dict[str, Any]):
     """The namespace of a class body: refuses a second step of the same name."""
@@ -106,6 +130,7 @@ class Agent(metaclass=AgentType):
     at_once: ClassVar[int] = 0  # how many of its runs are at work at once in a team; 0: as many as there are workers
     lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
     invariants: ClassVar[str] = "saves"  # when the rules of State are checked: at "saves", edits among them, or "edits"
+    children_at_once: ClassVar[int] = 10  # how many runs that a run of it started are at work at once
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     checkpoints: ClassVar[str] = "steps"  # when steps are saved: each, at "milestones", or before "effects" and gates
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
@@ -176,7 +201,7 @@ class Agent(metaclass=AgentType):
 
         The last name counts. Where the step's output is reused instead, its checkpoint has no name.
         """
-        self._services("name_checkpoint").name_checkpoint(name)
+        self._services("name_checkpoint()").name_checkpoint(name)
 
     def hold(self, name: str, thing: Any, described: Any) -> None:
         """Leave a thing open for later steps, under a name that this step declares in `holds`.
@@ -185,11 +210,30 @@ class Agent(metaclass=AgentType):
         with the checkpoint that this step saves, and shown. The thing's `close`, if it has one, is called when the run
         goes on elsewhere or has ended.
         """
-        self._services("hold").hold(name, thing, described)
+        self._services("hold()").hold(name, thing, described)
 
     def held(self, name: str) -> Any:
         """Return what a step before left open under this name of `holds`, reopened if need be; None if none did."""
-        return self._services("held").held(name)
+        return self._services("held()").held(name)
+
+    def spawn(
+        self, agent: str, input: Mapping[str, Any] | BaseModel, config: Mapping[str, Any] | None = None, name: str = ""
+    ) -> ChildRun:
+        """Start a run of another agent, or of this one, and return it at once; `name` is its title.
+
+        It belongs to this run's team, and to the person who started this run. A crash and a retry find the same child;
+        after a rewind an equal one that is at work, or has completed, is taken over. `gather` waits for it; one that
+        nobody gathers goes on by itself. At most `children_at_once` are at work at the same time.
+        """
+        return self._services("spawn()").spawn(agent, input, config, name)
+
+    def gather(self, *children: ChildRun, need: str | int = "all") -> list[ChildResult | None]:
+        """Wait until children have completed, and return their results in the order given; as `sleep_until`.
+
+        `need`: "all" of them, the "first", or how many. Those that are not needed any more are cancelled, and have no
+        result (None). Raises ChildFailed as soon as too few are left that could complete; the others are cancelled.
+        """
+        return self._services("gather()").gather(children, need)
 
     def _services(self, call: str) -> Memory:
         if self.memory is None:

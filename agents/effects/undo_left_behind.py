@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from django.db import transaction
 
+from agents.children import settling
 from agents.definition import outputs
 from agents.errors import EffectFailed
 from agents.models import Effect
@@ -38,7 +39,7 @@ log = structlog.get_logger()
 
 def finish(session: RunSession) -> bool:
     """Settle all effects left behind, then end the run in its noted status, if any; True if the session goes on."""
-    if not settle(session, unsettled_effects.due(session.unsettled(), session.plan)):
+    if not settle(session, unsettled_effects.due(session.unsettled(), session.plan)) or not settling.settled(session):
         return False
     ending, reason = session.run.ending, session.run.ending_reason
     by = Actor(session.run.ending_by, session.run.ending_by_name)

@@ -1,4 +1,5 @@
 from .answer import Answer
+from .child_link import ChildLink
 from .client import Client
 from .effect import Effect
 from .failure import Failure
@@ -15,6 +16,7 @@ from .worker import Worker
 
 __all__ = [
     "Answer",
+    "ChildLink",
     "Client",
     "Effect",
     "Failure",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from agents.children import turns
 from agents.compatibility import deployed
 from agents.definition import registry
 from agents.ringing import doorbell
-from agents.session import unsettled_effects
+from agents.session import child_runs, unsettled_effects
 from agents.session.run_path import RunPath
 from agents.text import one_line
 from approvals.gates import closing
@@ -54,6 +57,10 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
         _end_later(run, by, reason)
     elif not run.cancel(by=by, reason=reason):
         return False
+    if Run.objects.live().filter(parent=run).exists():
+        transaction.on_commit(partial(doorbell.ring_for_children, run.pk))
+    if run.parent_id:
+        transaction.on_commit(partial(turns.stopped, run.parent_id))
     if asking.exclude(pk__in=gates).exists():
         raise GateOpened
     for gate in gates.values():
@@ -65,9 +72,12 @@ def _has_left_something(run: Run) -> bool:
     """Tell whether a live run has left effects behind, and its code is known here to settle them."""
     if deployed.of(run.plan_id) is None and registry.way_of(run.plan) is None:
         return False  # no process has the code that could undo anything: holds stay
-    return (
-        run.status in Run.LIVE and run.head is not None and bool(unsettled_effects.of_run(run.pk, RunPath.to(run.head)))
-    )
+    return run.status in Run.LIVE and run.head is not None and left_something(run.pk, RunPath.to(run.head))
+
+
+def left_something(run_id: int, path: RunPath) -> bool:
+    """Tell whether a run has effects or children off its path that are not settled."""
+    return bool(unsettled_effects.of_run(run_id, path) or child_runs.left_behind(child_runs.of_run(run_id), path))
 
 
 def _end_later(run: Run, by: Actor, reason: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,8 @@ from agents.definition import environment, fields, registry
 from agents.definition.agent import RunInfo
 from agents.definition.plan_builder import takes_observed
 from agents.effects import takeover
-from agents.session import manual_changes
+from agents.models import ChildLink
+from agents.session import child_runs, manual_changes
 from agents.session.run_path import RunPath
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
@@ -33,7 +35,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import STARTED_ANEW
 from checkpoints.values.patch import Op
 
-from . import request
+from . import child_impact, request
 from .impact_facts import Lineage
 
 log = structlog.get_logger()
@@ -59,7 +61,8 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
             reader = ImpactReader(run, request.plan_of(run, saved))
             read[saved.plan_id] = (reader, reader.history())
         reader, history = read[saved.plan_id]
-        return impact(history, reader.target(saved, forced=True, feedback=feedback))
+        found = impact(history, reader.target(saved, forced=True, feedback=feedback))
+        return reader.with_children(found, saved)
 
     return look
 
@@ -69,7 +72,8 @@ def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impac
     saved = request.target_of(run, at)
     reader = ImpactReader(run, request.plan_of(run, saved))
     writes = request.edited(run, saved, patch)
-    return impact(reader.history(), reader.target(saved, writes=writes, feedback=feedback))
+    found = impact(reader.history(), reader.target(saved, writes=writes, feedback=feedback))
+    return reader.with_children(found, saved)
 
 
 def of_fork(
@@ -143,6 +147,17 @@ class ImpactReader:
             novel=novel,
             unknown=unknown,
         )
+
+    @cached_property
+    def children(self) -> list[ChildLink]:
+        """Return the runs that the run started."""
+        return child_runs.of_run(self.run.pk)
+
+    def with_children(self, found: Impact, saved: Snapshot) -> Impact:
+        """Return the impact of a move to `saved` with what becomes of the run's children."""
+        path = self.lineage.path(saved.id)
+        told = child_impact.of(found, self.children, path, self.plan, saved.next_step) if self.children else ()
+        return replace(found, children=told)
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
         """Return the end of a path as the target of a move without any change."""

@@ -15,7 +15,7 @@ from agents.definition.environment import Environment
 from agents.definition.upcast import UpcastPath
 from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
-from agents.session import translate_history
+from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.decisions import uploads
 from approvals.preflight import checks
@@ -74,8 +74,12 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
 
 
 def check_stands(run: Run, target: Snapshot) -> None:
-    """Raise RewindRefused if the checkpoint's state counts on an effect that was undone since."""
-    found = hold_left_behind.gone(run, RunPath.to(target.id))
+    """Raise RewindRefused if the checkpoint's state counts on an effect or a child that was undone since."""
+    path = RunPath.to(target.id)
+    if undone := child_runs.undone_on(run, path):
+        told = _("The state of checkpoint %(seq)s counts on R-%(run)s, which was undone since. Go back to before it.")
+        raise RewindRefused(told % {"seq": target.seq, "run": undone})
+    found = hold_left_behind.gone(run, path)
     if found is None:
         return
     row, place = found

@@ -25,13 +25,13 @@ from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
-from agents.session import unsettled_effects
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
 from checkpoints import actors, crash_points, store
 from checkpoints.access.permissions import REWIND_RUN, may
+from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Event, Plan, Run
@@ -43,7 +43,7 @@ from checkpoints.values.ops import Append, Write
 from checkpoints.values.patch import Op
 
 from . import impact
-from .cancel import GateOpened
+from .cancel import GateOpened, left_something
 from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
 HALT_SECONDS = 3.0  # how long to wait for a worker before it is fenced
@@ -130,7 +130,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
     def settle(claim: Claim) -> None:
         if _done_before(run, key, by):
             raise _DoneBefore
-        if not unsettled_effects.of_run(run.pk, RunPath.to(_head(claim))):
+        if not left_something(run.pk, RunPath.to(_head(claim))):
             raise RewindRefused(_("The run has left no effects behind that could be undone."))
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
@@ -158,13 +158,18 @@ def check_may(run: Run, by: User) -> None:
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
     """Take the run over from any worker, and change it in one transaction; return the run as it is then."""
     halted(run, by)
+    return taken_at_once(run, actors.of_user(by), change)
+
+
+def taken_at_once(run: Run, by: Actor, change: Callable[[Claim], None]) -> Run:
+    """Do as `taken`, without asking the worker to halt before."""
     while True:
         try:
             with transaction.atomic():
                 hold_left_behind.lock(run)
                 gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
-                change(claims.take_over(run, actors.of_user(by)))
+                change(claims.take_over(run, by))
                 if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
                     raise GateOpened
         except GateOpened:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.presentation.family import Ancestor, StartedRun
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
 from checkpoints.access.permissions import REWIND_RUN, Person, PersonKind, kind_of, teams_where
@@ -24,11 +25,13 @@ from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .access import reader_of
 from .course import Course, CourseTurn
 
 KIN = 500  # other runs of a lineage that are read
+CHILDREN = 200  # runs that it started that are read
 # The checkpoints that do not follow the one before them, and the questions at the very end.
 _WAY = """
 'turns', (
@@ -43,7 +46,41 @@ _WAY = """
     SELECT seq FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind <> 'recovery'
     ORDER BY seq DESC LIMIT 1))
 """
-_WHOLE = f"""(SELECT jsonb_build_object({_WAY},
+# The newest runs that it started, each with the gate that it waits at, and where it stands among those who started it.
+_CHILDREN = f"""
+'children', (
+  SELECT jsonb_agg(to_jsonb(c)) FROM (
+    SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held,
+      r.frozen_at IS NOT NULL AS frozen,
+      (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint WHERE id = ANY(l.landings)) AS landed,
+      l.step = checkpoints_run.next_step AND EXISTS (
+        SELECT FROM checkpoints_checkpoint b WHERE b.id = l.base AND NOT EXISTS (
+          SELECT FROM checkpoints_checkpoint s WHERE s.run_id = checkpoints_run.id AND s.seq > b.seq
+          AND s.kind NOT IN ({", ".join(f"'{kind}'" for kind in ASIDE)}))) AS begun,
+      (SELECT jsonb_build_array(g.id, g.title) FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open'
+       AND g.team_id = checkpoints_run.team_id ORDER BY g.id LIMIT 1) AS gate
+    FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id JOIN checkpoints_plan p ON p.id = r.plan_id
+    WHERE l.parent_id = checkpoints_run.id ORDER BY l.id DESC LIMIT {CHILDREN}) c),
+'counts', (
+  SELECT jsonb_object_agg(status, number) FROM (
+    SELECT r.status, count(*) AS number FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id
+    WHERE l.parent_id = checkpoints_run.id GROUP BY 1) c),
+'above', (
+  WITH RECURSIVE up AS (
+    SELECT checkpoints_run.id AS child, checkpoints_run.parent_id AS id, 1 AS number
+    UNION ALL
+    SELECT r.id, r.parent_id, number + 1 FROM up JOIN checkpoints_run r ON r.id = up.id)
+  SELECT jsonb_agg(jsonb_build_array(up.id, p.agent, l.step, beside.before, beside.number) ORDER BY up.number DESC)
+  FROM up JOIN agents_childlink l ON l.run_id = up.child
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE o.id <= l.id) AS before, count(*) AS number FROM agents_childlink o
+    WHERE o.parent_id = up.id AND (o.base, o.step) = (l.base, l.step)) beside
+  JOIN checkpoints_run r ON r.id = up.id JOIN checkpoints_plan p ON p.id = r.plan_id),
+'turns_of_step', (
+  SELECT jsonb_agg(seq) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id
+  AND step = checkpoints_run.next_step AND kind IN ('step', 'gate', 'reused'))
+"""  # noqa: S608 - constants
+_WHOLE = f"""(SELECT jsonb_build_object({_WAY}, {_CHILDREN},
 'took', (SELECT sum(took_us) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id),
 'reused', (SELECT count(*) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind = 'reused'),
 'held', (SELECT extract(epoch FROM sum(coalesce(closed_at, statement_timestamp()) - opened_at))
@@ -74,6 +111,10 @@ class RunRow:
     course: Course
     kin: Sequence[TimelineFork]
     origin: str  # of a fork: "R-7, checkpoint 3"
+    children: Sequence[StartedRun] = ()  # newest first
+    child_counts: Mapping[str, int] = field(default_factory=dict)  # of them all, by status
+    above: Sequence[Ancestor] = ()  # the runs from the first one to the one that started it
+    turn: int = 1  # how often the next step will have run on the path
 
 
 def run_read_or_404(request: HttpRequest, run_id: int) -> RunRow:
@@ -138,6 +179,10 @@ def told(run: Any) -> RunRow:
         pruned=whole["pruned"],
         course=course_of(run, whole),
         kin=[_kin_of(each) for each in run.kin],
+        children=[StartedRun(**each) for each in whole["children"] or ()],
+        child_counts=whole["counts"] or {},
+        above=[Ancestor(*each) for each in whole["above"] or ()],
+        turn=1 + len(course_of(run, whole).of(whole["turns_of_step"] or ())),
         origin=_("R-%(run)s, checkpoint %(number)s") % {"run": origin[0], "number": origin[1]} if origin else "",
     )
 

@@ -56,6 +56,11 @@ def ring_for_delivery(delivery: int) -> bool:
     return _send("approvals.deliver", delivery, current_app.conf.task_default_queue)
 
 
+def ring_for_children(run_id: int) -> bool:
+    """Ask any worker to carry out what a run ordered its children; as `ring`."""
+    return _send("agents.children", run_id, current_app.conf.task_default_queue)
+
+
 def _send(task: str, number: int, queue: str) -> bool:
     global _quiet_until
     if time.monotonic() < _quiet_until:

@@ -14,6 +14,7 @@ from datetime import timedelta
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 
+from agents.children import turns as turns_of_children
 from agents.definition import registry
 from agents.effects import perform, undo_left_behind
 from agents.gates import opening
@@ -53,6 +54,8 @@ def advance(run_id: int) -> bool:
         try:
             crash_points.point("after_claim")
             _work(claim, beat)
+            if claim.run.parent_id:
+                turns_of_children.stopped(claim.run.parent_id)
         except Fenced as error:
             _fenced(claim, error)
         except NotVerified as error:

@@ -41,10 +41,13 @@ def start_run(
     config: Mapping[str, Any] | None = None,
     thread: str = "",
     within: timedelta | None = None,
+    parent: Run | None = None,
+    held: str = "",
 ) -> Run:
     """Start a run and ring its queue's doorbell after commit; the same key gives the same run.
 
     `within`: the time after which the run is cancelled if it still lives; the agent's own `lasts` unless given.
+    `parent`: the run whose step starts it; `held`: why it waits for its turn, instead of being queued.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
@@ -73,8 +76,11 @@ def start_run(
                 environment=recorded,
                 thread=thread,
                 within=known.agent.lasts if within is None else within,
+                parent=parent,
+                held=held,
             )
-            transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
+            if not held:
+                transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     return run

@@ -40,6 +40,7 @@ from checkpoints.postgresql import fitness, xid_offset
 from checkpoints.postgresql.sql import run_sql
 
 from . import health_file
+from .child_sweep import ChildSweep
 
 EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
@@ -60,6 +61,7 @@ class Sweeper:
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
+    children: ChildSweep = field(default_factory=ChildSweep)
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked
 
     def sweep_once(self) -> dict[str, int]:
@@ -76,6 +78,7 @@ class Sweeper:
             "sending": self.ring_for_deliveries,
             "expired": self.expire_gates,
             "ended": self.end_overdue,
+            "children": self.children,
             "upgraded": self.upgrade,
             "missed": lost_programs.miss,
             "withdrawn": self.withdraw_gates,

@@ -22,12 +22,16 @@ Beside = Callable[[Snapshot], None]  # what is written in the transaction of a s
 
 @dataclass(frozen=True)
 class Returned:
-    """A method's return value, its duration in seconds, its notes, and what is written beside its checkpoint."""
+    """A method's return value, its duration in seconds, its notes, and what is written beside its checkpoint.
+
+    `children` are the rows of the children that it counts on.
+    """
 
     value: Any
     took: float
     notes: list[str]
     beside: Sequence[Beside] = ()
+    children: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

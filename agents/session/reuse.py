@@ -33,6 +33,9 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
     twin = twin_of(session, spec)
     if twin is None or twin.kind not in OUTPUT_LANDED or not steps.fits(session.plan, spec, twin.next_step):
         return None
+    children = [row for row in session.children if twin.id in row.landings]
+    if any(row.undone for row in children):  # what the output says of them is no longer so
+        return None
     try:
         writes = executions.writes_of([twin.id])[twin.id]
         for name, value in writes.items():
@@ -42,7 +45,10 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
         return None
     try:
         notes, beside = [said_of(session, twin)], [_held_by(session, twin)] if spec.holds else []
-        return session.executed(spec, writes, twin.next_step, took=0.0, notes=notes, kind="reused", beside=beside)
+        return session.executed(
+            spec, writes, twin.next_step, took=0.0, notes=notes, kind="reused", beside=beside,
+            children=[row.pk for row in children],
+        )  # fmt: skip
     except ValueRefused as error:  # an append or a splice to a list that is another one here
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None

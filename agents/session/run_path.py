@@ -15,7 +15,7 @@ from approvals.engine_rules import steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
-from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED
+from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED, Kind
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
 
@@ -108,6 +108,10 @@ class RunPath:
     def moved(self) -> bool:
         """Tell whether a rewind, an edit, a repair or an upgrade ever moved the run."""
         return any(place.kind in MAY_LEAVE_BEHIND for place in self.places)
+
+    def caught(self) -> bool:
+        """Tell whether the path goes on past a step that failed, so that what the step had begun may be left behind."""
+        return any(place.kind == Kind.RECOVERY for place in self.places)
 
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""

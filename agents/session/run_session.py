@@ -21,7 +21,7 @@ from agents.definition import environment, fields, invariants
 from agents.definition.agent import Agent, RunInfo
 from agents.definition.registered import RegisteredAgent
 from agents.errors import FieldError, InvariantBroken, UpcastFailed
-from agents.models import Effect
+from agents.models import ChildLink, Effect
 from agents.ringing import doorbell
 from agents.text import one_line
 from approvals.models import Outcome
@@ -38,7 +38,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
 from checkpoints.values.ops import Append, Splice
 
-from . import translate_history, unsettled_effects
+from . import child_runs, translate_history, unsettled_effects
 from .deferred_saves import DeferredSaves
 from .heartbeat import ClaimBeat
 from .performer import Beside, HandOut, Performer
@@ -198,6 +198,17 @@ class RunSession:
         """Return the effects that this run left behind, oldest first."""
         return unsettled_effects.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
 
+    @cached_property
+    def children(self) -> list[ChildLink]:
+        """Return the runs that this one started, read on first need: only a run that was moved asks."""
+        return child_runs.of_run(self.run.pk)
+
+    def left_children(self) -> list[ChildLink]:
+        """Return the children that this run left behind and that are not settled, oldest first; read anew."""
+        self.__dict__.pop("children", None)
+        may = self.branched or self.path.moved() or self.path.caught()
+        return child_runs.left_behind(self.children, self.path) if may else []
+
     def executed(
         self,
         spec: StepSpec,
@@ -209,12 +220,17 @@ class RunSession:
         kind: str = "",
         id: UUID | None = None,
         beside: Sequence[Beside] = (),
+        children: Sequence[int] = (),
     ) -> bool:
-        """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused."""
+        """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused.
+
+        `children`: the rows of those that it counts on.
+        """
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
         said = [self.clean_of(writes, note) for note in notes]
-        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id, beside=beside)
+        landing: list[Beside] = [lambda saved: ChildLink.landed(list(children), saved.id)] if children else []
+        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id, beside=[*beside, *landing])
 
     def save(
         self,
@@ -249,7 +265,7 @@ class RunSession:
         if status == Run.Status.RUNNING and by is None and not (beside or id) and self._defers(kind, spec, next_step):
             return self._put_off(header, spec, writes, notes)
         self.flush()
-        if status in ENDED and not leave and self.unsettled():
+        if status in ENDED and not leave and (self.unsettled() or self.left_children()):
             said: dict[str, Any] = {
                 "took": took,
                 "notes": notes,
@@ -334,7 +350,7 @@ class RunSession:
         plan = None if target.run_id == self.run.pk else self.run.plan
         made = dict(writes) if plan is None else translate_history.writes_from(target, plan, writes)
         self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
-        for cached in ("path", "executions", "recorded"):
+        for cached in ("path", "executions", "recorded", "children"):
             self.__dict__.pop(cached, None)
         self.attempt = 1
 

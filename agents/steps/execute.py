@@ -8,6 +8,7 @@ from datetime import timedelta
 import structlog
 from django.db import transaction
 
+from agents.children import gather, landing
 from agents.definition import outputs
 from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
@@ -43,13 +44,14 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
         output = outputs.checked(session.agent, session.plan, spec, returned.value)
         refused = repair.judged(session, spec, output)
         if not refused:
-            return session.executed(
-                spec, output.writes, output.goto, took=returned.took, notes=returned.notes, beside=returned.beside
-            )
+            return landing.executed(session, spec, output, returned)
     except (Fenced, NotVerified):
         raise
     except Suspended as suspended:
-        suspend(session, spec, suspended.wait)
+        if isinstance(suspended.wait, gather.Gathering):
+            gather.suspend(session, spec, suspended.wait)
+        else:
+            suspend(session, spec, suspended.wait)
         return False
     except RAISED as error:
         return failed(session, spec, error)

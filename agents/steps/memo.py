@@ -8,7 +8,7 @@ the call the second finds the first one's result, and uses that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -18,6 +18,9 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from agents.children.gather import Gatherer
+from agents.children.spawn import Spawning
+from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
 from agents.session.performer import Beside
@@ -49,6 +52,8 @@ class StepMemory:
         self.lost = False
         self.voice = LiveText(session, spec)
         self.waits = StepWaits(session, spec, lambda: self.base)
+        self.spawning = Spawning(session, spec, lambda: self.base)
+        self.gathering = Gatherer(session, spec, lambda: self.base)
         self.mid_step = MidStepCheckpoints(session, spec)
         self.resources = StepResources(session, spec)
         self._base: UUID | None = None
@@ -135,6 +140,22 @@ class StepMemory:
     def _give_name(self, saved: Snapshot) -> None:
         holds.name(self.session.run, saved.seq, self._name, by=self.session.by)
 
+    def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
+        """Return the child that this call starts, once. Raises RunLost, and as Spawning.spawn."""
+        try:
+            with unalarmed():
+                return self.spawning.spawn(agent, input, config, name)
+        except Fenced:
+            self._lose()
+
+    def gather(self, children: Sequence[ChildRun], need: str | int) -> list[ChildResult | None]:
+        """Return the children's results. Raises RunLost, and as Gatherer.gather."""
+        try:
+            with unalarmed():
+                return self.gathering.gather(children, need)
+        except Fenced:
+            self._lose()
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Raise Fenced at the end of the block if the run was lost, and Suspended if the step has to wait.
@@ -150,8 +171,8 @@ class StepMemory:
             self.voice.hush()
             if self.lost:
                 raise Fenced
-            if self.waits.suspended is not None:
-                raise self.waits.suspended
+            if suspended := self.waits.suspended or self.gathering.suspended:
+                raise suspended
 
     @property
     def base(self) -> UUID:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 
 from django.contrib.auth.models import Group, Permission, User
 
@@ -13,13 +14,14 @@ from checkpoints.runs.plans import PlanSpec
 MAY = (VIEW_RUN, START_RUN, REWIND_RUN, DECIDE_GATE)
 
 
-def make_team(name: str, spec: PlanSpec, *, quorum: int) -> Group:
-    """Create a new team, with each policy that the agent's gates name."""
+def make_team(name: str, specs: Iterable[PlanSpec], *, quorum: int) -> Group:
+    """Create a new team, with each policy that the agents' gates name."""
     team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
     for each in MAY:
         app, _, codename = each.partition(".")
         team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
-    for policy in {step.policy or "default" for step in spec.steps if step.kind == "gate"} | {"default"}:
+    asked = {step.policy or "default" for spec in specs for step in spec.steps if step.kind == "gate"}
+    for policy in asked | {"default"}:
         Policy.objects.create(team=team, name=policy, version=1, quorum=quorum, hourly=None, pause=None)
     return team
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,6 +12,7 @@ from agents.definition import outputs, registry
 from agents.definition.agent import Agent
 from agents.errors import AgentError
 from agents.models import Effect, Failure
+from agents.moves import child_orders
 from agents.ringing import doorbell
 from agents.runner import engine, version_upgrade
 from agents.runs.start import start_run
@@ -48,6 +49,9 @@ class Performed:
 class Trial:
     """A run of `agent`, from its input on; see the package."""
 
+    starts: tuple[type[Agent], ...]
+    parent: Trial | None  # the trial of the run that started this one
+
     def __init__(
         self,
         agent: type[Agent],
@@ -57,16 +61,18 @@ class Trial:
         config: Mapping[str, Any] | None = None,
         quorum: int = 1,
         team: str = "",
+        starts: Sequence[type[Agent]] = (),
         **fields: Any,
     ) -> None:
         """Start a run of `agent` on these fields of its State, and take it on until it asks somebody or has ended.
 
         `input`: fields whose names are options here. `quorum`: how many people have to approve at each of its gates.
-        `team`: the team's name.
+        `team`: the team's name. `starts`: the classes of the runs that its steps start, which are taken on with it.
         Raises AgentError where the class cannot be used, InputRefused where the input does not fit.
         """
+        self.starts, self.parent = tuple(starts), None
         self._know(agent)
-        self.team = make_team(team or agent.team, self.known.agents[agent.name, agent.version].spec, quorum=quorum)
+        self.team = make_team(team or agent.team, [each.spec for each in self.known.agents.values()], quorum=quorum)
         with self._world():
             self.row = start_run(
                 agent.name,
@@ -119,6 +125,11 @@ class Trial:
             Performed(row.step, row.status, row.key, dict(outputs.unpacked(row.returned).writes), row.error)
             for row in rows
         ]
+
+    @property
+    def children(self) -> list[Trial]:
+        """List the runs that its steps started, oldest first; each takes the decisions at its own gates."""
+        return [self._child(row) for row in Run.objects.filter(parent=self.row).order_by("pk")]
 
     @property
     def failures(self) -> list[str]:
@@ -217,13 +228,28 @@ class Trial:
         return self
 
     def _go_on(self) -> None:
-        """Take the run on as a worker would, without the waits, until it waits for a person or ends."""
+        """Take the run on as a worker would, without the waits, until it waits for a person or ends.
+
+        With it goes whatever it started, and whatever started it.
+        """
+        first = self
+        while first.parent is not None:
+            first = first.parent
         for _ in range(TURNS):
-            self.row.hurry()
-            engine.advance(self.row.pk)
-            if self._fresh().status not in (Run.Status.QUEUED, Run.Status.RUNNING):
+            family = _family(first.row.pk)
+            busy = [run for run in family if run.status in (Run.Status.QUEUED, Run.Status.RUNNING)]
+            for run in busy:
+                run.hurry()
+                engine.advance(run.pk)
+            ended = sum(child_orders.carry_out(run.pk) + child_orders.end_with(run.pk) for run in family)
+            if not busy and not ended:
                 return
         raise TrialStuck(f"The run was taken on {TURNS} times and does not come to rest. {self._stands()}")
+
+    def _child(self, row: Run) -> Trial:
+        made = object.__new__(Trial)
+        made.starts, made.known, made.team, made.row, made.parent = self.starts, self.known, self.team, row, self
+        return made
 
     def _gate(self) -> Gate:
         gate = Gate.objects.open().select_related("run__plan", "policy").filter(run=self.row).first()
@@ -246,7 +272,7 @@ class Trial:
         return "; ".join(words) + "."
 
     def _know(self, agent: type[Agent]) -> None:
-        self.known = registry.of_classes([agent])
+        self.known = registry.of_classes([agent, *self.starts])
         if self.known.faults:
             raise AgentError(" ".join(self.known.faults))
 
@@ -258,3 +284,11 @@ class Trial:
         """Limit the registry to the agent on trial, and send no doorbells."""
         with registry.knowing(self.known), doorbell.silenced():
             yield
+
+
+def _family(run: int) -> list[Run]:
+    """Return a run with all that it started, at any depth, each after the run that started it."""
+    found = list(Run.objects.select_related("plan").filter(pk=run))
+    for each in found:
+        found += Run.objects.select_related("plan").filter(parent=each.pk).order_by("pk")
+    return found

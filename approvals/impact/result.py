@@ -69,6 +69,23 @@ class ImpactRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactChild:
+    """One run that this one started: it stands, is undone, or is undone unless an equal start takes it over.
+
+    `undone`: the steps of its effects that are taken back then; `cannot`: of those that stay as they are.
+    """
+
+    run: int
+    fate: ImpactVerdict  # stands, undone, may_undone
+    undone: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {"run": self.run, "fate": str(self.fate), "undone": list(self.undone), "cannot": list(self.cannot)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
     """One effect that was done before, or may have been, and would be repeated."""
 
@@ -97,6 +114,7 @@ class Impact:
     rows: tuple[ImpactRow, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
+    children: tuple[ImpactChild, ...] = ()  # of a move of the run's head
     repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
 
@@ -171,8 +189,10 @@ class Impact:
         return tuple(row for row in self.cannot if row.again)
 
     def digest(self) -> str:
-        """Return a hex digest, which covers the steps, effects and reasons, but no times."""
-        said = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
+        """Return a hex digest, which covers the steps, effects, reasons and children left behind, but no times."""
+        said: list[Any] = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
+        left = [child for child in self.children if child.fate is not ImpactVerdict.STANDS]
+        said += [[[child.run, str(child.fate), list(child.cannot)] for child in left]] if left else []
         return digests.of_value(said).hex()
 
     def does_as(self, other: Impact) -> bool:
@@ -194,7 +214,8 @@ class Impact:
         """Return a JSON object: the rows in order, a count of each verdict, where it ends, and its digest."""
         counts = {str(verdict): sum(row.verdict is verdict for row in self.rows) for verdict in ImpactVerdict}
         rows = [row.to_json(self.titles.get(row.step, "")) for row in self.rows]
-        told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows}
+        children = [child.to_json() for child in self.children]
+        told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows, "children": children}
         return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
 
 

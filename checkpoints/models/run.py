@@ -139,6 +139,10 @@ class Run(models.Model):
         max_length=200, default="", db_default="", blank=True
     )  # runs of one conversation share it
     forked_from = models.UUIDField(null=True)
+    parent = models.ForeignKey(  # whose step started it
+        "self", null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="children"
+    )
+    awaited = models.IntegerField(default=0, db_default=0)  # how many of its children have to end before it goes on
     environment = models.BinaryField(default=b"{}", db_default=b"{}")  # {"config": {…}, "libraries": {name: version}}
     halt = models.BooleanField(default=False, db_default=False)  # a person asks its worker to stop at the next step
     settling = models.BooleanField(default=False, db_default=False)  # it settles the effects it left behind first
@@ -175,6 +179,11 @@ class Run(models.Model):
             GinIndex(SearchVector("title", config="simple"), name="run_title"),
             models.Index(fields=["team", "thread", "-id"], name="run_of_thread", condition=~Q(thread="")),
             models.Index("lineage", name="run_of_lineage", condition=Q(forked_from__isnull=False)),  # forks alone
+            models.Index(  # of those that live: all that a run started are found by the records of agents
+                fields=["parent", "status", "id"],
+                name="run_of_parent",
+                condition=Q(status__in=["queued", "running", "waiting"], parent__isnull=False),
+            ),
         ]
         permissions = [
             ("start_run", "May start runs"),
@@ -193,6 +202,10 @@ class Run(models.Model):
         """Set a run that is not inserted yet to what it would be once started, claimed and released to wait."""
         self.status, self.version, self.token, self.attempts = Run.Status.WAITING, 2, 1, 1
         self.reason = storable(reason[:300])
+
+    def begin_held(self, reason: str) -> None:
+        """Set a run that is not inserted yet to one that waits for its turn."""
+        self.status, self.version, self.reason = Run.Status.WAITING, 1, storable(reason[:300])
 
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""

@@ -4,6 +4,10 @@ A statement whose guard does not match changes nothing and writes no event. A sa
 its checkpoint from their result, so that run, event and checkpoint are one statement (see
 checkpoints.store.save_statements); a claim begins with CLAIM and returns the run from its result. The transitions are
 listed at Run.Status.
+
+A statement by which a run may end also counts it for the run that started it, and wakes that one once it has waited for
+enough: the end and the waking are one commit. It locks the parent's row whatever that does, since a parent that falls
+asleep at this moment is not seen to wait yet. Rows are locked from a child to its parent, never the other way.
 """
 
 from __future__ import annotations
@@ -32,12 +36,36 @@ WITH moved AS (
 
 def _taken(worker: str, lease: str) -> str:
     return f"""status = 'running', token = token + 1, version = version + 1, worker = {worker}, wake_at = NULL,
-    halt = false, lease_until = clock_timestamp() + {lease}::float8 * interval '1 second'"""
+    awaited = 0, halt = false, lease_until = clock_timestamp() + {lease}::float8 * interval '1 second'"""
 
 
 def _let_go(status: str) -> str:
     return f"""status = {status}, version = version + 1, worker = '', halt = false, lease_until = NULL,
     finished_at = CASE WHEN {status} IN ('completed', 'failed', 'cancelled') THEN clock_timestamp() END"""
+
+
+def _counted(by: str) -> str:
+    """Count a run that ended, for a parent that waits for it. A child that did not complete wakes its parent at once.
+
+    A parent that waits for its children to be undone (`settling`) has all of them counted alike. Which row of the
+    parent counts is read under its lock.
+    """
+    return f""", parent AS (
+  SELECT p.id, p.status, p.awaited,
+    CASE WHEN moved.status = 'completed' OR p.settling THEN p.awaited - 1 ELSE 0 END AS left_over
+  FROM moved JOIN checkpoints_run p ON p.id = moved.parent_id
+  WHERE moved.status IN ('completed', 'failed', 'cancelled') FOR NO KEY UPDATE OF p
+), counted AS (
+  UPDATE checkpoints_run p SET awaited = left_over,
+    status = CASE WHEN left_over > 0 THEN p.status ELSE 'queued' END,
+    version = p.version + (left_over = 0)::int,
+    wake_at = CASE WHEN left_over > 0 THEN p.wake_at ELSE statement_timestamp() END
+  FROM parent WHERE p.id = parent.id AND parent.status = 'waiting' AND parent.awaited > 0
+  RETURNING p.id, p.team_id, p.version, p.status
+), told AS (
+  INSERT INTO checkpoints_event (kind, run_id, team_id, subject, version, actor, actor_name, data)
+  SELECT 'run.queued', id, team_id, 'run:' || id, version, {by}, '{{}}'::bytea FROM counted WHERE status = 'queued'
+)"""  # noqa: S608 - constants
 
 
 CLAIMED = " SELECT token, head, seq, next_step, attempts, clock_timestamp()"
@@ -53,10 +81,10 @@ _ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = 
     settling = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
 TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + CLAIMED + " FROM moved"
 
-_RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, attempts = coalesce($8::int, attempts),
-    frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END"""
+_RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, awaited = $10::int,
+    attempts = coalesce($8::int, attempts), frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END"""
 _HELD = "id = $1 AND token = $2 AND status = 'running'"
-RELEASE = _moved(_RELEASED, _HELD, "'run.' || $3::text", "$6, $7") + _DONE
+RELEASE = _moved(_RELEASED, _HELD, "'run.' || $3::text", "$6, $7") + _counted("$6, $7") + _DONE
 
 RENEW = f"""
 UPDATE checkpoints_run SET lease_until = clock_timestamp() + $3::float8 * interval '1 second'
@@ -74,7 +102,7 @@ WAKE = _moved(_QUEUED, _WAITING, "'run.queued'", "$2, $3") + _WOKEN
 # The new token fences a worker that has the run.
 _CANCELLED = f"""{_let_go("'cancelled'")}, token = token + 1, wake_at = NULL, reason = $2"""
 _LIVE = "id = $1 AND status IN ('queued', 'running', 'waiting')"
-CANCEL = _moved(_CANCELLED, _LIVE, "'run.cancelled'", "$3, $4", data="$5") + _DONE
+CANCEL = _moved(_CANCELLED, _LIVE, "'run.cancelled'", "$3, $4", data="$5") + _counted("$3, $4") + _DONE
 
 _SAVED = "head = $1, plan_id = $3, seq = $4, next_step = $9, reason = $23, wake_at = $24"
 _AT_HEAD = "id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'"
@@ -82,7 +110,9 @@ _LEASED = "version = version + 1, attempts = 1, lease_until = clock_timestamp() 
 _KINDS = "unnest(ARRAY['checkpoint.saved', 'run.' || $30::text])"
 _BEGINNING = {"guard": _AT_HEAD, "by": "$28, $29", "columns": "id, team_id", "version": "$4"}
 STEP = _moved(f"{_SAVED}, {_LEASED}", kind="'checkpoint.saved'", **_BEGINNING)
-STOP = _moved(f"{_SAVED}, {_let_go('$30::text')}, attempts = 0", kind=_KINDS, **_BEGINNING)
+_STOPPED = f"{_SAVED}, {_let_go('$30::text')}, attempts = 0"
+_WITH_PARENT = _BEGINNING | {"columns": "id, team_id, parent_id, status"}  # not translated: columns
+STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 
 
 def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -108,13 +108,16 @@ def release(
     by: Actor,
     attempts: int | None = None,
     freeze: bool = False,
+    awaited: int = 0,
 ) -> None:
     """Give up the claim without a new checkpoint, with the event. Raises Fenced.
 
     `attempts` is kept unless given: it also counts starts of a step that failed. `freeze`: stored data does not
-    verify, so the run is frozen if it ends as failed, now or once its effects are settled.
+    verify, so the run is frozen if it ends as failed, now or once its effects are settled. `awaited`: how many of its
+    children have to end before a waiting run is queued.
     """
-    params = [claim.run_id, claim.token, status, wake_at, storable(reason[:300]), by.id, by.name, attempts, freeze]
+    said = storable(reason[:300])
+    params = [claim.run_id, claim.token, status, wake_at, said, by.id, by.name, attempts, freeze, awaited]
     if not move(run_status.RELEASE, params):
         raise Fenced
 

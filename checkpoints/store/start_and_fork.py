@@ -40,23 +40,29 @@ def start(
     environment: Mapping[str, Any] | None = None,
     thread: str = "",
     within: timedelta | None = None,
+    parent: Run | None = None,
+    held: str = "",
 ) -> Run:
     """Make a queued run with its first checkpoint, in one transaction.
 
     `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. `within`: the time
-    until its deadline. Another call with the same `key` returns the run that the first one made. Raises ValueRefused
-    before anything is written.
+    until its deadline. `parent`: the run whose step starts it. `held`: why it waits for its turn, instead of being
+    queued. Another call with the same `key` returns the run that the first one made. Raises ValueRefused before
+    anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
         plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
-        environment=canonical(dict(environment or {})), thread=thread,
+        environment=canonical(dict(environment or {})), thread=thread, parent=parent,
     )  # fmt: skip
+    if held:
+        run.begin_held(held)
 
     def make() -> Run:
         rows = _begin(run, header, None, values, within)
         started = Entry(kind="run.started", subject=f"run:{run.pk}", by=by, run=run, data={"agent": plan.agent})
-        event_log.append([started], beside=rows)
+        waits = [Entry(kind="run.waiting", subject=f"run:{run.pk}", by=by, run=run, version=1)] if held else []
+        event_log.append([started, *waits], beside=rows)
         return run
 
     return _once(key, make)

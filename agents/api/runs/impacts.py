@@ -53,6 +53,19 @@ class RepeatedEffect(Schema):
     irreversible: bool = Field(description="Whether it cannot be undone.", examples=[True])
 
 
+class ChildFate(Schema):
+    """The fate of a run that a step of this one started."""
+
+    run: int = Field(description="Its number.", examples=[8])
+    fate: Annotated[str, one_of(("stands", "undone", "may_undone"))] = Field(
+        description="stands: the run goes on counting on it; undone: its effects are undone and it ends; "
+        "may_undone: so, unless a step starts an equal one and takes it over.",
+        examples=["may_undone"],
+    )
+    undone: list[str] = Field(description="The steps of its effects that are taken back then.", examples=[["pay"]])
+    cannot: list[str] = Field(description="The steps of its effects that stay as they are.", examples=[["tell"]])
+
+
 class ImpactAnswer(Schema):
     """The impact of an order, if nothing fails. Send `digest` back with the order as `seen`."""
 
@@ -64,6 +77,9 @@ class ImpactAnswer(Schema):
         examples=[{"will": 2, "may": 0, "skipped": 0, "stands": 4, "undone": 1, "may_undone": 0, "cannot": 0}],
     )
     rows: list[Consequence] = Field(description="A row for each affected step, in order.")
+    children: list[ChildFate] = Field(
+        [], description="Of a rewind or an edit: what becomes of each run that this one started."
+    )
     repeats: list[RepeatedEffect] = Field(
         [],
         description="At a gate: the effects that were performed before and would be repeated. A decision must name "

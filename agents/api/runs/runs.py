@@ -11,7 +11,8 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.api.protocol import Page, Paging, RunId, answer, known, needs, one_of, optional
-from agents.models import TokenScope
+from agents.models import ChildLink, TokenScope
+from agents.queries import child_records
 from agents.queries.access import reader_of, run_or_404
 from agents.queries.run_story import starter
 from agents.text import one_line
@@ -52,6 +53,12 @@ class RunSummary(Schema):
     )
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
     gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
+    parent: int | None = Field(
+        validation_alias="parent_id", description="The run whose step started it; null: none.", examples=[None]
+    )
+    children: dict[str, int] = Field(
+        description="How many runs its steps started, by status.", examples=[{"completed": 3}]
+    )
 
     @staticmethod
     def resolve_ending(run: Run) -> str | None:
@@ -60,6 +67,11 @@ class RunSummary(Schema):
     @staticmethod
     def resolve_started_by(run: Run) -> str:
         return starter(run)
+
+    @staticmethod
+    def resolve_children(run: Run) -> dict[str, int]:
+        counts: dict[str, int] = run.child_counts  # type: ignore[attr-defined]
+        return counts
 
     @staticmethod
     def resolve_gates(run: Run) -> list[int]:
@@ -96,7 +108,8 @@ def list_runs(request: HttpRequest, asked: Query[RunFilter]) -> HttpResponse:
         runs = runs.filter(thread=one_line(asked.thread, 200))
     if asked.cursor:
         runs = runs.filter(pk__lt=asked.place)
-    return RunPage.of(runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES), asked)
+    found = runs.select_related("plan", "team", "started_by").prefetch_related(OPEN_GATES)
+    return RunPage.of(child_records.count_for(found[: asked.limit + 1]), asked)
 
 
 @router.get("/{int:run_id}", response=RunSummary, summary="Read a run")
@@ -105,7 +118,52 @@ def get_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     return answer(summed_up(run_or_404(request, run_id)))
 
 
+class ChildAnswer(Schema):
+    """A run that a step of another started."""
+
+    id: int = Field(validation_alias="run_id", description="The run's number.", examples=[8])
+    title: str = Field(validation_alias="run.title", description="What it is about.", examples=["Look up A-1"])
+    agent: str = Field(description="Its agent's name.", examples=["research"])
+    status: Annotated[str, one_of(Run.Status)] = Field(
+        validation_alias="run.status", description="Its status.", examples=["waiting"]
+    )
+    reason: str = Field(validation_alias="run.reason", description="Why it ended or waits.", examples=[""])
+    step: str = Field(description="The step of its parent that started it.", examples=["look_up"])
+    held: bool = Field(description="It waits until fewer runs of its parent are at work.", examples=[False])
+    stands: bool = Field(
+        description="The parent's path counts on it. If not, an equal start takes it over, and what it did is undone "
+        "before the parent ends.",
+        examples=[True],
+    )
+    ordered: Annotated[str | None, one_of(("cancel", "undo", None))] = Field(
+        description="What its parent decided: that it ends, or that what it did is undone; null: nothing.",
+        examples=[None],
+    )
+    gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
+
+    @staticmethod
+    def resolve_ordered(row: ChildLink) -> str | None:
+        return row.ordered or None
+
+
+class ChildPage(Page):
+    """Some of a run's children, newest first."""
+
+    items: list[ChildAnswer] = Field(description="The children.")
+
+
+@router.get("/{int:run_id}/children", response=ChildPage, summary="List a run's children")
+def list_children(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
+    """Return the runs that the steps of a run of your teams started, newest first."""
+    run = run_or_404(request, run_id)
+    found = child_records.of_run(run)
+    if asked.cursor:
+        found = found.filter(pk__lt=asked.place)
+    return ChildPage.of(child_records.told(run, found[: asked.limit + 1]), asked)
+
+
 def summed_up(run: Run) -> RunSummary:
-    """Return the run with its open gates."""
+    """Return the run with its open gates and the counts of its children."""
+    child_records.count_for([run])
     run.open_gates = list(Gate.objects.open().filter(run=run).order_by("pk"))  # type: ignore[attr-defined]
     return RunSummary.from_orm(run)

@@ -21,7 +21,7 @@ from checkpoints.models import Run
 
 from . import events
 from .inspector import among, inspector_context, notes_context
-from .sheets import PickedCheckpoint, effects_context, head_context, timeline_context
+from .sheets import PickedCheckpoint, children_context, effects_context, head_context, timeline_context
 from .typed_order import number
 
 VIEWS = ("changes", "state")
@@ -50,6 +50,7 @@ def context_of(
     told = agent_words.of(run)
     context |= head_context(scene, told.cells) | timeline_context(scene, picked)
     context |= {"spoken": Spoken.objects.of(run), "result": told.result}
+    context |= children_context(scene)
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
     if run.frozen and (seq := last_good(run.pk)):
         context["last_good"] = checkpoint_or_404(run, seq)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.presentation import effects, page_head
+from agents.presentation import effects, family, page_head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
 from agents.queries.run_row import RunRow
@@ -68,6 +68,19 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
         "undone_first": effects.undone_first(story.effects, story.called),
         "lineage": [kin.run for kin in scene.read.kin[:KIN]],
         "preflight": preflights.of_run(run) if run.status in RESTING or story.gone else None,
+    }
+
+
+def children_context(scene: RunScene) -> dict[str, Any]:
+    """Return the context of runs/run/children.html, and the run's position among those who started it."""
+    run, read = scene.run, scene.read
+    live = run.next_step if run.status in Run.LIVE else ""
+    place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called)
+    return {
+        "children": family.rows(read.children, read.course.of),
+        "children_live": sum(read.child_counts.get(status, 0) for status in Run.LIVE),
+        "children_counted": family.counted(read.child_counts),
+        "position": place if read.above or read.turn > 1 else (),
     }
 
 

@@ -21,6 +21,7 @@ from approvals.english import listed, quoted
 from approvals.impact.result import Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
+from checkpoints.runs.plans import in_words
 
 from . import impact_track
 from .repeats import RepeatBox
@@ -101,10 +102,32 @@ def drawn(
         _undo(impact, _("Undone"), impact.undone),
         _undo(impact, _("May be undone"), impact.may_undone),
         _oneway(impact),
+        *_children(impact),
         people,
     ]
     marks = _marks(impact, later=later, at_gate=at_gate)
     return WordedImpact(heading=heading, rows=tuple(row for row in rows if row), marks=marks)
+
+
+def _children(impact: Impact) -> list[ImpactLine]:
+    """Say what becomes of the runs that this one started."""
+    lines = []
+    for fate, effect, title, word in (
+        (ImpactVerdict.STANDS, "reuse", _("Children kept"), ""),
+        (ImpactVerdict.MAY_UNDONE, "undo", _("Children taken over if started again alike, else undone"), _("undoes")),
+        (ImpactVerdict.UNDONE, "undo", _("Children undone"), _("undoes")),
+    ):
+        found = [child for child in impact.children if child.fate is fate]
+        names = [f"R-{child.run}" for child in found[:KEPT_NAMES]]
+        more = [_("%(count)s more") % {"count": len(found) - KEPT_NAMES}] if len(found) > KEPT_NAMES else []
+        undone = dict.fromkeys(step for child in found for step in child.undone)
+        said = f"{word} {quoted(map(in_words, undone))}" if undone else ""
+        lines += [ImpactLine(effect=effect, title=title, names=(*names, *more), said=said)] if found else []
+    stays = [(child.run, step) for child in impact.children for step in child.cannot]
+    if stays:
+        named = [_("%(step)s of R-%(run)s") % {"step": in_words(step), "run": run} for run, step in stays]
+        lines.append(ImpactLine(effect="oneway", title=_("Cannot be undone"), names=tuple(named[:KEPT_NAMES])))
+    return lines
 
 
 def approval(choice: str, impact: Impact, agreement: Agreement, *, current: bool) -> WordedImpact:

@@ -97,6 +97,8 @@ class Run(Answer):
     deadline: datetime | None = None
     finished_at: datetime | None = None
     gates: list[int]
+    parent: int | None = None
+    children: dict[str, int] = {}
 
 
 class Version(Answer):

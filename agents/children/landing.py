@@ -1,0 +1,32 @@
+"""Saves a step that counts on children, and gives up those that an earlier execution of it had started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from agents.definition.outputs import StepOutput
+from agents.session.performer import Returned
+from agents.session.run_session import RunSession
+from checkpoints.runs.plans import StepSpec
+
+from . import orders
+
+
+def executed(session: RunSession, spec: StepSpec, output: StepOutput, returned: Returned) -> bool:
+    """Save an execution with the landing of its children; as `RunSession.executed`.
+
+    Children of the same step that were left behind and that no later step may take over are undone from now on. In a
+    loop they wait until the run ends, since a later turn may take them over.
+    """
+    told: dict[str, Any] = {"took": returned.took, "notes": returned.notes, "children": returned.children}
+    if not returned.children:
+        return session.executed(spec, output.writes, output.goto, **told)
+    with transaction.atomic():
+        session.hold_token()
+        going = session.executed(spec, output.writes, output.goto, **told)
+        next_step = session.snapshot.next_step
+        if not next_step or spec.name not in session.plan.reachable(next_step):
+            orders.undo(session, [row for row in session.left_children() if row.step == spec.name])
+    return going

@@ -1,0 +1,196 @@
+"""Starts the children of one execution of a step, each once.
+
+A child belongs to the checkpoint from which the step was sent on, as a result of `once` does, and is known by what it
+is given and by its number among equal ones: a crash and a retry find it there. After a rewind an equal child that was
+left behind is taken over instead of starting another, so only what the change touched runs again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+from pydantic import BaseModel
+
+from agents.definition import registry
+from agents.definition.agent import ChildRun
+from agents.definition.registered import RegisteredAgent
+from agents.errors import AgentError, InputRefused, StepFailed
+from agents.models import ChildLink
+from agents.runs.start import start_run
+from agents.session import child_runs
+from agents.session.run_session import RunSession
+from agents.text import saved_language
+from checkpoints import crash_points
+from checkpoints.errors import PlanChanged, ValueRefused
+from checkpoints.events import event_log
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values import digests
+
+from . import turns
+
+MOST = 10_000  # children of one execution
+DEEPEST = 10  # generations
+_GENERATION = f"""
+WITH RECURSIVE up AS (
+  SELECT parent_id, 1 AS generation FROM checkpoints_run WHERE id = $1
+  UNION ALL
+  SELECT r.parent_id, generation + 1 FROM up JOIN checkpoints_run r ON r.id = up.parent_id
+  WHERE generation <= {DEEPEST}
+)
+SELECT max(generation) FROM up
+"""  # noqa: S608 - a constant
+
+
+class Spawning:
+    """The children of one execution. `base` returns the checkpoint from which the step was sent on."""
+
+    def __init__(self, session: RunSession, spec: StepSpec, base: Callable[[], UUID]) -> None:
+        self.session = session
+        self.spec = spec
+        self.used: list[int] = []  # the numbers of the rows that this execution counts on
+        self.notes: list[str] = []
+        self._base = base
+        self._numbers: Counter[bytes] = Counter()
+
+    def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
+        """Return the child that this call starts, or has started before. Raises StepFailed, AgentError, Fenced."""
+        self._check()
+        known = registry.named(agent)
+        given = input.model_dump(mode="json") if isinstance(input, BaseModel) else input
+        digest = _digest(known, given, config)
+        self._numbers[digest] += 1
+        number = self._numbers[digest]
+        row = self._kept.get((digest, number)) or self._adopted(digest, number)
+        if row is None and (run := self._of_origin(digest, number)):
+            self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": run})
+            return ChildRun(run, agent)
+        if row is None:
+            crash_points.point("before_spawn", self.spec.name)
+            row = self._started(known, given, config, name, digest, number)
+            crash_points.point("after_spawn", self.spec.name)
+        elif row.landings:
+            told = _("R-%(run)s was started before, with the same input; it was taken over.")
+            self.notes.append(told % {"run": row.run_id})
+        self.used.append(row.pk)
+        return ChildRun(row.run_id, agent)
+
+    def _check(self) -> None:
+        if self.spec.kind != "step":
+            raise AgentError(
+                f"{self.spec.name} is a {self.spec.kind}, which starts no runs; let a step before it do so."
+            )
+        if len(self.used) >= MOST:
+            raise AgentError(f"{self.spec.name} starts more than {MOST:,} runs; start fewer, which do more each.")
+        if self.session.run.parent_id and not self.used and self._generation > DEEPEST:
+            raise AgentError(f"This run is {DEEPEST} generations below the first one already, and starts no others.")
+
+    @cached_property
+    def _generation(self) -> int:
+        return int(run_sql(_GENERATION, [self.session.run.pk])[0][0])
+
+    @cached_property
+    def _kept(self) -> dict[tuple[bytes, int], ChildLink]:
+        """Return what this execution started before a crash or a retry. After a person's answer, none that was lost."""
+        rows = ChildLink.objects.filter(parent=self.session.run, base=self._base(), step=self.spec.name)
+        head = self.session.snapshot.id
+        return {
+            (bytes(row.digest), row.number): row
+            for row in rows.select_related("run").order_by("pk")
+            if row.head == head or not row.lost
+        }
+
+    @property
+    def _execution(self) -> dict[str, Any]:
+        digest = self.session.input_digest(self.spec)
+        return {
+            "base": self._base(), "head": self.session.snapshot.id, "input_digest": digest,
+            "occurrence": self.session.path.occurrences(self.spec.name, digest),
+        }  # fmt: skip
+
+    @saved_language()
+    def _started(
+        self,
+        known: RegisteredAgent,
+        input: Any,
+        config: Mapping[str, Any] | None,
+        name: str,
+        digest: bytes,
+        number: int,
+    ) -> ChildLink:
+        session, parent = self.session, self.session.run
+        with transaction.atomic():
+            session.hold_token()
+            held = turns.working(parent.pk, session.agent.children_at_once) >= session.agent.children_at_once
+            try:
+                run = start_run(
+                    known.spec.agent, input, by=session.by, team=parent.team, title=name or None,
+                    started_by=parent.started_by, config=config, parent=parent,
+                    held=_("Waits until fewer runs of its parent are at work") if held else "",
+                )  # fmt: skip
+            except (InputRefused, PlanChanged) as error:
+                raise StepFailed(f"spawn({known.spec.agent!r}) was refused: {error}") from error
+            row = ChildLink.objects.create(
+                run=run, parent=parent, step=self.spec.name, agent=known.spec.agent, digest=digest, number=number,
+                held=held, **self._execution,
+            )  # fmt: skip
+            self._record("child.started", row)
+        return row
+
+    def _adopted(self, digest: bytes, number: int) -> ChildLink | None:
+        """Take over an equal child that this step started on a branch that was left, if there is one."""
+        session = self.session
+        row = next((row for row in self._left_behind if bytes(row.digest) == digest and row.pk not in self.used), None)
+        if row is None:
+            return None
+        crash_points.point("before_adopt", self.spec.name)
+        with transaction.atomic():
+            session.hold_token()
+            row = ChildLink.objects.select_related("run").get(pk=row.pk)
+            if row.lost:
+                return None
+            vars(row).update(self._execution, number=number)
+            row.save(update_fields=[*self._execution, "number"])
+            self._record("child.adopted", row)
+        return row
+
+    @cached_property
+    def _left_behind(self) -> list[ChildLink]:
+        return child_runs.adoptable(self.session.run.pk, self.spec.name, self.session.path) if self._may_adopt else []
+
+    def _of_origin(self, digest: bytes, number: int) -> int | None:
+        """Return the run of an equal child that completed for another run of the lineage, in a fork; None for none.
+
+        It stays that run's child, and has no row here.
+        """
+        equal = [row.run_id for row in self._done_in_lineage if bytes(row.digest) == digest]
+        return equal[number - 1] if number <= len(equal) else None
+
+    @cached_property
+    def _done_in_lineage(self) -> list[ChildLink]:
+        run = self.session.run
+        return child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else []
+
+    @property
+    def _may_adopt(self) -> bool:
+        return self.session.branched or self.session.path.moved()
+
+    def _record(self, kind: str, row: ChildLink) -> None:
+        run = self.session.run
+        data = {"child": row.run_id, "agent": row.agent, "step": row.step}
+        event_log.record(kind, subject=f"run:{run.pk}", run=run, by=self.session.by, data=data)
+
+
+def _digest(known: RegisteredAgent, input: Any, config: Mapping[str, Any] | None) -> bytes:
+    """Return the digest of all that a child is given. Raises StepFailed."""
+    try:
+        return digests.of_value([known.spec.agent, known.spec.version, input, dict(config or {})])
+    except ValueRefused as error:
+        told = f"spawn({known.spec.agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
+        raise StepFailed(told) from error

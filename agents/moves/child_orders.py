@@ -1,0 +1,101 @@
+"""Carries out what a run's branch decided about its children, after its transaction: see agents.children.orders.
+
+The children of a run that failed or was cancelled are cancelled too, and their effects stay, as its own do. That needs
+no order: it follows from how the run ended. Of a frozen run nobody knows what it would have needed: its children go on.
+Each order is begun once or more; to begin it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import structlog
+from django.db import InterfaceError, OperationalError
+from django.utils.translation import gettext as _
+
+from agents.models import ChildLink
+from agents.session import child_runs
+from agents.text import saved_language
+from checkpoints import actors
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+
+from . import undo_child
+from .cancel import cancel
+
+log = structlog.get_logger()
+
+_LIVE = "status IN ('queued', 'running', 'waiting')"
+_NEXT = f"SELECT parent_id AS id FROM checkpoints_run WHERE parent_id > $1 AND {_LIVE} ORDER BY parent_id LIMIT 1"  # noqa: S608 - a constant
+# Each parent with live children by one look at the index, however many it has.
+_PARENTS = f"""
+WITH RECURSIVE parents AS (
+  SELECT first.id, 1 AS number FROM ({_NEXT}) first
+  UNION ALL
+  SELECT later.id, number + 1 FROM parents CROSS JOIN LATERAL ({_NEXT.replace("$1", "parents.id")}) later
+  WHERE number < $2
+)
+SELECT parents.id, run.status IN ('failed', 'cancelled') AND run.frozen_at IS NULL
+FROM parents JOIN checkpoints_run run ON run.id = parents.id ORDER BY parents.id
+"""  # noqa: S608 - constants
+
+
+def pending(limit: int) -> list[int]:
+    """Return the runs whose orders to their children were not carried out."""
+    waiting = ChildLink.objects.exclude(ordered="").filter(carried_out=False).order_by("parent")
+    return list(waiting.values_list("parent_id", flat=True).distinct()[:limit])
+
+
+def carry_out(parent: int) -> int:
+    """Carry out what the run ordered its children; return how many orders there were."""
+    rows = ChildLink.objects.exclude(ordered="").filter(parent=parent, carried_out=False).order_by("pk")
+    found = list(rows.select_related("run__plan", "parent__plan"))
+    for row in found:
+        try:
+            begun = _carry_out(row)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:  # what is stored of it may not verify: the others are ended all the same
+            log.exception("child.not_ended", run=row.run_id, order=row.ordered)
+            continue
+        if begun:
+            ChildLink.objects.filter(pk=row.pk, ordered=row.ordered).update(carried_out=True)
+    return len(found)
+
+
+@saved_language()
+def _carry_out(row: ChildLink) -> bool:
+    """Tell whether the order is carried out, or was begun. It begins once: another one would fence its worker."""
+    by = actors.of_agent(row.parent.plan.agent)
+    if row.ordered == ChildLink.Order.CANCEL:
+        reason = _("R-%(run)s, which started it, does not need it any more.") % {"run": row.parent_id}
+        return row.run.status not in Run.LIVE or cancel(row.run, by=by, reason=reason)
+    if not child_runs.is_unsettled(row):
+        return True
+    reason = _("R-%(run)s, which started it, went back to before it.") % {"run": row.parent_id}
+    return undo_child.undo(row, by=by, reason=reason)
+
+
+def bereaved(after: int, limit: int) -> tuple[list[int], int]:
+    """Look at `limit` runs with live children, from the number `after` on.
+
+    Returns those that failed or were cancelled, and the number to go on from; 0: from the beginning.
+    """
+    found = run_sql(_PARENTS, [after, limit])
+    return [run for run, ended in found if ended], found[-1][0] if len(found) == limit else 0
+
+
+@saved_language()
+def end_with(parent: int) -> int:
+    """Cancel the live children of a run that failed or was cancelled; return how many there were."""
+    run = Run.objects.get(pk=parent)
+    if run.status not in (Run.Status.FAILED, Run.Status.CANCELLED) or run.frozen:
+        return 0
+    found = list(Run.objects.live().filter(parent=parent, ending="").select_related("plan").order_by("pk"))
+    words = (
+        _("R-%(run)s, which started it, failed.")
+        if run.status == "failed"
+        else _("R-%(run)s, which started it, was cancelled.")
+    )
+    for child in found:
+        cancel(child, by=SYSTEM, reason=words % {"run": parent})
+    return len(found)

@@ -1,0 +1,117 @@
+"""The runs that a run started, and its place among those that started it, for its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+
+from approvals.engine_rules import children as rules
+from checkpoints.runs.plans import in_words
+
+from .page_head import STATUS
+from .timeline.marks import TimelineMark
+
+
+class Ancestor(NamedTuple):
+    """A run above this one, its step, and which of that step's children leads here."""
+
+    run: int
+    agent: str
+    step: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run that another started, as it is now.
+
+    `landed`: the numbers of the checkpoints of its parent whose step counts on it; `begun`: the step at hand has
+    begun it; `gate`: the id and title of the gate it waits at.
+    """
+
+    run: int
+    title: str
+    agent: str
+    status: str
+    reason: str
+    next_step: str
+    step: str
+    ordered: str
+    held: bool
+    frozen: bool
+    landed: Sequence[int] = ()
+    begun: bool = False
+    gate: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRow:
+    """One row of the section: the child, its mark, and a remark about what its parent decided."""
+
+    child: StartedRun
+    mark: TimelineMark
+    line: str
+    remark: str = ""
+
+
+class PositionPart(NamedTuple):
+    """One part of a position, with the run that it leads to; 0 for this one."""
+
+    words: str
+    run: int = 0
+
+
+def rows(started: Sequence[StartedRun], on_path: Callable[[Sequence[int]], set[int]]) -> list[ChildRow]:
+    """Return a row for each child, in the order given. `on_path` tells which of these checkpoints are on the path."""
+    return [ChildRow(each, _mark(each), _line(each), _remark(each, bool(on_path(each.landed)))) for each in started]
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Say how many children there are, by status."""
+    known = [status for status in STATUS if counts.get(status)]
+    return ", ".join(f"{counts[status]} {str(STATUS[status].word).lower()}" for status in known)
+
+
+def position(
+    above: Sequence[Ancestor], agent: str, step: str, turn: int, called: Callable[[str], str] = in_words
+) -> list[PositionPart]:
+    """Return where the run is: who started it, which child it is, its next step, and its how manieth turn."""
+    parts = []
+    for each in above:
+        words = _("%(agent)s, %(step)s") % {"agent": each.agent, "step": in_words(each.step)}
+        parts.append(PositionPart(words, each.run))
+    which = {"agent": agent, "number": above[-1].number, "of": above[-1].of} if above else {}
+    parts.append(PositionPart(_("%(agent)s (child %(number)s of %(of)s)") % which if which else agent))
+    if step:
+        again = _("%(step)s, turn %(number)s") % {"step": called(step), "number": turn}
+        parts.append(PositionPart(again if turn > 1 else called(step)))
+    return parts
+
+
+def _mark(child: StartedRun) -> TimelineMark:
+    if child.gate and child.status == "waiting":
+        return TimelineMark("", "waiting", "hold", _("Held at a gate"))
+    if child.frozen and child.status == "failed":
+        return TimelineMark("", "failed", "warn", _("Frozen"))
+    return STATUS[child.status]
+
+
+def _line(child: StartedRun) -> str:
+    if child.reason or child.status in rules.ENDED:
+        return child.reason
+    return _("at %(step)s") % {"step": in_words(child.next_step)} if child.next_step else ""
+
+
+def _remark(child: StartedRun, on_path: bool) -> str:
+    ended = child.status in rules.ENDED
+    if child.ordered == "undo":
+        return _("left behind, and undone") if ended else _("left behind, being undone")
+    if child.ordered == "cancel":
+        return _("not needed any more")
+    if not rules.stands(on_path=on_path, begun=child.begun):
+        return _("left behind: taken over if it is started again with the same input, else undone")
+    return ""

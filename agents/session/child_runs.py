@@ -1,0 +1,71 @@
+"""Finds which of a run's children its path counts on, and which were left behind.
+
+A child stands where a step on the path was saved that counts on it, or where the step at hand has begun it. Whatever
+is left behind may be taken over by an equal spawn, and is undone before the run ends. Pure but for one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import Exists, OuterRef
+
+from agents.models import ChildLink, Effect
+from approvals.engine_rules import children, effects
+from checkpoints.models import Run
+from checkpoints.values.checkpoint_kinds import ASIDE
+
+from .run_path import RunPath
+
+
+def is_unsettled(row: ChildLink) -> bool:
+    """Tell whether a child has something to undo or to stop. Reads `run`."""
+    done = Effect.objects.filter(run=row.run_id, undoes__isnull=True, status__in=effects.OPEN)
+    return children.unsettled(row.run.status, effects=done.exists(), frozen=row.run.frozen)
+
+
+def of_run(run_id: int) -> list[ChildLink]:
+    """Return all children of a run, oldest first, each with whether it has effects that may have to be undone."""
+    done = Effect.objects.filter(run=OuterRef("run"), undoes__isnull=True, status__in=effects.OPEN)
+    rows = ChildLink.objects.filter(parent=run_id).select_related("run__plan").order_by("pk")
+    return list(rows.annotate(**{"has_effects": Exists(done)}))
+
+
+def stands(row: ChildLink, path: RunPath) -> bool:
+    """Tell whether the path counts on a child."""
+    after = path.after(row.base)
+    begun = children.begun(
+        row.step, path.head.next_step if path.places else "", None if after is None else [each.kind for each in after],
+        aside=ASIDE,
+    )  # fmt: skip
+    return children.stands(on_path=path.holds(row.landings), begun=begun)
+
+
+def adoptable(run_id: int, step: str, path: RunPath) -> list[ChildLink]:
+    """Return the children of a step that an equal spawn may take over, oldest first."""
+    rows = ChildLink.objects.filter(parent=run_id, step=step).select_related("run").order_by("pk")
+    return [row for row in rows if not row.lost and not stands(row, path)]
+
+
+def done_for_kin(run: Run, step: str) -> list[ChildLink]:
+    """Return the children of this step that completed for the other runs of the lineage, oldest first."""
+    kin = Run.objects.of_lineage(run.lineage).exclude(pk=run.pk).values("pk")
+    rows = ChildLink.objects.filter(parent__in=kin, step=step, run__status=Run.Status.COMPLETED)
+    return list(rows.exclude(ordered=ChildLink.Order.UNDO).order_by("pk"))
+
+
+def undone_on(run: Run, path: RunPath) -> int | None:
+    """Return a child on which a step of this path counts, although it was undone since; None for none."""
+    kin = Run.objects.of_lineage(run.lineage).values("pk")
+    rows = ChildLink.objects.filter(parent__in=kin, ordered=ChildLink.Order.UNDO).order_by("pk")
+    return next((row.run_id for row in rows if path.holds(row.landings)), None)
+
+
+def left_behind(rows: Sequence[ChildLink], path: RunPath) -> list[ChildLink]:
+    """Return those of these children, of `of_run`, that were left behind and have something to undo or to stop."""
+    return [row for row in rows if not stands(row, path) and is_left(row)]
+
+
+def is_left(row: ChildLink) -> bool:
+    """Tell whether a child, of `of_run`, has something to undo or to stop."""
+    return children.unsettled(row.run.status, effects=vars(row)["has_effects"], frozen=row.run.frozen)

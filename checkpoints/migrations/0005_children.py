@@ -1,0 +1,28 @@
+import django.db.models.deletion
+from django.db import migrations, models
+from django_pg_migration_tools.operations import SaferAddFieldForeignKey, SaferAddIndexConcurrently
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("checkpoints", "0004_run_deadline")]
+
+    operations = [
+        migrations.AddField("run", "awaited", models.IntegerField(db_default=0, default=0)),
+        SaferAddFieldForeignKey(
+            model_name="run",
+            name="parent",
+            field=models.ForeignKey(
+                "checkpoints.run", blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT,
+                related_name="children",
+            ),
+        ),
+        SaferAddIndexConcurrently(
+            "run",
+            models.Index(
+                condition=models.Q(parent__isnull=False, status__in=["queued", "running", "waiting"]),
+                fields=["parent", "status", "id"],
+                name="run_of_parent",
+            ),
+        ),
+    ]

@@ -1,0 +1,236 @@
+"""Agents that start others: a parent of any number of children, which work, fail, wait or ask as they are told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents import Agent, Card, ChildFailed, EffectFailed, Jump, effect, gate, step
+
+
+class Worker(Agent):
+    """A child: it counts in a file how often it ran, and then does what its input says."""
+
+    name = "child_worker"
+
+    class State(BaseModel):
+        ledger: str = "/dev/null"
+        name: str = ""
+        mode: str = ""
+        found: str = ""
+
+    @step(retry=0, catch="give_up")
+    def work(self, ledger: str, name: str, mode: str) -> dict[str, Any]:
+        with Path(ledger).open("a") as file:
+            file.write(f"{name}\n")
+        if mode == "sleep":
+            self.sleep_until(datetime.now(UTC) + timedelta(days=1))
+        return {"found": f"found {name}"}
+
+    @gate()
+    def review(self, mode: str, found: str) -> Card | None:
+        if mode not in ("ask", "refused"):
+            return None
+        return Card(title="Good?", question=None, actions=[], summary=found)
+
+    @step
+    def give_up(self, found: str) -> dict[str, Any]:
+        return {"found": found or "nothing"}
+
+
+class Parent(Agent):
+    """Starts a child for each name, and gathers them."""
+
+    name = "parent"
+    children_at_once = 3
+
+    class State(BaseModel):
+        ledger: str = "/dev/null"
+        names: list[str] = []
+        modes: dict[str, str] = {}
+        need: str | int = "all"
+        swallows: bool = False
+        found: list[str | None] = []
+        caught: str = ""
+        after: str = ""
+
+    @step
+    def fan_out(
+        self, ledger: str, names: list[str], modes: dict[str, str], need: str | int, swallows: bool
+    ) -> dict[str, Any]:
+        children = [
+            self.spawn(
+                "child_worker", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
+            )
+            for name in names
+        ]
+        if need == "none":
+            return {"found": ["started"]}
+        try:
+            results = self.gather(*children, need=need)
+        except ChildFailed as error:
+            if not swallows:
+                raise
+            return {"caught": str(error)}
+        except BaseException:
+            if not swallows:
+                raise
+            return {"caught": "what is no error"}
+        return {"found": [each and each.state["found"] for each in results]}
+
+    @gate()
+    def look(self, modes: dict[str, str], found: list[str | None]) -> Card | None:
+        return Card(title="Seen?", question=None, actions=[], summary="Say so.") if "look" in modes else None
+
+    @step
+    def end(self, found: list[str | None]) -> dict[str, Any]:
+        return {"after": f"{len(found)} found"}
+
+
+class Nested(Agent):
+    """Starts a run of itself, and so on, as deep as it is told."""
+
+    name = "nested"
+
+    class State(BaseModel):
+        depth: int = 0
+        below: int = 0
+
+    @step(retry=0)
+    def go_down(self, depth: int) -> dict[str, Any]:
+        if depth == 0:
+            return {"below": 0}
+        [below] = self.gather(self.spawn("nested", {"depth": depth - 1}))
+        return {"below": (below.state["below"] if below else 0) + 1}
+
+
+class Misled(Agent):
+    """Starts a run where it may not, or with what does not fit."""
+
+    name = "misled"
+
+    class State(BaseModel):
+        mode: str = ""
+        ended: bool = False
+
+    @step(retry=0)
+    def begin(self, mode: str) -> dict[str, Any]:
+        if mode == "unknown":
+            self.spawn("nobody", {})
+        elif mode == "input":
+            self.spawn("child_worker", {"surname": 1})
+        elif mode == "odd":
+            self.spawn("child_worker", {"name": {1, 2}})
+        elif mode == "need":
+            self.gather(self.spawn("child_worker", {}), need=2)
+        elif mode == "empty":
+            assert self.gather() == []
+        return {}
+
+    @gate()
+    def look(self, mode: str) -> Card | None:
+        if mode == "gate":
+            self.spawn("child_worker", {})
+        return None
+
+    @step
+    def end(self, mode: str) -> dict[str, Any]:
+        return {"ended": True}
+
+
+class Payer(Agent):
+    """A child that pays for a name, after a person's approval where it is told, and can take it back."""
+
+    name = "child_payer"
+
+    class State(BaseModel):
+        ledger: str
+        name: str = ""
+        mode: str = ""
+        paid: str = ""
+
+    @gate(allows=["pay"])
+    def ask(self, name: str, mode: str) -> Card | None:
+        if mode != "ask":
+            return None
+        return Card(title=f"Pay {name}?", question=None, actions=[], summary=name)
+
+    @effect(undo="take_back", guarded=False)
+    def pay(self, ledger: str, name: str, mode: str) -> dict[str, Any]:
+        with Path(ledger).open("a") as file:
+            file.write(f"pay {name}\n")
+        return {"paid": name}
+
+    def take_back(self, ledger: str, name: str, mode: str) -> None:
+        with Path(ledger).open("a") as file:
+            file.write(f"take back {name}\n")
+        if mode == "stuck":
+            raise EffectFailed("the bank is closed")
+
+    @step
+    def wait(self, mode: str) -> dict[str, Any]:
+        if mode == "sleep":
+            self.sleep_until(datetime.now(UTC) + timedelta(days=1))
+        return {}
+
+    @effect(irreversible=True, guarded=False)
+    def tell(self, ledger: str, name: str, mode: str) -> dict[str, Any]:
+        if mode == "final":
+            with Path(ledger).open("a") as file:
+                file.write(f"tell {name}\n")
+        return {"paid": f"{name}, told"}
+
+
+class Payroll(Agent):
+    """Has each name paid by a child, and says what became of it."""
+
+    name = "payroll"
+
+    class State(BaseModel):
+        ledger: str
+        names: list[str] = []
+        modes: dict[str, str] = {}
+        before: str = ""
+        feedback: list[str] = []
+        paid: list[str] = []
+        closed: int = 0
+
+    @step
+    def prepare(self, before: str) -> dict[str, Any]:
+        return {"before": before or "prepared"}
+
+    @step
+    def pay_all(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
+        children = [
+            self.spawn(
+                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
+            )
+            for name in names
+        ]
+        return {"paid": [each.state["paid"] if each else "" for each in self.gather(*children)]}
+
+    @gate(on_reject="prepare")
+    def look(self, paid: list[str], modes: dict[str, str]) -> Card | None:
+        return Card(title="Seen?", question=None, actions=[], summary="Say so.") if "look" in modes else None
+
+    @step
+    def close(self, paid: list[str]) -> dict[str, Any]:
+        return {"closed": len(paid)}
+
+
+class Looper(Agent):
+    """Goes round, and falls asleep in its third turn."""
+
+    name = "looper"
+
+    class State(BaseModel):
+        times: int = 0
+
+    @step
+    def go_round(self, times: int) -> Jump:
+        if times == 2:
+            self.sleep_until(datetime.now(UTC) + timedelta(days=1))
+        return Jump("go_round", {"times": times + 1})
