@@ -1,0 +1,230 @@
+"""One campaign: start everything, let people work under fire, heal, wait for rest, check."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.harness.session import ROOT
+
+from .api import Person
+from .checker import Violation, violations
+from .dump import dumped, live, not_at_rest
+from .history import History, read
+from .nemesis import Nemesis, lanes
+from .outside import Outside
+from .reviewers import Reviewer
+from .shared_files import LIMIT, WORK
+from .stack import Stack
+from .users import Mover, Starter
+
+REST_WITHIN = 180.0  # seconds after the last fault until no run is under way
+LOOK_EVERY = 0.5
+
+
+@dataclass
+class Report:
+    """What a campaign found."""
+
+    violations: list[Violation]
+    counts: dict[str, Any]
+    broken: list[str] = field(default_factory=list)  # what the harness could not do
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing was found, and everything worked that was tried."""
+        return not self.violations and not self.broken
+
+
+@dataclass
+class Campaign:
+    """Seconds under fire, a seed, and the folder in which everything is left. `pace`: seconds between two starts."""
+
+    seconds: float
+    seed: int
+    folder: Path
+    migrated: Path | None = None
+    kinds: Sequence[str] = ()
+    gap: float = 1.0  # seconds between two faults of the workers
+    pace: float = 0.6
+    moves: float = 2.0  # seconds between two orders of people who rewind and fork
+    say: Callable[[str], object] = lambda text: sys.stderr.write(f"{text}\n")
+
+    def run(self) -> Report:
+        """Run it; everything that was started is ended."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.stack = Stack(self.folder, self.migrated)
+        self.history = History(self.folder / "history.jsonl")
+        self.outside = Outside(self.stack.home, self.folder / "sends.jsonl")
+        self.nemesis = Nemesis(self.stack, self.history)
+        self.crashed: list[str] = []
+        self.people: list[Person] = []
+        try:
+            people = self.stack.start()
+            self._begin(people)
+            self._under_fire()
+            rested = self._heal_and_rest()
+            return self._checked(rested)
+        finally:
+            for person in self.people:
+                person.http.close()
+            self.history.close()
+            self.stack.stop()
+
+    def _begin(self, people: dict[str, Any]) -> None:
+        self.program = {
+            "HOLDPOINT_URL": self.stack.base,
+            "HOLDPOINT_TOKEN": people["program"]["token"],
+            WORK: str(self.folder / "program.jsonl"),
+            LIMIT: str(self.folder / "no-more"),
+            "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
+        }
+        self.stack.extra["program"] = self.program
+        self.stack.run("program")
+
+        def person(name: str) -> Person:
+            made = Person(name, people[name]["user"], people[name]["token"], self.stack.base, self.history)
+            self.people.append(made)
+            return made
+
+        bob, seed = person("bob"), str(self.seed)
+        pairs = (("ann", "mira"), ("mira", "ann"))
+        self.reviewers = [Reviewer(person(me), person(other), self.outside, seed) for me, other in pairs]
+        self.users: list[Starter | Mover] = [Starter(bob, seed, self.pace), Mover(person("bob"), seed, self.moves)]
+
+    def _under_fire(self) -> None:
+        planned = lanes(self.seed, self.seconds, self.gap, self.kinds)
+        self.say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
+        self.stop, self.done_deciding = threading.Event(), threading.Event()
+        self.threads = [self._thread(each.work, self.done_deciding) for each in self.reviewers]
+        users = [self._thread(each.work, self.stop) for each in self.users]
+        fire = [self._thread(self.nemesis.work, lane, self.stop) for lane in planned]
+        if not any(planned):
+            self.stop.wait(self.seconds)
+        for thread in fire:  # on a slow machine they take longer than was planned
+            thread.join()
+        self.stop.set()
+        for thread in users:
+            thread.join()
+
+    def _heal_and_rest(self) -> float | None:
+        """Heal everything; return the seconds until all runs had ended or rested, None where they did not."""
+        (self.folder / "no-more").touch()
+        for reviewer in self.reviewers:
+            reviewer.draining.set()
+        for name in self.stack.dead():
+            if name != "program":
+                self.stack.run(name)
+        healed = time.monotonic()
+        rested = None
+        with self.stack.connect() as connection:
+            while time.monotonic() < healed + REST_WITHIN:
+                if not live(connection):
+                    rested = time.monotonic() - healed
+                    break
+                time.sleep(LOOK_EVERY)
+            else:
+                rested = None if not_at_rest(connection) else REST_WITHIN
+        self.done_deciding.set()
+        for thread in self.threads:
+            thread.join()
+        return rested
+
+    def _checked(self, rested: float | None) -> Report:
+        with self.stack.connect() as connection:
+            dump = dumped(connection)
+        (self.folder / "dump.json").write_text(json.dumps(dump, default=str))
+        world = self.outside.rows()
+        (self.folder / "outside.json").write_text(json.dumps(world))
+        try:
+            self.stack.command("manage.py", "verify")
+            audit = ""
+        except RuntimeError as error:
+            audit = str(error)
+        history = read(self.folder / "history.jsonl")
+        found = violations(history, world, dump, audit)
+        return Report(found, counted(history, world, dump, self.nemesis, rested, found), self._broken())
+
+    def _broken(self) -> list[str]:
+        return [*self.nemesis.broken, *self.crashed]
+
+    def _thread(self, work: Callable[..., None], *args: Any) -> threading.Thread:
+        def do() -> None:
+            try:
+                work(*args)
+            except Exception:  # noqa: BLE001 - the campaign says so at its end
+                self.crashed.append(traceback.format_exc())
+
+        thread = threading.Thread(target=do, daemon=True)
+        thread.start()
+        return thread
+
+
+def counted(
+    history: list[dict[str, Any]],
+    world: dict[str, Any],
+    dump: dict[str, list[dict[str, Any]]],
+    nemesis: Nemesis,
+    rested: float | None,
+    found: list[Violation],
+) -> dict[str, Any]:
+    """Return the counts of a campaign, by name."""
+    kinds = Counter(each.kind for each in found)
+    events = Counter(event["kind"] for event in dump["events"])
+    requests = Counter(f"{line['f']} {line['type']}" for line in history if line["type"] != "invoke")
+    return {
+        "runs": dict(Counter(f"{run['agent']} {run['status']}" for run in dump["runs"])),
+        "effects": dict(Counter(f"{row['step']} {row['status']}" for row in dump["effects"])),
+        "entries outside": len(world["entries"]),
+        "requests": dict(sorted((name, n) for name, n in requests.items() if not name.startswith("fault"))),
+        "faults": dict(nemesis.done) | {"in all": nemesis.done.total()},
+        "crash points reached": dict(nemesis.bitten),
+        "resumed": len(takeovers(dump)),
+        "resumed after a kill": after_kills(history, dump),
+        "fenced": events["worker.fenced"],
+        "failed attempts": events["step.failed"],
+        "unknown effects": events["effect.unknown"],
+        "undone effects": events["effect.undone"],
+        "contradicted": events["effect.contradicted"],
+        "rest after": "never" if rested is None else f"{rested:.1f} s",
+        "lost": kinds["lost"],
+        "doubled": kinds["doubled"] + kinds["twice"],
+        "unapproved": kinds["unapproved"],
+        "stuck": kinds["stuck"],
+        "audit": kinds["audit"],
+    }
+
+
+def takeovers(dump: dict[str, list[dict[str, Any]]]) -> list[float]:
+    """Return the moments at which a run was claimed whose worker had not let go of it."""
+    last: dict[int, str] = {}
+    found = []
+    for event in dump["events"]:
+        if event["kind"].startswith("run.") and event["kind"] not in ("run.halting", "run.missed", "run.heard"):
+            if event["kind"] == last.get(event["run"]) == "run.running":
+                found.append(event["at"])
+            last[event["run"]] = event["kind"]
+    return found
+
+
+def after_kills(history: list[dict[str, Any]], dump: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the seconds from the last kill of a worker to each takeover, where nothing else was broken."""
+    faults = {line["fault"] for line in history if line["f"] == "fault"}
+    kills = [
+        datetime.fromisoformat(line["time"]).timestamp()
+        for line in history
+        if line["type"] == "invoke" and line["f"] == "fault"
+    ]
+    took = sorted(at - max((kill for kill in kills if kill <= at), default=at) for at in takeovers(dump))
+    if not took or not faults <= {"kill worker", "kill child"}:
+        return ""
+    return f"p50 {took[len(took) // 2]:.1f} s, p99 {took[int(len(took) * 0.99)]:.1f} s, most {took[-1]:.1f} s"

@@ -1,0 +1,272 @@
+"""The faults: each begins and, after a while, is healed. Whoever begins one says in a few words what was done."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+
+from checkpoints.crash_points import POINTS
+
+from .stack import LEASE, Stack
+
+OF_PEOPLE = ("before_rewind", "after_rewind")  # points that the web process passes
+ACTIONS = ("kill", "raise", "cut", "sleep")
+Begin = Callable[[Stack, random.Random], str]
+Heal = Callable[[Stack, str], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One kind. `least` and `most`: seconds between its beginning and its healing. `heal` gets what `begin` said."""
+
+    name: str
+    begin: Begin
+    heal: Heal
+    least: float = 0.2
+    most: float = 2.0
+
+
+def worker(rng: random.Random) -> str:
+    """Choose a worker."""
+    return rng.choice(("worker-1", "worker-2"))
+
+
+def kill(choose: Callable[[random.Random], str]) -> Begin:
+    """Kill a part's whole group, as a lost machine."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        name = choose(rng)
+        stack.running[name].kill()
+        return name
+
+    return begin
+
+
+def kill_child(stack: Stack, rng: random.Random) -> str:
+    """Kill one process of a worker that does the steps."""
+    name = worker(rng)
+    with suppress(psutil.Error):
+        children = psutil.Process(stack.running[name].pid).children()
+        if children:
+            rng.choice(children).kill()
+            return f"{name} child"
+    return f"{name} had none"
+
+
+def terminate(choose: Callable[[random.Random], str]) -> Begin:
+    """Ask a part to stop; what is not done by the time that it is healed is killed."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        name = choose(rng)
+        with suppress(ProcessLookupError):
+            stack.running[name].process.send_signal(signal.SIGTERM)
+        return name
+
+    return begin
+
+
+def pause(choose: Callable[[random.Random], str]) -> Begin:
+    """Stop a part's clock."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        name = choose(rng)
+        with suppress(ProcessLookupError):
+            stack.running[name].pause()
+        return name
+
+    return begin
+
+
+def resume(stack: Stack, name: str) -> None:
+    """Let it go on."""
+    with suppress(ProcessLookupError):
+        os.killpg(stack.running[name].pid, signal.SIGCONT)
+
+
+def run_again(stack: Stack, name: str) -> None:
+    """Start the part again."""
+    stack.run(name)
+
+
+def nothing(stack: Stack, said: str) -> None:
+    """Nothing is to be healed."""
+
+
+def crash(points: Sequence[str], choose: Callable[[random.Random], str]) -> Begin:
+    """Start a part anew that crashes at a named point: at its first or second hit, counted in a file."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        name, point = choose(rng), rng.choice(points)
+        action, hit = rng.choice(ACTIONS), rng.choice((1, 2))
+        counted = hits(stack, f"{point}-{action}-{rng.randrange(10**9)}")
+        stack.run(name, HOLDPOINT_CRASH=f"{point}:{action}:{hit}:{counted}")
+        return f"{name} {point}:{action}:{hit} {counted.name}"
+
+    return begin
+
+
+def hits(stack: Stack, name: str) -> Path:
+    """Return the file in which a crash point's hits are counted."""
+    folder = stack.folder / "hits"
+    folder.mkdir(exist_ok=True)
+    return folder / name
+
+
+def end_crash(stack: Stack, said: str) -> None:
+    """Start the part anew without the crash point."""
+    stack.run(said.split(" ")[0])
+
+
+def bit(stack: Stack, said: str) -> bool:
+    """Tell whether a crash point was reached."""
+    _, wish, name = said.split(" ")
+    counted = hits(stack, name)
+    return counted.exists() and counted.stat().st_size >= int(wish.split(":")[2])
+
+
+def two_sweepers(stack: Stack, rng: random.Random) -> str:
+    """Run a second sweeper."""
+    stack.run("spare")
+    return "spare"
+
+
+def drop(stack: Stack, name: str) -> None:
+    """Kill a part that is not needed."""
+    if name in stack.running:
+        stack.drop(name)
+
+
+def stop_postgres(stack: Stack, rng: random.Random) -> str:
+    stack.stop_postgres()
+    return "immediate"
+
+
+def kill_redis(stack: Stack, rng: random.Random) -> str:
+    stack.kill_redis()
+    return "killed"
+
+
+def flush_redis(stack: Stack, rng: random.Random) -> str:
+    stack.flush_redis()
+    return "flushed"
+
+
+def fill_disk(stack: Stack, rng: random.Random) -> str:
+    stack.fill_disk()
+    return "full"
+
+
+def take_connections(stack: Stack, rng: random.Random) -> str:
+    return f"{stack.take_connections()} taken"
+
+
+def lock_runs(stack: Stack, rng: random.Random) -> str:
+    with suppress(psycopg.errors.LockNotAvailable):
+        stack.lock_runs()
+        return "locked"
+    return "not locked in time"
+
+
+def delay(proxy: str) -> Begin:
+    """Delay every block on the way to a server."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        seconds = rng.choice((0.01, 0.05, 0.2))
+        getattr(stack, proxy).delay = seconds
+        return f"{proxy} {seconds}"
+
+    return begin
+
+
+def cut(proxy: str) -> Begin:
+    """Reset all connections to a server, and refuse new ones until it is healed."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        getattr(stack, proxy).refuses = True
+        return f"{proxy} {getattr(stack, proxy).cut()} connections"
+
+    return begin
+
+
+def half_open(proxy: str) -> Begin:
+    """Pass nothing on to a server and tell nobody."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        getattr(stack, proxy).silent = True
+        return proxy
+
+    return begin
+
+
+def heal_proxy(stack: Stack, said: str) -> None:
+    """Pass everything on."""
+    getattr(stack, said.split(" ")[0]).heal()
+
+
+def provider(stack: Stack, rng: random.Random) -> str:
+    """Let the provider do the next requests and lose the answers, or be silent."""
+    kind, on = rng.choice(("cut_after", "500_after", "500", "cut_before")), rng.choice(("refunds", "orders", "charges"))
+    with suppress(httpx.HTTPError):
+        httpx.post(f"{stack.sandbox}/faults", json={"on": on, "kind": kind, "times": rng.randrange(1, 4)}, timeout=5)
+    return f"{on} {kind}"
+
+
+def heal_provider(stack: Stack, said: str) -> None:
+    """End the provider's faults."""
+    with suppress(httpx.HTTPError):
+        httpx.delete(f"{stack.sandbox}/faults", timeout=5)
+
+
+def always(name: str) -> Callable[[random.Random], str]:
+    """Choose this part."""
+    return lambda rng: name
+
+
+OF_WORKERS = tuple(point for point in POINTS if point not in OF_PEOPLE)
+WORKERS = (
+    Fault("kill worker", kill(worker), run_again, 0.2, 3.0),
+    Fault("kill child", kill_child, nothing, 0.2, 1.0),
+    Fault("pause worker", pause(worker), resume, LEASE + 1, LEASE * 3),
+    Fault("restart worker", terminate(worker), run_again, 0.5, 4.0),
+    Fault("crash worker", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+    Fault("crash worker too", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+    Fault("crash worker once more", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+)
+OTHERS = (
+    Fault("crash web", crash(OF_PEOPLE, always("web")), end_crash, 10.0, 14.0),
+    Fault("kill sweeper", kill(always("sweeper")), run_again, 1.0, 8.0),
+    Fault("pause sweeper", pause(always("sweeper")), resume, 2.0, 8.0),
+    Fault("two sweepers", two_sweepers, drop, 3.0, 8.0),
+    Fault("kill beat", kill(always("beat")), run_again, 1.0, 5.0),
+    Fault("kill web", kill(always("web")), run_again, 0.2, 4.0),
+    Fault("pause web", pause(always("web")), resume, 1.0, 6.0),
+    Fault("restart web", terminate(always("web")), run_again, 0.5, 4.0),
+    Fault("kill program", kill(always("program")), run_again, 0.2, 3.0),
+    Fault("kill provider", kill(always("sandbox")), run_again, 0.5, 4.0),
+)
+SERVERS = (
+    Fault("stop postgres", stop_postgres, lambda stack, _: stack.start_postgres(), 0.5, 6.0),
+    Fault("kill redis", kill_redis, lambda stack, _: stack.start_redis(), 0.5, 15.0),
+    Fault("flush redis", flush_redis, nothing),
+    Fault("fill disk", fill_disk, lambda stack, _: stack.free_disk(), 3.0, 10.0),
+    Fault("take connections", take_connections, lambda stack, _: stack.give_back(), 2.0, 10.0),
+    Fault("lock runs", lock_runs, lambda stack, _: stack.give_back(), 1.0, LEASE * 2),
+    Fault("delay postgres", delay("to_postgres"), heal_proxy, 2.0, 6.0),
+    Fault("cut postgres", cut("to_postgres"), heal_proxy, 0.05, 3.0),
+    Fault("half-open postgres", half_open("to_postgres"), heal_proxy, 2.0, 12.0),
+    Fault("delay redis", delay("to_redis"), heal_proxy, 2.0, 6.0),
+    Fault("cut redis", cut("to_redis"), heal_proxy, 0.05, 3.0),
+    Fault("half-open redis", half_open("to_redis"), heal_proxy, 2.0, 20.0),
+    Fault("provider fails", provider, heal_provider, 1.0, 5.0),
+)
+LANES = (WORKERS, OTHERS, SERVERS)  # side by side; a part is in one of them alone
+GAPS = (1.0, 4.0, 2.0)  # how long each lane pauses between two faults, so that work is done meanwhile

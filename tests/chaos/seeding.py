@@ -1,0 +1,49 @@
+"""`python -m tests.chaos.seeding`: the people, their policies and tokens, printed as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import timedelta
+
+import django
+
+PERSONAL = ("runs:read", "runs:start", "gates:read", "gates:decide", "runs:order")
+PEOPLE = ("ann", "mira", "bob")  # ann and mira decide, bob starts runs and owns the program's token
+
+
+def seed() -> dict[str, dict[str, object]]:
+    """Make them; return {name: {"user": id, "token": text}}, with the program's token under "program"."""
+    from django.contrib.auth.models import Group, User
+
+    from agents import tokens
+    from agents.models.token import FOR_AGENTS
+    from approvals.models import Policy
+    from checkpoints.actors import SYSTEM
+    from config.local.seed import DECIDE, REWIND, START, VIEW, permission
+
+    team, _ = Group.objects.get_or_create(name="Support")
+    team.permissions.set(map(permission, (VIEW, DECIDE, START, REWIND)))
+    for name, quorum in (("default", 1), ("refunds", 2)):
+        rules = {"hourly": None, "pause": None, "quorum": quorum}
+        policy, _ = Policy.objects.get_or_create(team=team, name=name, version=1, defaults=rules)
+        policy.groups.set([team])
+    made: dict[str, dict[str, object]] = {}
+    day = timedelta(days=1)
+    for name in PEOPLE:
+        user, _ = User.objects.get_or_create(username=name)
+        user.groups.set([team])
+        _, sent = tokens.issue(owner=user, name=name, scopes=list(PERSONAL), lasts=day, team=team, by=SYSTEM)
+        made[name] = {"user": user.pk, "token": sent}
+    bob = User.objects.get(username="bob")
+    scopes = [str(scope) for scope in FOR_AGENTS]
+    _, sent = tokens.issue(owner=bob, name="teller", scopes=scopes, lasts=day, team=team, agent="teller", by=SYSTEM)
+    made["program"] = {"user": bob.pk, "token": sent}
+    return made
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    sys.stdout.write(json.dumps(seed()) + "\n")

@@ -1,0 +1,243 @@
+"""The installation under test: real servers with fsync on, and the application's processes, each by its name.
+
+The application reaches PostgreSQL and Redis through the proxies; the harness itself goes past them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from signal import SIGQUIT
+from typing import Any
+
+import httpx
+import psycopg
+import redis
+
+from config.local.servers.embedded import APPLICATION, DATABASE, OWNER, make_database
+from config.local.servers.postgres import SOCKET_NAME, Postgres
+from config.local.servers.redis_server import Redis
+from tests.harness.postgresql_clusters import copied
+from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
+from tests.harness.session import ROOT
+from tests.harness.waiting import until
+
+from .customers import write_orders
+from .shared_files import SENDS
+from .tcp_proxy import TcpProxy
+
+AGENTS = "agents.examples.refunds,tests.chaos.errand_agent"
+LEASE = 3.0  # seconds
+PATIENCE = 120.0  # seconds until all parts are up
+DISK = "64m"  # of the artifacts: room for three thousand errands
+
+
+class Stack:
+    """All parts, in one folder. `migrated`: a data folder to begin with, of a server that is stopped."""
+
+    def __init__(self, folder: Path, migrated: Path | None = None) -> None:
+        self.folder = folder
+        self.migrated = migrated
+        self.home = folder / "home"
+        self.postgres = Postgres(folder / "data", folder / "pg")
+        self.redis = Redis(folder / "redis", folder / "redis.sock")
+        self.port, self.sandbox_port = free_port(), free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.sandbox = f"http://127.0.0.1:{self.sandbox_port}"
+        self.running: dict[str, Service] = {}
+        # A server that is tied to its parent ends with the thread that started it.
+        self.starter = ThreadPoolExecutor(1, thread_name_prefix="starter of servers")
+        self.mounted = False
+        self.hoard: list[psycopg.Connection[Any]] = []
+        self.logs: list[int] = []
+        self.extra: dict[str, dict[str, str]] = {}  # variables of single parts
+        self.commands = {
+            "sandbox": [
+                sys.executable, "-m", "agents.examples.sandbox", "--port", str(self.sandbox_port), "--data",
+                str(self.home / "sandbox"),
+            ],
+            "web": web_command(self.port),
+            "worker-1": manage("worker", "--name", "one"),
+            "worker-2": manage("worker", "--name", "two"),
+            "sweeper": manage("sweeper"),
+            "spare": manage("sweeper"),
+            "beat": [sys.executable, "-m", "celery", "-q", "-A", "config", "beat", "--pidfile="],
+            "program": [sys.executable, "-m", "tests.chaos.outside_program"],
+        }  # fmt: skip
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what the application's processes are started with."""
+        return {
+            "DATABASE_URL": f"postgres://{APPLICATION}@127.0.0.1:{self.to_postgres.port}/{DATABASE}",
+            "DATABASE_OWNER_URL": self.postgres.url(DATABASE, OWNER),
+            "REDIS_URL": f"redis://127.0.0.1:{self.to_redis.port}/0",
+            "HOLDPOINT_HOME": str(self.home),
+            "HOLDPOINT_SECRET_KEY": "for chaos, and longer than the fifty characters that are asked for",
+            "HOLDPOINT_SEAL_KEY": "seals under fire: 0123456789-abcdef-0123456789",
+            "HOLDPOINT_AGENTS": AGENTS,
+            "HOLDPOINT_LEASE": str(LEASE),
+            "HOLDPOINT_STREAK_SECONDS": "0",  # these people decide faster than anybody reads
+            "HOLDPOINT_LOG_FORMAT": "text",
+            "HOLDPOINT_ORIGINS": self.base,
+            "HOLDPOINT_REFUNDS_ORDERS": str(self.folder / "orders.csv"),
+            "SANDBOX_URL": self.sandbox,
+            SENDS: str(self.folder / "sends.jsonl"),
+        }
+
+    def start(self) -> dict[str, Any]:
+        """Start everything; return the people and tokens, as .seeding prints them."""
+        self.folder.chmod(0o711)  # the database's account must pass through, and lists nothing
+        self.home.mkdir(parents=True, exist_ok=True)
+        write_orders(self.folder / "orders.csv")
+        self._mount()
+        if self.migrated is not None:
+            copied(self.migrated, self.postgres.data)
+        self.start_postgres()
+        self.start_redis()
+        self.to_postgres = TcpProxy(self.postgres.sockets / SOCKET_NAME)
+        self.to_redis = TcpProxy(self.redis.socket)
+        if self.migrated is None:
+            make_database(self.postgres)
+            self.command("-m", "config.migrate", "--finish")
+        people: dict[str, Any] = json.loads(self.command("-m", "tests.chaos.seeding"))
+        for name in ("sandbox", "web", "worker-1", "worker-2", "sweeper", "beat"):
+            self.run(name)
+        wait_for_http(self.running["sandbox"], f"{self.sandbox}/ledger", within=PATIENCE)
+        self.wait()
+        return people
+
+    def wait(self) -> None:
+        """Wait until every part works."""
+        wait_for_http(self.running["web"], f"{self.base}/healthz", within=PATIENCE)
+
+        def ready() -> bool:
+            try:
+                return httpx.get(f"{self.base}/readyz", timeout=5).status_code == 200
+            except httpx.TransportError:
+                return False
+
+        until(ready, within=PATIENCE, what="/readyz is 200")
+
+    def run(self, name: str, **env: str) -> Service:
+        """Start a part, or start it again. `env`: variables of its own."""
+        if name in self.running:
+            self.running[name].kill()
+        environment = self.environment | self.extra.get(name, {}) | env
+        self.running[name] = Service(name, self.commands[name], self.folder / "logs", environment)
+        return self.running[name]
+
+    def dead(self) -> list[str]:
+        """Return the parts that have ended by themselves."""
+        return [name for name, service in self.running.items() if not service.alive]
+
+    def drop(self, name: str) -> None:
+        """Kill a part that is not to come back."""
+        self.running.pop(name).kill()
+
+    def start_postgres(self) -> None:
+        """Start PostgreSQL."""
+        self.starter.submit(self.postgres.start, self._log("postgres")).result()
+
+    def stop_postgres(self) -> None:
+        """Stop PostgreSQL at once: sessions are cut, and the next start recovers."""
+        self.postgres.stop(by=SIGQUIT)
+
+    def start_redis(self) -> None:
+        """Start Redis, empty."""
+        self.starter.submit(self.redis.start, self._log("redis")).result()
+
+    def kill_redis(self) -> None:
+        """Kill Redis."""
+        if self.redis.process is not None:
+            self.redis.process.kill()
+            self.redis.process.wait()
+        self.redis.stop()
+
+    def flush_redis(self) -> None:
+        """Empty Redis while it runs."""
+        with redis.Redis.from_url(self.redis.url, socket_timeout=5) as client:
+            client.flushall()
+
+    def take_connections(self) -> int:
+        """Take all connections that PostgreSQL has left for the application; return how many."""
+        try:
+            while True:
+                self.hoard.append(psycopg.connect(self.postgres.url(DATABASE, APPLICATION)))
+        except psycopg.OperationalError:
+            return len(self.hoard)
+
+    def lock_runs(self) -> None:
+        """Hold a lock that lets nobody write to runs, as a forgotten console does."""
+        self.hoard.append(psycopg.connect(self.postgres.url(DATABASE)))
+        self.hoard[-1].execute("SET lock_timeout = '5s'")
+        self.hoard[-1].execute("LOCK TABLE checkpoints_run IN SHARE ROW EXCLUSIVE MODE")
+
+    def give_back(self) -> None:
+        """Close the connections that were taken, and end their transactions."""
+        while self.hoard:
+            self.hoard.pop().close()
+
+    def fill_disk(self) -> None:
+        """Leave no room for files of the state; where no disk of their own could be mounted, no folder for them."""
+        new = self.home / "artifacts" / "new"
+        if not self.mounted:
+            shutil.rmtree(new, ignore_errors=True)
+            new.touch()
+            return
+        with (self.home / "artifacts" / "ballast").open("wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(b"x" * 4096)
+            except OSError:
+                return
+
+    def free_disk(self) -> None:
+        """Make room again."""
+        new = self.home / "artifacts" / "new"
+        (self.home / "artifacts" / "ballast").unlink(missing_ok=True)
+        if new.is_file():
+            new.unlink()
+
+    def command(self, *words: str) -> str:
+        """Run a command of the project to its end and return what it printed. Raises RuntimeError where it fails."""
+        env = os.environ | self.environment
+        done = subprocess.run([sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(words)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def connect(self) -> psycopg.Connection[dict[str, Any]]:
+        """Connect past the proxy, as the server's superuser."""
+        return psycopg.connect(self.postgres.url(DATABASE), autocommit=True, row_factory=psycopg.rows.dict_row)
+
+    def stop(self) -> None:
+        """Kill everything, and unmount the disk."""
+        self.give_back()
+        for service in self.running.values():
+            service.kill()
+        for proxy in (getattr(self, "to_postgres", None), getattr(self, "to_redis", None)):
+            if proxy is not None:
+                proxy.close()
+        self.redis.stop()
+        self.postgres.stop()
+        self.starter.shutdown()
+        while self.logs:
+            os.close(self.logs.pop())
+        if self.mounted:
+            subprocess.run(["/bin/umount", str(self.home / "artifacts")], check=True)
+
+    def _mount(self) -> None:
+        artifacts = self.home / "artifacts"
+        artifacts.mkdir(exist_ok=True)
+        command = ["/bin/mount", "-t", "tmpfs", "-o", f"size={DISK}", "chaos", str(artifacts)]
+        self.mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
+
+    def _log(self, name: str) -> int:
+        self.logs.append(os.open(self.folder / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+        return self.logs[-1]
