@@ -14,7 +14,7 @@ OURS := agents approvals benchmarks checkpoints clients config docs tests confte
 # often wait for processes to start, to be missed or to come back.
 IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
-.PHONY: help run reset trial test test-long check pins bench screenshots browser
+.PHONY: help run reset trial test test-long chaos check pins bench screenshots browser
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
@@ -33,6 +33,10 @@ test: browser ## test everything, on real servers, processes and a real browser
 
 test-long: browser ## test exhaustively: every hostile string and body, every crash, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
+
+chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
+	@$(INSTALL) requirements-dev.txt
+	@exec $(PY) -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: ## style, types, import layers, words of pages, migrations in step
 	@$(INSTALL) requirements-dev.txt
