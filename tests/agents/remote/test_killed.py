@@ -269,8 +269,10 @@ CALLS: dict[str, Callable[[], Call]] = {
     "name_checkpoint": ordering("checkpoints/2/names", name="Before paying"),
     "unname_checkpoint": unnaming,
 }
-# Webhooks are one statement each, and what they tell is an outbox.
+# Webhooks are one statement each, and what they tell is an outbox. Signals and wakes are one transaction each, to runs
+# of agents on this server; tests/agents/waits has their races.
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
+ELSEWHERE |= {"send_signal", "wake_run"}
 
 
 def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:
