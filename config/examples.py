@@ -5,7 +5,14 @@ Libraries that only they need are in requirements-examples.txt. An example witho
 
 from importlib.util import find_spec
 
-LIBRARIES = {"refunds": "bs4", "jobshop": "ortools", "restock": None, "rollout": None, "assistant": "openai"}
+LIBRARIES = {
+    "refunds": "bs4",
+    "jobshop": "ortools",
+    "restock": None,
+    "rollout": None,
+    "research": None,
+    "assistant": "openai",
+}
 AGENTS = tuple(
     f"agents.examples.{name}" for name, library in LIBRARIES.items() if library is None or find_spec(library)
 )

@@ -34,6 +34,7 @@ POLICIES = (
     ("refunds", "Support", ["Support", "Finance"]),
     ("restock", "Support", ["Support", "Finance"]),
     ("rollout", "Support", ["Support"]),
+    ("research", "Support", ["Support"]),
     ("assistant", "Support", ["Support"]),
     ("default", "Support", ["Support"]),
     ("schedules", "Planning", ["Planning"]),

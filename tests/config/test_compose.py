@@ -293,10 +293,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("requirements", "agents"),
     [
-        ("requirements", {"restock", "rollout"}),
+        ("requirements", {"inquiry", "research", "restock", "rollout"}),
         # The same files and services; what it has besides are libraries that all tests have.
         pytest.param(
-            "requirements-examples", {"assistant", "jobshop", "refunds", "restock", "rollout"}, marks=pytest.mark.long
+            "requirements-examples",
+            {"assistant", "jobshop", "inquiry", "refunds", "research", "restock", "rollout"},
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -330,13 +332,13 @@ def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_h
     assert listed.returncode == 0, listed.stderr
     assert {line.split()[0] for line in listed.stdout.splitlines()} == agents
     assert not re.search("not installed|No module named", listed.stderr + started["worker"].log + started["web"].log)
-    if agents == {"restock", "rollout"}:
+    if agents == {"inquiry", "research", "restock", "rollout"}:
         return  # what follows works on every agent's runs, as the test of `make run` does with all of them
     composed.here["HOLDPOINT_DEMO_PASSWORD"] = "for-a-try"
     seeded = composed.run("web", ["python", "-m", "config.local.seed"])
     assert seeded.returncode == 0, seeded.stderr
     waiting = set(Run.objects.filter(status="waiting").values_list("plan__agent", flat=True))
-    assert waiting >= agents - {"assistant", "rollout"}
+    assert waiting >= agents - {"assistant", "inquiry", "research", "rollout"}
 
 
 def test_the_image_has_what_each_command_needs(folder: Path, servers: Session) -> None:

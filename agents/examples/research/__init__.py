@@ -1,0 +1,148 @@
+"""The research agent: it splits a topic into questions, lets a run of its own answer each, and writes the report.
+
+It uses no model: passages come from the bundled corpus by the words that they share with a question. Each inquiry keeps
+what it retrieved and a conversation that is summed up when its context is full. One that found restricted passages asks
+people whether it may quote them; the others go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from agents import Action, Agent, AgentError, Append, Card, effect, gate, step, undo
+from agents.examples.nouns import Noun
+
+from . import conversation, corpus_search
+from .state import Answer, Feedback, Passage, Turn
+
+MOST = 2  # passages of one inquiry
+
+
+class Inquiry(Agent):
+    """Answer one question from the corpus: search, ask about what is restricted, read, answer."""
+
+    name = "inquiry"
+    version = "1"
+    team = "Support"
+
+    class State(Noun):
+        """What is saved after every step."""
+
+        question: str = Field(min_length=3, max_length=300)
+        passages: list[Passage] = Field(default_factory=list)
+        quoted: list[Passage] = Field(default_factory=list)
+        turns: list[Turn] = Field(default_factory=list)
+        feedback: list[Feedback] = Field(default_factory=list)
+        cleared: bool = False
+        answer: Answer | None = None
+
+    @classmethod
+    def title(cls, state: State) -> str:
+        """Say what is asked."""
+        return state.question
+
+    @classmethod
+    def result(cls, state: State) -> str:
+        """Say what was found."""
+        return state.answer.text if state.answer else ""
+
+    @step(title="Search the corpus", uses=[corpus_search.search, corpus_search.passages, corpus_search.words])
+    def search(self, question: str, feedback: list[Feedback]) -> dict[str, Any]:
+        """Retrieve passages; after a no, only those that anybody may read."""
+        found = corpus_search.search(question, MOST)
+        if feedback:
+            found = [each for each in found if not each.restricted]
+        return {"passages": found, "turns": [Turn(role="reader", text=question)]}
+
+    @gate(title="May this be quoted", policy="research", allows=["clear"], on_reject="search", on_skip="read")
+    def ask(self, question: str, passages: list[Passage]) -> Card | None:
+        """Ask only if something restricted was found."""
+        secret = [each for each in passages if each.restricted]
+        if not secret:
+            return None
+        return Card(
+            title=f"Quote {len(secret)} restricted passages",
+            summary=question,
+            risk="medium",
+            reasons=[f"{each.source}: {each.text}" for each in secret],
+            actions=[Action(id="clear", title="Quote them", effect="clear", pointer="/passages")],
+        )
+
+    @effect(title="Note that they may be quoted", undo="forget", idempotent=True)
+    def clear(self, passages: list[Passage]) -> dict[str, Any]:
+        """Note the permission; nothing outside is changed."""
+        return {"cleared": True}
+
+    @undo(idempotent=True)
+    def forget(self) -> None:
+        """Do nothing: the permission is in the state alone."""
+
+    @step(title="Read the passages", uses=[conversation.trimmed])
+    def read(self, passages: list[Passage], turns: list[Turn], cleared: bool) -> dict[str, Any]:
+        """Read one passage after the other, and sum older turns up when the context is full."""
+        for passage in passages:
+            turns = conversation.trimmed([*turns, Turn(role=passage.source, text=passage.text)])
+        return {"quoted": [each for each in passages if cleared or not each.restricted], "turns": turns}
+
+    @step(title="Answer")
+    def conclude(self, question: str, quoted: list[Passage], turns: list[Turn]) -> dict[str, Any]:
+        """Answer with what may be quoted."""
+        text = " ".join(each.text for each in quoted) or "The corpus says nothing about it."
+        sources = list(dict.fromkeys(each.source for each in quoted))
+        answer = Answer(question=question, text=text, sources=sources)
+        return {"answer": answer, "turns": Append([Turn(role="writer", text=text)])}
+
+
+class Research(Agent):
+    """Research a topic: one inquiry for each question, all at once, and a report."""
+
+    name = "research"
+    version = "1"
+    team = "Support"
+    children_at_once = 5
+
+    class State(Noun):
+        """What is saved after every step."""
+
+        topic: str = Field(min_length=3, max_length=200)
+        questions: list[str] = Field(min_length=1, max_length=20)
+        answers: list[Answer] = Field(default_factory=list)
+        report: str = ""
+
+    @classmethod
+    def title(cls, state: State) -> str:
+        """Say what is researched."""
+        return state.topic
+
+    @classmethod
+    def result(cls, state: State) -> str:
+        """Return the report."""
+        return state.report
+
+    @classmethod
+    def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
+        """One input from a .json file."""
+        if path.suffix != ".json" or not path.is_file():
+            raise AgentError(f"{path} is not a .json file.")
+        return [json.loads(path.read_bytes())]
+
+    @step(title="Look at the questions")
+    def plan(self, questions: list[str]) -> dict[str, Any]:
+        """Take each question once."""
+        return {"questions": list(dict.fromkeys(questions))}
+
+    @step(title="Ask around")
+    def ask_around(self, questions: list[str]) -> dict[str, Any]:
+        """Start an inquiry for each question, and wait for all of them; no worker is held."""
+        children = [self.spawn("inquiry", {"question": question}, name=question) for question in questions]
+        return {"answers": [Answer.model_validate(each.state["answer"]) for each in self.gather(*children) if each]}
+
+    @step(title="Write the report")
+    def write(self, topic: str, answers: list[Answer]) -> dict[str, Any]:
+        """Put the answers together, with their sources."""
+        parts = [f"{each.question}\n{each.text} ({', '.join(each.sources) or 'no source'})" for each in answers]
+        return {"report": "\n\n".join([topic, *parts])}
