@@ -20,7 +20,9 @@ def executed(session: RunSession, spec: StepSpec, output: StepOutput, returned: 
     Children of the same step that were left behind and that no later step may take over are undone from now on. In a
     loop they wait until the run ends, since a later turn may take them over.
     """
-    told: dict[str, Any] = {"took": returned.took, "notes": returned.notes, "children": returned.children}
+    told: dict[str, Any] = {
+        "took": returned.took, "notes": returned.notes, "children": returned.children, "beside": returned.beside
+    }  # fmt: skip
     if not returned.children:
         return session.executed(spec, output.writes, output.goto, **told)
     with transaction.atomic():

@@ -6,9 +6,18 @@ from django_pg_migration_tools.operations import SaferAddFieldForeignKey, SaferA
 class Migration(migrations.Migration):
     atomic = False
     dependencies = [("checkpoints", "0004_run_deadline")]
+    accepted = {"prefer-robust-stmts": "Each of the safer operations looks first whether its constraint or index is there."}
 
     operations = [
-        migrations.AddField("run", "awaited", models.IntegerField(db_default=0, default=0)),
+        migrations.SeparateDatabaseAndState(
+            [
+                migrations.RunSQL(
+                    "ALTER TABLE checkpoints_run ADD COLUMN IF NOT EXISTS awaited integer DEFAULT 0 NOT NULL",
+                    "ALTER TABLE checkpoints_run DROP COLUMN IF EXISTS awaited",
+                )
+            ],
+            [migrations.AddField("run", "awaited", models.IntegerField(db_default=0, default=0))],
+        ),
         SaferAddFieldForeignKey(
             model_name="run",
             name="parent",

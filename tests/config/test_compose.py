@@ -353,7 +353,7 @@ def test_an_example_that_is_named_without_its_library_is_one_sentence(folder: Pa
     needed = {name: library for name, library in examples.LIBRARIES.items() if library}
     composed.here["HOLDPOINT_AGENTS"] = ",".join(f"agents.examples.{name}" for name in examples.LIBRARIES)
     told = composed.run("worker", ["python", "manage.py", "agents"])
-    assert (told.returncode, told.stdout.split()[0]) == (1, "restock")
+    assert (told.returncode, told.stdout.split()[0]) == (1, "inquiry")
     assert told.stderr.removeprefix("CommandError: ").splitlines() == [
         f"agents.examples.{name} needs {library}, which is not installed: install requirements-examples.txt, "
         "or take it out of HOLDPOINT_AGENTS."
