@@ -65,7 +65,7 @@ class Inquiry(Agent):
         if not secret:
             return None
         return Card(
-            title=f"Quote {len(secret)} restricted passages",
+            title=f"Quote from {' and '.join(dict.fromkeys(each.source for each in secret))}, which is restricted",
             summary=question,
             risk="medium",
             reasons=[f"{each.source}: {each.text}" for each in secret],

@@ -48,7 +48,8 @@ def of_next(story: Story) -> TimelineRow | None:
             row.remarks = [Remark(_("tries again in %(time)s") % {"time": duration(run.wake_at - story.now)})]
     elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
         row.mark = marks.TIMER
-        row.remarks = [_of_wait(story.wait)] if story.wait else [Remark(quote=run.reason)]
+        own = Remark(run.reason) if run.awaited else Remark(quote=run.reason)
+        row.remarks = [_of_wait(story.wait) if story.wait else own]
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
     elif run.status == "cancelled":
