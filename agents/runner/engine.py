@@ -50,12 +50,13 @@ def advance(run_id: int) -> bool:
     claim = _claimed(run_id)
     if claim is None:
         return False
-    with structlog.contextvars.bound_contextvars(run=run_id, token=claim.token), HEART.watch(claim) as beat:
+    with structlog.contextvars.bound_contextvars(run=claim.run_id, token=claim.token), HEART.watch(claim) as beat:
         try:
             crash_points.point("after_claim")
             _work(claim, beat)
             if claim.run.parent_id:
                 turns_of_children.stopped(claim.run.parent_id)
+            claiming.let_next(claim.run)
         except Fenced as error:
             _fenced(claim, error)
         except NotVerified as error:
@@ -65,7 +66,6 @@ def advance(run_id: int) -> bool:
         except Exception as error:
             log.exception("runner.failed")
             _let_go(claim, error)
-        claiming.let_next(claim.run)
     return True
 
 
