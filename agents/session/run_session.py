@@ -277,32 +277,39 @@ class RunSession:
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )
-        crash_points.point("before_save", spec.name)
-        began, before = time.monotonic(), self.snapshot
-        with transaction.atomic() if beside else nullcontext():
-            made = store.save(
-                before,
-                dict(writes),
-                claim=self.claim,
-                header=header,
-                status=status,
-                reason=one_line(reason, 300),
-                wake_at=self.claim.at if status == Run.Status.QUEUED else None,  # its turn comes after those before it
-                notes=tuple(notes),
-                actor=by or self.by,
-                id=id,
-            )
-            for write in beside:
-                crash_points.point("beside_save", spec.name)
-                write(made)
-        self.snapshot = made
-        self.beat.renewed = began  # a save extends the lease too
-        self._moved(header, before.id)
+        told: dict[str, Any] = {"status": status, "reason": reason, "notes": tuple(notes), "actor": by or self.by}
+        self._write(header, writes, beside, id=id, **told)
         if status == Run.Status.QUEUED:
             transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
         crash_points.point("after_save", spec.name)
         transaction.on_commit(lambda: crash_points.point("after_commit", spec.name))
         return status == Run.Status.RUNNING
+
+    def _write(
+        self,
+        header: Header,
+        writes: Mapping[str, Any],
+        beside: Sequence[Beside],
+        *,
+        status: str,
+        reason: str,
+        **told: Any,
+    ) -> None:
+        """Write the checkpoint, and what belongs `beside` it in the same transaction; it is the head from then on."""
+        crash_points.point("before_save", header.step)
+        began, before = time.monotonic(), self.snapshot
+        wake_at = self.claim.at if status == Run.Status.QUEUED else None  # its turn comes after those before it
+        with transaction.atomic() if beside else nullcontext():
+            made = store.save(
+                before, dict(writes), claim=self.claim, header=header, status=status, reason=one_line(reason, 300),
+                wake_at=wake_at, **told,
+            )  # fmt: skip
+            for write in beside:
+                crash_points.point("beside_save", header.step)
+                write(made)
+        self.snapshot = made
+        self.beat.renewed = began  # a save extends the lease too
+        self._moved(header, before.id)
 
     def _defers(self, kind: str, spec: StepSpec, next_step: str) -> bool:
         first = self.claim.attempts <= 1 or self.past_claim  # else a worker failed or died in one of the steps ahead

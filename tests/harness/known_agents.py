@@ -28,3 +28,22 @@ def sample_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     """Know the sample agents and no others, here and in processes started from here."""
     with knowing_only(AGENTS, settings, monkeypatch):
         yield
+
+
+def fixtures_of(agents: str) -> tuple[Any, Any]:
+    """Return two fixtures for a conftest: these agents are known to every test; and a process that forks workers."""
+
+    @pytest.fixture(autouse=True)
+    def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        with knowing_only(agents, settings, monkeypatch):
+            yield
+
+    @pytest.fixture(scope="module")
+    def workers() -> Iterator[Any]:
+        from tests.agents.steps.killable_workers import KillableWorkers
+
+        made = KillableWorkers(agents)
+        yield made
+        made.close()
+
+    return own_agents, workers

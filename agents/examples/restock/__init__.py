@@ -15,13 +15,13 @@ customers in another way answers in the message's place, and the answer is kept 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agents import Action, Agent, AgentError, Card, effect, gate, step, undo
+from agents import Action, Agent, Card, effect, gate, step, undo
+from agents.examples import inputs
 from agents.examples.money import shown
 from agents.examples.nouns import Noun
 from agents.examples.sending import fixed
@@ -84,10 +84,7 @@ class Restock(Agent):
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each .json file of a folder, by name."""
-        files = sorted(path.glob("*.json")) if path.is_dir() else []
-        if not files:
-            raise AgentError(f"There is no .json file in {path}.")
-        return [json.loads(file.read_bytes()) for file in files]
+        return inputs.in_folder(path)
 
     @step(
         title="Propose what to order",

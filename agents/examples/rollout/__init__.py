@@ -11,14 +11,14 @@ they say no, the version is taken back from the few servers. Releases go to `SAN
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from agents import Action, Agent, AgentError, Card, SignalTimeout, effect, gate, step, undo
+from agents import Action, Agent, Card, SignalTimeout, effect, gate, step, undo
+from agents.examples import inputs
 from agents.examples.nouns import Noun
 
 from . import releases
@@ -65,10 +65,7 @@ class Rollout(Agent):
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One input for each .json file of a folder, by name."""
-        files = sorted(path.glob("*.json")) if path.is_dir() else []
-        if not files:
-            raise AgentError(f"There is no .json file in {path}.")
-        return [json.loads(file.read_bytes()) for file in files]
+        return inputs.in_folder(path)
 
     @step(title="Propose the stages")
     def propose(self, service: str, version: str, servers: int, feedback: list[Feedback]) -> dict[str, Any]:
