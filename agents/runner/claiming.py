@@ -47,7 +47,7 @@ def _within(named: Run, most: int, plans: list[int], worker: str) -> ClaimedRun 
     with transaction.atomic():
         run_sql(_LOCK, [agent, team])
         working = Run.objects.filter(plan__agent=agent, team=team, status=Run.Status.RUNNING, lease_until__gt=Now())
-        if working.exclude(pk=named.pk).count() >= most:
+        if working.count() >= most:
             log.info("run.waits_for_its_turn", run=named.pk, agent=agent, at_work=most)
             return None
         lost = Run.objects.due().filter(pk=named.pk, status=Run.Status.RUNNING)

@@ -71,6 +71,13 @@ def test_the_doorbell_of_a_lost_run_takes_that_run_on() -> None:
     assert claim(one) == one.pk
 
 
+def test_a_doorbell_of_the_run_at_work_claims_no_other() -> None:
+    one, two = narrow(make_team())
+    assert claim(two) == one.pk
+    assert claim(one) is None
+    assert Run.objects.get(pk=two.pk).status == "queued"
+
+
 def test_of_many_workers_at_once_one_gets_the_run() -> None:
     runs = narrow(make_team(), 8)
 
