@@ -111,6 +111,8 @@ class GateOptions(Declaration):
     `on_skip`: the step to go on with when there is nothing to ask;
     `observes`: the observations that its card may make preconditions of. A parameter named `observed` gets the values
     of all of them when the gate opens, by name, so that the card can say what is wrong already.
+    `waits=False`: the run goes on while people decide, and several such gates may be open. What reads or writes a
+    field that the decision may write, the effects that it allows, and the end of the run wait for the decision.
     """
 
     kind = "gate"
@@ -121,6 +123,7 @@ class GateOptions(Declaration):
     on_expire: Name = ""
     on_skip: Name = ""
     observes: Sequence[Name] = ()
+    waits: bool = True
     writes: Sequence[str] | None = field(default=(), init=False)
     jumps: Sequence[str] | None = field(default=(), init=False)
 

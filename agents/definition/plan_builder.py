@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from agents.errors import AgentError
+from approvals.engine_rules.gates import DECISION
 from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -25,7 +26,6 @@ VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 TITLE = 100  # characters
 KEY = "key"  # the parameter of an effect that gets the idempotency key
 OBSERVED = "observed"  # the parameter of a gate that gets what its observations gave, by name
-DECISION = "decision"  # the state field in which an agent may be told what was decided
 
 Steps = dict[str, tuple[Callable[..., Any], Declaration]]
 
@@ -140,6 +140,10 @@ def faults_of(step: StepSpec, known: Collection[str]) -> Iterator[tuple[str, str
         yield "", "has no undo and is not declared irreversible; give it one of the two"
     if step.kind == "effect" and step.undo and step.irreversible:
         yield "", "has an undo and is declared irreversible; keep one of the two"
+    if not step.waits and step.kind != "gate":
+        yield "waits", "has waits=False, which is for gates"
+    if not step.waits and step.on_expire:
+        yield "on_expire", "goes on while it asks, so it cannot jump when nobody answers; leave on_expire out"
     if step.action and step.action not in step.reads:  # or two actions would share a key
         yield "action", f"takes its action from {step.action}; let it read that field too"
 

@@ -92,6 +92,6 @@ def _executions(run: Run, known: RegisteredAgent) -> Iterator[DrilledExecution]:
             before={name: bytes(before.fields.get(name, b"")).hex() for name in writes},
             after={name: bytes(after.fields.get(name, b"")).hex() for name in writes},
             written={name: after.state[name] for name in changed},
-            asked=row.kind == "gate" and row.parent in gates,
+            asked=row.kind in ("gate", "asked") and row.parent in gates,
             standing=row.id in path,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -56,12 +58,11 @@ def ask(session: RunSession, spec: StepSpec) -> bool:
         if asked is None:
             _may_pass(session, spec)
             return session.executed(spec, {}, spec.on_skip or None, took=returned.took, notes=returned.notes)
-        _open(session, spec, asked)
+        return _open(session, spec, asked, returned.took)
     except (Fenced, AskedTooOften):
         raise
     except execute.RAISED as error:
         return execute.failed(session, spec, error)
-    return False
 
 
 def at_head(session: RunSession) -> Gate | None:
@@ -75,21 +76,25 @@ def _gate_at(run: Any, checkpoint: Any) -> QuerySet[Gate]:
     return evidence.with_end(gates)
 
 
-def wait_for(session: RunSession, gate: Gate) -> bool:
-    """Wait again for the gate at the head, which is still open. False where it was closed meanwhile.
+def wait_for(session: RunSession, gates: Sequence[Gate], reason: str = "") -> bool:
+    """Wait for gates that are still open. False where one of them was closed meanwhile.
 
-    The gate's row is locked, so that a decision cannot close it between the look and the release: its wake-up
+    Their rows are locked, so that a decision cannot close one between the look and the release: its wake-up
     would find a running run, and nobody would wake the run again.
     """
+    session.flush()
     with transaction.atomic():
-        if not Gate.objects.select_for_update().filter(pk=gate.pk, status=Gate.Status.OPEN).exists():
+        still = Gate.objects.open().filter(pk__in=[gate.pk for gate in gates]).select_for_update().order_by("pk")
+        if len(still) < len(gates):
             return False
-        claims.release(session.claim, status="waiting", by=session.by)
+        claims.release(session.claim, status="waiting", reason=reason, by=session.by)
     return True
 
 
-def _open(session: RunSession, spec: StepSpec, card: Card) -> None:
+def _open(session: RunSession, spec: StepSpec, card: Card, took: float) -> bool:
+    """Open the gate; True if the run goes on meanwhile. A gate that was reopened for an effect holds the run."""
     session.check()
+    waits = spec.waits or session.path.head.kind == "reopen"
     before = _asked_before(session, spec) if session.path.head.kind == "reopen" else None
     if before is not None:
         failed = _failed(session)
@@ -100,17 +105,23 @@ def _open(session: RunSession, spec: StepSpec, card: Card) -> None:
         ]
         card = replace(reopen.carried_over(session, spec, card, before.outcome), reopened=told, reasons=reasons)
     crash_points.point("before_gate", spec.name)
-    open_gate(
-        claim=session.claim,
-        run=session.run,
-        snapshot=session.snapshot,
-        step=spec,
-        policy=spec.policy,
-        card=card,
-        by=session.by,
-        asked_by=session.for_whom,
-    )
+    going = False
+    with nullcontext() if waits else transaction.atomic():
+        open_gate(
+            claim=session.claim,
+            run=session.run,
+            snapshot=session.snapshot,
+            step=spec,
+            policy=spec.policy,
+            card=card,
+            by=session.by,
+            asked_by=session.for_whom,
+            waits=waits,
+        )
+        if not waits:
+            going = session.save("asked", spec, {}, session.plan.next_after(spec.name), took=took)
     crash_points.point("after_gate", spec.name)
+    return going
 
 
 def _asked(spec: StepSpec, card: Card) -> Card:

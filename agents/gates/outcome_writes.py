@@ -12,11 +12,11 @@ from typing import Any
 
 from agents.definition import feedback, fields
 from agents.definition.feedback import Words
-from agents.definition.plan_builder import DECISION
 from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.cards import answer as answering
 from approvals.cards.action import RESPOND, SettledAction
+from approvals.engine_rules.gates import DECISION
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from checkpoints.values import patch

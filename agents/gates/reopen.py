@@ -17,7 +17,7 @@ from approvals.cards.card import Card
 from approvals.models import Outcome
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import json_pointer
-from checkpoints.values.checkpoint_kinds import GATE_CLOSED, OUTPUT_LANDED
+from checkpoints.values.checkpoint_kinds import GATE_PASSED, OUTPUT_LANDED
 from checkpoints.values.patch import same
 
 
@@ -63,7 +63,7 @@ def _done_since(session: RunSession, spec: StepSpec) -> dict[UUID, str]:
     places = session.path.places
     for at in range(len(places) - 1, -1, -1):
         place = places[at]
-        if place.step == spec.name and place.kind in GATE_CLOSED:
+        if place.step == spec.name and place.kind in GATE_PASSED:
             if at == 0 or places[at - 1].kind != "reopen":
                 break
         elif place.kind in OUTPUT_LANDED:

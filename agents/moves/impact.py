@@ -98,7 +98,7 @@ class ImpactReader:
 
     def history(self) -> RecordedHistory:
         """Return the recorded history of the whole lineage."""
-        head = self.lineage.path(self.run.head)
+        head = self.lineage.head
         store.expect(self._returns(head))
         forced = bool(head.places) and head.forced(self.run.next_step)
         return RecordedHistory(
@@ -170,6 +170,7 @@ class ImpactReader:
             fork=self.run.forked_from is not None,
             branched=bool(path.places) and path.branched(self.run.pk, self.run.seq),
             own=self._own(path),
+            asking={step: self.lineage.saved[at].seq for at, step in path.asking().items()},
             config=self.config,
         )
 

@@ -113,8 +113,18 @@ class Lineage:
 
     @cached_property
     def outcomes(self) -> dict[UUID, CheckpointHeader]:
-        """Return the executions that saved a gate's outcome, by the gate's checkpoint."""
-        return {each.parent: each for each in reversed(self.records) if each.parent and each.kind == "gate"}
+        """Return the gates' executions, by the gate's checkpoint: each saved the outcome, or that the run went on."""
+        return {each.parent: each for each in reversed(self.records) if each.parent and each.kind in ("gate", "asked")}
+
+    @cached_property
+    def head(self) -> RunPath:
+        """Return the path to the run's head."""
+        return self.path(self.run.head)
+
+    @cached_property
+    def asking(self) -> dict[UUID, str]:
+        """Return the gates that the run went on from: checkpoint -> step."""
+        return self.head.asking() if self.plan.goes_on_asking else {}
 
     @cached_property
     def used(self) -> dict[int, int]:
@@ -191,6 +201,7 @@ class Lineage:
             choice=str(((outcome and outcome.answered) or {}).get("choice", "")),
             permits=not recovery or gate.step in gate.asked.allows,
             about=self._about(gate),
+            beside=self.asking.get(gate.checkpoint) == gate.step,
             refused=[action for action in decided if action.settled],
             actions=frozenset(action.id for action in gate.asked.actions) if recovery else frozenset(),
         )

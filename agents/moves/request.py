@@ -18,6 +18,8 @@ from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent,
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.decisions import uploads
+from approvals.english import quoted
+from approvals.models import Gate
 from approvals.preflight import checks
 from approvals.preflight.facts import AgentCode
 from approvals.schema import redact
@@ -75,6 +77,7 @@ def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
 
 def check_stands(run: Run, target: Snapshot) -> None:
     """Raise RewindRefused if the checkpoint's state counts on an effect or a child that was undone since."""
+    check_asked(run, target)
     path = RunPath.to(target.id)
     if undone := child_runs.undone_on(run, path):
         told = _("The state of checkpoint %(seq)s counts on R-%(run)s, which was undone since. Go back to before it.")
@@ -89,6 +92,20 @@ def check_stands(run: Run, target: Snapshot) -> None:
         "%(before)s or an earlier one; from there it is performed again."
     )
     raise RewindRefused(told % {"seq": target.seq, "effect": row.step, "before": before})
+
+
+def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
+    """Raise RewindRefused if at the checkpoint the run counts on the answer to a question that nobody can answer now.
+
+    A fork cannot take over the answer to a gate of another run.
+    """
+    if not spec_of(plan_of(run, target)).goes_on_asking:
+        return
+    asking = RunPath.to(target.id).asking()
+    for gate in Gate.objects.filter(run=run, checkpoint__in=list(asking)).order_by("pk"):
+        if gate.step == asking[gate.checkpoint] and (fork or gate.status == Gate.Status.WITHDRAWN):
+            told = _("At checkpoint %(seq)s the decision at %(gate)s is not made. Go back to before it was asked.")
+            raise RewindRefused(told % {"seq": target.seq, "gate": quoted([gate.title])})
 
 
 def plan_of(run: Run, target: Snapshot) -> Plan:
@@ -149,6 +166,7 @@ def wanted(
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)
+    check_asked(run, target, fork=True)
     recorded = plan_of(run, target)
     plan = _version(recorded, version)
     known = deployed.of(plan.pk)

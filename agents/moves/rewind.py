@@ -260,9 +260,9 @@ def _save(run: Run, move: HeadMove, claim: Claim) -> None:
     saved = store.move_head(
         target, writes, claim=claim, header=header, status=Run.Status.QUEUED, notes=notes, actor=actor
     )
-    for gate in Gate.objects.open().filter(run=run).order_by("pk"):
-        closing.withdraw(gate, by=actor, reason=move.reason)
     path = RunPath.to(saved.id)
+    for gate in Gate.objects.open().filter(run=run).exclude(checkpoint__in=list(path.asking())).order_by("pk"):
+        closing.withdraw(gate, by=actor, reason=move.reason)
     hold_left_behind.take_up(run, path, by=actor)
     hold_left_behind.hold(run, path, by=actor)
     data = {"to": target.seq, "seq": saved.seq, "step": target.next_step} | ({"key": move.key} if move.key else {})

@@ -43,14 +43,14 @@ class HeadCell:
     place: str = ""  # the fragment of the page with more
 
 
-def status(run: Run, asking: str = "", called: Called = in_words) -> TimelineMark:
+def status(run: Run, asking: Sequence[str] = (), called: Called = in_words) -> TimelineMark:
     """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen".
 
-    `asking` is the step of the gate that holds it; empty where none does.
+    `asking`: the steps of its open gates.
     """
     plain = STATUS[run.status]
     if asking and run.status == "waiting":
-        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted([called(asking)])})
+        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted(map(called, asking))})
     if run.frozen:
         return TimelineMark("", "failed", "warn", gettext("Frozen"))
     if run.settling:

@@ -40,9 +40,12 @@ KINDS = {
     "upcast": marks.UPCAST,
     "recovery": marks.RECOVERED[""],
     "reopen": marks.REOPENED,
+    "asked": marks.ASKED,
+    "answered": marks.ANSWERED,
     "fork": marks.FORK,
 }
-NAMED = ("step", "gate", "reused", "skipped", "recovery", "reopen")  # kinds that are shown by the title of their step
+# Kinds that are shown by the title of their step.
+NAMED = ("step", "gate", "asked", "answered", "reused", "skipped", "recovery", "reopen")
 PLACE = re.compile(r"(?:R-)?([0-9]{1,12})\.([0-9]{1,9})|([0-9]{1,9})")
 
 
@@ -145,7 +148,7 @@ def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -
 
 def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[UUID, TimelineMark]:
     """Map the checkpoint that saved a gate's outcome to the outcome's mark."""
-    bases = {each.parent: each.id for each in way if each.kind == "gate" and each.parent}
+    bases = {each.parent: each.id for each in way if each.kind in ("gate", "asked") and each.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
     return {bases[base]: marks.OUTCOMES[kind] for base, kind in found.values_list("gate__checkpoint", "kind")}
 

@@ -83,8 +83,9 @@ _CHILDREN = f"""
 _WHOLE = f"""(SELECT jsonb_build_object({_WAY}, {_CHILDREN},
 'took', (SELECT sum(took_us) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id),
 'reused', (SELECT count(*) FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind = 'reused'),
-'held', (SELECT extract(epoch FROM sum(coalesce(closed_at, statement_timestamp()) - opened_at))
-  FROM approvals_gate WHERE run_id = checkpoints_run.id),
+'held', (SELECT extract(epoch FROM sum(upper(held) - lower(held))) FROM unnest((
+  SELECT range_agg(tstzrange(opened_at, coalesce(closed_at, statement_timestamp())))
+  FROM approvals_gate WHERE run_id = checkpoints_run.id)) held),
 'pruned', EXISTS (SELECT FROM checkpoints_gap WHERE run_id = checkpoints_run.id),
 'failed', EXISTS (SELECT FROM agents_failure WHERE run_id = checkpoints_run.id),
 'served', (SELECT jsonb_build_array(there, heard) FROM (SELECT checkpoints_run.plan_id AS id) p

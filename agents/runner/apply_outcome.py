@@ -30,6 +30,8 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.values.patch import touched
 
+from . import open_gates
+
 Kind = Outcome.Kind
 
 
@@ -43,15 +45,46 @@ def settle(session: RunSession, gate: Gate) -> bool:
     spec = session.plan.step(gate.step)
     outcome: Outcome = gate.outcome
     evidence.check_ended(gate, outcome, gate.end)
-    try:
-        if gate.kind == Gate.Kind.RECOVERY:
-            going = _recover(session, spec, gate, outcome)
-        else:
-            going = _review(session, spec, gate, outcome)
-    except InvariantBroken as error:
-        going = _broken(session, spec, gate, outcome, error)
+    if session.plan.goes_on_asking:
+        with transaction.atomic():
+            open_gates.lock(session)
+            going = _written(session, spec, gate, outcome)
+            open_gates.withdraw_left(session, by=_who(outcome))
+    else:
+        going = _written(session, spec, gate, outcome)
     crash_points.point("after_outcome", gate.step)
     return going
+
+
+def _written(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    try:
+        if gate.kind == Gate.Kind.RECOVERY:
+            return _recover(session, spec, gate, outcome)
+        if open_gates.is_beside(session, gate):
+            return _beside(session, spec, gate, outcome)
+        return _review(session, spec, gate, outcome)
+    except InvariantBroken as error:
+        return _broken(session, spec, gate, outcome, error)
+
+
+def _beside(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -> bool:
+    """Write the outcome of a gate that the run went on from: an approval changes nothing about what comes next.
+
+    If the state has changed so that an approved edit does not fit any more, the run fails.
+    """
+    by = _who(outcome)
+    try:
+        if outcome.kind in gates.AGREED:
+            writes = outcome_writes.writes(session, gate, outcome)
+            return session.save("answered", spec, writes, session.snapshot.next_step, by=by, slice_over=False)
+        told = outcome_writes.told(session, gate, outcome, session.snapshot.state)
+        if outcome.kind == Kind.REJECTED and outcome.then == "back":
+            return _send_back(session, spec, gate, outcome, told, kind="answered")
+        return session.save("answered", spec, told, spec.name, end="cancelled", reason=_why_ended(outcome), by=by)
+    except (InvariantBroken, ValueRefused) as error:
+        reason = _("The decision at %(gate)s does not fit the state any more: %(error)s")
+        reason %= {"gate": quoted([gate.title]), "error": error}
+        return session.save("answered", spec, {}, spec.name, end="failed", reason=reason, by=by)
 
 
 def _broken(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, error: InvariantBroken) -> bool:
@@ -104,7 +137,9 @@ def _resume(session: RunSession, spec: StepSpec, outcome: Outcome, writes: dict[
     return True
 
 
-def _send_back(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any]) -> bool:
+def _send_back(
+    session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, told: dict[str, Any], kind: str = "gate"
+) -> bool:
     """Save the outcome on its branch and move the head to where the named step last started, with the feedback.
 
     This is one transaction: in between, the run would be at a rejected gate with nothing left to do.
@@ -114,11 +149,11 @@ def _send_back(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome
     said = Words(text=outcome.words, by=outcome.by_name or outcome.by, at=outcome.created_at, gate=gate.pk)
     feedback = appended(session.agent, spec.feedback, [said])
     if target is None:
-        return session.save("gate", spec, told | feedback, back_to, by=by, slice_over=False)
+        return session.save(kind, spec, told | feedback, back_to, by=by, slice_over=False)
     session.check_rules(told | feedback, target.state)
     with transaction.atomic():
         hold_left_behind.lock(session.run)
-        session.save("gate", spec, told, back_to, by=by, slice_over=False)
+        session.save(kind, spec, told, back_to, by=by, slice_over=False)
         session.move("rewind", target, spec, told | feedback, next_step=back_to, by=by)
         hold_left_behind.hold(session.run, session.path, by=by)
         again = session.plan.step(back_to)

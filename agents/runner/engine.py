@@ -35,7 +35,7 @@ from checkpoints.models import Plan, Run
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
-from . import apply_outcome, claiming, version_upgrade
+from . import apply_outcome, claiming, open_gates, version_upgrade
 
 HALTED = 5.0  # seconds that a run which was asked to halt is left alone
 HOPELESS = 10  # attempts at the runner's own work, after which the run fails
@@ -125,14 +125,18 @@ def _work(claim: ClaimedRun, beat: ClaimBeat) -> None:
 
 def go_on(session: RunSession) -> None:
     """Take a claimed run on from its head: apply a decision first, then run steps. Raises AskedTooOften."""
-    run, gate = session.run, opening.at_head(session)
-    if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(session):
-        return
-    if gate is not None and gate.status == gate.Status.OPEN:
-        if opening.wait_for(session, gate):
-            return
+    run = session.run
+    while True:
         gate = opening.at_head(session)
-    turns(session, gate is None or apply_outcome.settle(session, gate))
+        if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(session):
+            return
+        beside = open_gates.beside(session) if gate is not None and gate.status == Gate.Status.OPEN else []
+        gate = open_gates.sends_away(beside) or gate
+        if gate is None or gate.status != Gate.Status.OPEN:
+            turns(session, gate is None or apply_outcome.settle(session, gate))
+            return
+        if opening.wait_for(session, [gate, *(each for each in beside if each.status == Gate.Status.OPEN)]):
+            return
 
 
 def turns(session: RunSession, going: bool) -> None:
@@ -147,7 +151,17 @@ def turns(session: RunSession, going: bool) -> None:
             session.flush()
             _hand_over(session)
             return
-        going = turn(session)
+        going = _past_open_gates(session)
+
+
+def _past_open_gates(session: RunSession) -> bool:
+    """Execute the next step, or first save the outcome of a gate beside it, or wait for one; True if it goes on."""
+    beside = [] if session.run.settling else open_gates.beside(session)
+    closed = open_gates.next_closed(session, beside)
+    if closed is not None:
+        return apply_outcome.settle(session, closed)
+    held_by = open_gates.waited_for(session, beside)
+    return not open_gates.wait(session, beside, held_by) if held_by else turn(session)
 
 
 def _settles_first(run: Run, gate: Gate | None) -> bool:

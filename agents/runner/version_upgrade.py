@@ -29,10 +29,12 @@ from agents.gates import opening
 from agents.models import Effect
 from agents.session import translate_history
 from agents.session.heartbeat import ClaimBeat
+from agents.session.run_path import RunPath
 from agents.session.run_session import RunSession
 from agents.steps import execute, retry
 from agents.steps.local_performer import LOCAL
 from approvals.engine_rules import effects
+from approvals.english import quoted
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import actors, store
@@ -44,7 +46,7 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
-from . import apply_outcome
+from . import apply_outcome, open_gates
 
 PERFORMED = (*effects.IN_DOUBT, *effects.LANDED)
 log = structlog.get_logger()
@@ -55,7 +57,13 @@ class _Decided(Exception):
 
 
 def brought(run: Run, snapshot: Snapshot, way: UpcastPath) -> dict[str, Any]:
-    """Return the run's state, upgraded; writes nothing. Raises UpcastFailed."""
+    """Return the run's state, upgraded; writes nothing. Raises UpcastFailed.
+
+    A run that went on from a gate which is still open is upgraded once that is decided.
+    """
+    asking = RunPath.to(snapshot.id).asking() if spec_of(run.plan).goes_on_asking else {}
+    if gate := Gate.objects.open().filter(run_id=run.pk, checkpoint__in=list(asking)).order_by("pk").first():
+        raise UpcastFailed(f"It waits for the decision at {quoted([gate.title])}, which was asked for this version")
     gone = way.lacks([snapshot.next_step])
     if gone:
         raise UpcastFailed(f"Version {way.to.spec.version} has no step {gone[0]}, and no upcaster names another")
@@ -128,6 +136,9 @@ def _caught_up(session: RunSession) -> bool:
     gate = opening.at_head(session)
     if gate is not None and gate.status != Gate.Status.OPEN and not apply_outcome.settle(session, gate):
         return False
+    while (beside := open_gates.next_closed(session, open_gates.beside(session))) is not None:
+        if not apply_outcome.settle(session, beside):
+            return False
     name = session.snapshot.next_step
     spec = session.plan.step(name) if name else None
     row = perform.newest(session, spec) if spec and spec.kind == "effect" else None

@@ -120,7 +120,26 @@ class RunPath:
 
     def settled(self) -> list[UUID]:
         """Return the checkpoints at which gates were opened that have their outcome on the path, newest first."""
-        return [place.parent for place in reversed(self.places) if place.kind in OUTCOMES and place.parent]
+        return self._asked()[0][::-1]
+
+    def asking(self) -> dict[UUID, str]:
+        """Return the gates from which the run went on and whose outcome is not on the path: checkpoint -> step."""
+        return {at: step for step, at in self._asked()[1].items()}
+
+    def _asked(self) -> tuple[list[UUID], dict[str, UUID]]:
+        """Return the checkpoints at which settled gates were opened, in the order of their outcomes; and `asking`."""
+        settled: list[UUID] = []
+        asking: dict[str, UUID] = {}
+        for place in self.places:
+            if place.parent is None:
+                continue
+            if place.kind == Kind.ASKED:
+                asking[place.step] = place.parent
+            elif place.kind == Kind.ANSWERED:
+                settled.append(asking.pop(place.step, place.parent))
+            elif place.kind in OUTCOMES:
+                settled.append(place.parent)
+        return settled, asking
 
     def __iter__(self) -> Iterator[CheckpointHeader]:
         return iter(self.places)

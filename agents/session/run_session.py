@@ -47,7 +47,7 @@ from .run_path import RunPath
 _HOLD = "SELECT 1 FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR UPDATE"
 _NUMBER = _HOLD.replace("1", "nextval(pg_get_serial_sequence('agents_effect', 'id'))", 1)
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED)
-CHECKED = (*EXECUTIONS, Kind.SKIPPED)  # kinds of what a step, an effect or an outcome saves
+CHECKED = (*EXECUTIONS, Kind.SKIPPED, Kind.ANSWERED)  # kinds of what a step, an effect or an outcome saves
 
 
 @dataclass
@@ -260,7 +260,7 @@ class RunSession:
         if kind in CHECKED:
             self.check_rules(writes)
         self.past_claim = self.past_claim or kind not in OUTPUT_LANDED
-        status = end or self._status_after(next_step, slice_over)
+        status = end or self._status_after(kind, spec, next_step, slice_over)
         header = self._header(kind, spec, next_step, took)
         if status == Run.Status.RUNNING and by is None and not (beside or id) and self._defers(kind, spec, next_step):
             return self._put_off(header, spec, writes, notes)
@@ -361,11 +361,18 @@ class RunSession:
             self.__dict__.pop(cached, None)
         self.attempt = 1
 
-    def _status_after(self, next_step: str, slice_over: bool | None) -> str:
-        if not next_step and not self.run.settling:
+    def _status_after(self, kind: str, spec: StepSpec, next_step: str, slice_over: bool | None) -> str:
+        if not next_step and not self.run.settling and not self._asks_after(kind, spec):
             return Run.Status.COMPLETED
         over = time.monotonic() >= self.ends if slice_over is None else slice_over
         return Run.Status.QUEUED if over else Run.Status.RUNNING
+
+    def _asks_after(self, kind: str, spec: StepSpec) -> bool:
+        """Tell whether the run waits for gates that are open beside it once this is saved."""
+        if not self.plan.goes_on_asking:
+            return False
+        answered = {spec.name} if kind == Kind.ANSWERED else set()
+        return kind == Kind.ASKED or not answered.issuperset(self.path.asking().values())
 
     def _header(self, kind: str, spec: StepSpec, next_step: str, took: float) -> Header:
         digest = self.input_digest(spec) if kind in EXECUTIONS else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -51,6 +52,7 @@ class Trial:
 
     starts: tuple[type[Agent], ...]
     parent: Trial | None  # the trial of the run that started this one
+    _at = ""  # the step of the gate at which the next decision is made; "": the oldest
 
     def __init__(
         self,
@@ -144,8 +146,18 @@ class Trial:
     @property
     def asks(self) -> str:
         """Return the step of the open gate; empty where none is open."""
-        gate = Gate.objects.open().filter(run=self.row).first()
-        return gate.step if gate else ""
+        return next(iter(self.open_gates), "")
+
+    @property
+    def open_gates(self) -> list[str]:
+        """List the steps of its open gates, oldest first: several where a gate has `waits=False`."""
+        return list(Gate.objects.open().filter(run=self.row).order_by("pk").values_list("step", flat=True))
+
+    def at(self, step: str) -> Self:
+        """Return the same trial, whose next decision is made at the open gate `step`."""
+        made = copy(self)
+        made._at = step
+        return made
 
     # What people say; each takes the run on, and returns it
 
@@ -252,9 +264,10 @@ class Trial:
         return made
 
     def _gate(self) -> Gate:
-        gate = Gate.objects.open().select_related("run__plan", "policy").filter(run=self.row).first()
+        asked = Gate.objects.open().select_related("run__plan", "policy").filter(run=self.row).order_by("pk")
+        gate = asked.filter(step=self._at).first() if self._at else asked.first()
         if gate is None:
-            raise TrialStuck(f"The run asks nothing. {self._stands()}")
+            raise TrialStuck(f"The run asks nothing{f' at {self._at}' * bool(self._at)}. {self._stands()}")
         return gate
 
     def _action(self, action: str) -> Any:

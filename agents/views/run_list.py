@@ -33,6 +33,7 @@ from checkpoints.runs.plans import of_teams, spec_of
 PAGE = 40
 PLANS = 500  # the newest, whose agents and versions the filter offers
 WORDS = 200  # characters
+FEW = 3  # open gates of a run that are named
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
 STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.label) for each in Run.Status))
 
@@ -145,7 +146,7 @@ def told(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate runs with everything that a row shows."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
     return runs.select_related("plan", "team", "started_by").annotate(
-        asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title"))[:1]),
+        asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title"))[:FEW]),
         asked=_number(Gate.objects.filter(run=OuterRef("pk"))),
         doubts=_number(Effect.objects.filter(run=OuterRef("pk"), status__in=("intended", "unknown"))),
         left=_number(Hold.objects.filter(run=OuterRef("pk"), kind=Hold.Kind.EFFECT, freed_at__isnull=True)),
@@ -163,7 +164,7 @@ def row_of(run: Any) -> dict[str, Any]:
     return {
         "run": run,
         "gate": asking,
-        "status": page_head.status(run, asking["step"] if asking else "", spec_of(run.plan).title_of),
+        "status": page_head.status(run, [each["step"] for each in run.asking], spec_of(run.plan).title_of),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,
     }

@@ -46,8 +46,9 @@ class GateImpacts:
 
     @cached_property
     def saved(self) -> SavedState:
-        """Return the state that the gate shows."""
-        return SavedState(self.gate.saved.state, self.gate.saved.fields, self.gate.saved.list_format)
+        """Return the state that the gate shows; the newest one where the run went on from the gate."""
+        found = store.load(self.gate.run) if self.fact.beside else self.gate.saved
+        return SavedState(found.state, found.fields, found.list_format)
 
     @property
     def choices(self) -> GateChoices:
@@ -60,22 +61,23 @@ class GateImpacts:
     def with_patch(self, operations: Sequence[Op], card: Card | None = None) -> Impact:
         """Preview approval of the state after a JSON Patch, and of what `card` settles. Raises ValueRefused."""
         card = card or self.card
-        state = patch.apply(list(operations), self.gate.saved.state)
+        before = self.saved.state
+        state = patch.apply(list(operations), dict(before))
         writes = {
             name: state.get(name, DROP)
-            for name in {*state, *self.gate.saved.state}
-            if name not in self.gate.saved.state or state.get(name) is not self.gate.saved.state[name]
+            for name in {*state, *before}
+            if name not in before or state.get(name) is not before[name]
         }
         now = self.saved.with_writes(writes)
         touched = patch.touched(operations)
         decision = "mixed" if card.settled else "edited" if operations else "approved"
         choices = GateChoices(self.history, self.fact, now)
         start = choices.reached(touched)
-        before = self._before(start)
-        if start is None or before is None:
+        begun = self._before(start)
+        if start is None or begun is None:
             given, refused = self._grants(now, card), [action for action in card.actions if action.settled]
             return self._told(choices.approving(grants=given, refused=refused, decision=decision), card.actions)
-        return self._told(choices.asking_anew(start, touched=touched, before=before, decision=decision))
+        return self._told(choices.asking_anew(start, touched=touched, before=begun, decision=decision))
 
     def answering(self, choice: str) -> Impact | None:
         """Preview an answer to the gate's question; None for an unknown answer."""

@@ -14,8 +14,9 @@ from django.utils.translation import gettext, gettext_lazy
 
 from approvals.cards import answer as answering
 from approvals.cards.card import Card
+from approvals.engine_rules.gates import DECISION
 from approvals.errors import EditRefused, Invalid, Problem, problem
-from approvals.impact.walk import DECISION
+from approvals.models import Gate
 from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import spec_of
@@ -30,6 +31,12 @@ NOT_OFFERED = gettext_lazy(
     "or ask for a policy that allows it."
 )
 BOTH = gettext_lazy("Change the values of the actions or the whole state, not both at once.")
+
+
+def taken_at(gate: Gate) -> bool:
+    """Tell whether a gate takes an edit of the whole state: if its policy allows that and the run waits at it."""
+    plan = spec_of(gate.run.plan)
+    return gate.policy.whole_state and all(step.waits for step in plan.steps if step.name == gate.step)
 
 
 def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextProposal:

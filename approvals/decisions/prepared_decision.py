@@ -127,7 +127,7 @@ def edited(
     current = CurrentProposal.of(gate, proposal)
     if state is None:
         return edit.edited(current, arguments)
-    if not gate.policy.whole_state:
+    if not edit_state.taken_at(gate):
         raise EditRefused([edit_state.fault(edit_state.NOT_OFFERED)])
     return edit_state.rewritten(current, state)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from checkpoints.runs.plans import PlanSpec
+from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.checkpoint_kinds import GATE_CLOSED, OUTPUT_LANDED
+from checkpoints.values import json_pointer
+from checkpoints.values.checkpoint_kinds import GATE_PASSED, OUTPUT_LANDED
 
 from .effects import EffectRow, adoptable
 
 MIXED = "mixed"  # decided action by action
+DECISION = "decision"  # the field in which an agent may be told what was decided
 AGREED = ("approved", "edited", MIXED, "answered")  # kinds of outcomes that let a run go on
 
 
@@ -19,10 +21,31 @@ def allowing(plan: PlanSpec, effect: str) -> list[str]:
     return [step.name for step in plan.steps if effect in step.allows]
 
 
+def told_at(gate: StepSpec) -> list[str]:
+    """List the fields that a person's decision at a gate may write."""
+    return [*_edited(gate), DECISION, *([gate.feedback] if gate.feedback else [])]
+
+
+def _edited(gate: StepSpec) -> list[str]:
+    return [json_pointer.tokens("/" + place.strip("/"))[0] for place in gate.edits]
+
+
+def holds_up(plan: PlanSpec, gate: StepSpec, next_step: str) -> bool:
+    """Tell whether the next step, or the end of the run (""), waits for the decision at a gate that is open beside it.
+
+    Another gate does not wait for what both only add to: the agent's feedback, and what it is told of the decision.
+    """
+    if not next_step or next_step == gate.name or next_step in gate.allows:
+        return True
+    step = plan.step(next_step)
+    changes = _edited(step) if step.kind == "gate" else step.writes
+    return not set(told_at(gate)).isdisjoint([*step.reads, *changes])
+
+
 def asked_last(plan: PlanSpec, effect: str, path: Iterable[CheckpointHeader]) -> str:
     """Return the gate at which people revise an effect: of those that can allow it, the one that asked last."""
     asking = allowing(plan, effect)
-    asked = [place.step for place in path if place.kind in GATE_CLOSED and place.step in asking]
+    asked = [place.step for place in path if place.kind in GATE_PASSED and place.step in asking]
     return asked[-1] if asked else asking[-1]
 
 
@@ -47,7 +70,7 @@ def stands(kind: str, allowed: Iterable[EffectRow | None]) -> bool:
 
 def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[CheckpointHeader | None, list[str]]:
     """Return where a gate last closed, None for nowhere, and the steps that were executed since."""
-    at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in GATE_CLOSED), default=-1)
+    at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in GATE_PASSED), default=-1)
     since = [place.step for place in path[at + 1 :] if place.kind in OUTPUT_LANDED]
     return (path[at] if at >= 0 else None), since
 

@@ -44,8 +44,11 @@ def open_gate(
     kind: str = "review",
     by: Actor,
     asked_by: int | None = None,
+    waits: bool = True,
 ) -> Gate:
     """Stop a run at a gate: write the gate, its first proposal, the hold and the event, and release the run to wait.
+
+    Without `waits` the run is not released: it goes on.
 
     One transaction, or part of the caller's. The same run and checkpoint return the existing gate; the run is released
     only while that gate is open, so that a decision made meanwhile is not missed: look at `gate.status`. `asked_by`:
@@ -56,7 +59,7 @@ def open_gate(
         plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
         there, before = _asked_already(run.pk, snapshot.id, kind, step.name, plan)
         if there is not None:
-            if there.status == Gate.Status.OPEN:
+            if there.status == Gate.Status.OPEN and waits:
                 claims.release(claim, status="waiting", by=by)
             return there
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
@@ -75,7 +78,8 @@ def open_gate(
             gate.replaces.add(before, *before.replaces.all())
             before.say("gate.replaced", by=by, data={"gate": gate.pk})
         outbox.tell(gate, "gate.opened", at=gate.opened_at)
-        claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
+        if waits:
+            claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
         return gate
 
 

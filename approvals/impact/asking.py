@@ -14,7 +14,7 @@ from .facts import REJECTED, GateFact
 from .records import matching, may_match
 from .result import ImpactVerdict
 from .values import KnownValue, StepInput, Steps
-from .walk import Walk, told_at
+from .walk import Walk
 
 WILL, MAY, STANDS = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS
 
@@ -91,13 +91,17 @@ def _of_unknown(walk: Walk, spec: StepSpec, reading: StepInput, *, forced: bool)
 
 def _asks(walk: Walk, spec: StepSpec, why: str) -> str | None:
     walk.name(spec, WILL, why, asks=True)
-    return walk.stop(spec)
+    return walk.stop(spec) if spec.waits else _goes_on(walk, spec, frozenset({spec.name}))
 
 
 def _may(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
     walk.name(spec, MAY, "reads", on, asks=True)
-    on = on | {spec.name}
-    walk.state.blur(told_at(spec), on)
+    return _goes_on(walk, spec, on | {spec.name})
+
+
+def _goes_on(walk: Walk, spec: StepSpec, on: Steps) -> str | None:
+    """End the walk at a gate where the run may go on: nothing after it is certain."""
+    walk.state.blur(gates.told_at(spec), on)
     return walk.over(walk.flow.plan.successors(spec.name), on)
 
 
@@ -128,7 +132,7 @@ def _holds(walk: Walk, gate: GateFact) -> bool | None:
 
 def _standing(walk: Walk, spec: StepSpec, reading: StepInput, gate: GateFact) -> str | None:
     saved = next((each.id for each in walk.records.history.executions if each.id == gate.execution), None)
-    if saved is None:  # the decision that is previewed
+    if saved is None or not spec.waits:  # the decision that is previewed; or one that was saved elsewhere
         return _may(walk, spec, frozenset({spec.name}))
     try:
         walk.state.write(walk.records.history.writes(saved))

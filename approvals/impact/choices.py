@@ -1,6 +1,7 @@
 """Turns each decision at a gate into the target from which the run would go on.
 
-The run waits at the gate, so its head is the gate's checkpoint. The person's words and name, which the agent is told,
+The run waits at the gate, so its head is the gate's checkpoint; if it went on from the gate, it goes on from its head,
+and `now` is the state there. The person's words and name, which the agent is told,
 are not known before the decision.
 """
 
@@ -23,7 +24,6 @@ from checkpoints.values.ops import DROP, apply
 from .facts import ABSENT, ByHand, EffectFact, Fields, GateFact, GrantFact, MoveTarget, RecordedHistory, Writes
 from .records import NOW
 from .values import Steps
-from .walk import DECISION
 from .words import by_action, words_in
 
 
@@ -66,7 +66,8 @@ class GateChoices:
 
         A gate that was reopened for an effect goes on with that effect: what was done since stands.
         """
-        made = self._landed(self.history.reopened or self.history.plan.next_after(self.gate.step))
+        after = self.history.head.next_step if self.gate.beside else self.history.plan.next_after(self.gate.step)
+        made = self._landed(after if self.gate.beside else self.history.reopened or after)
         novel, unknown = by_action(self.history.plan, self._spec, decision, refused)
         return replace(
             made, decision=decision, grants=grants, refused=refused, novel=novel, unknown={**made.unknown, **unknown}
@@ -77,7 +78,7 @@ class GateChoices:
 
         None where the run goes on: nothing that was executed since reads those fields.
         """
-        if not self.history.reopened:
+        if not self.history.reopened or self.gate.beside:
             return None
         closed, since = gates.closed_last(self.history.head.path, self.gate.step)
         return closed if gates.edit_goes_back(self.history.plan, since, touched) else None
@@ -97,7 +98,7 @@ class GateChoices:
 
     def stopping(self, *, decision: str = "rejected") -> MoveTarget:
         """Return the target where the run ends at the gate: rejected, cancelled, or expired."""
-        return replace(self._at_head(self.now), next_step="", decision=decision)
+        return replace(self._at_head(self.now), next_step="", decision=decision, asking={})
 
     def expiring(self) -> MoveTarget:
         """Return the target of an expiry; a recovery gate ends the run, or leaves effects left behind as they are."""
@@ -136,7 +137,7 @@ class GateChoices:
             return replace(here, next_step=next_step, settled={self.gate.about: STATUS_BY_ANSWER[choice]})
         doubtful = self._doubtful()
         if choice == RecoveryAnswer.STOP:
-            return replace(here, next_step="", awaited=frozenset(doubtful))
+            return replace(here, next_step="", awaited=frozenset(doubtful), asking={})
         if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
             by_answer: dict[str, str] = {RecoveryAnswer.NOT_HAPPENED: "failed", RecoveryAnswer.AGAIN: "abandoned"}
             status = by_answer.get(choice, "")
@@ -182,8 +183,9 @@ class GateChoices:
 
     def _at_head(self, saved: SavedState) -> MoveTarget:
         head, gate = self.history.head, self.gate
+        asking = {name: seq for name, seq in head.asking.items() if name != gate.step}
         return replace(
-            head, next_step=gate.step, forced=False, deciding=gate.id,
+            head, next_step=gate.step, forced=False, deciding=gate.id, asking=asking,
             state=saved.state, fields=saved.fields, list_format=saved.list_format,
         )  # fmt: skip
 
@@ -193,7 +195,7 @@ class GateChoices:
         return replace(
             self._at_head(self.now),
             next_step=next_step,
-            path=[*head.path, self._execution("gate")],
+            path=[*head.path, *([] if self.gate.beside else [self._execution("gate")])],
             gates=[*head.gates, self.gate.id],
             unknown=self._told,
         )
@@ -205,9 +207,11 @@ class GateChoices:
         on_path = [each for each in self.history.gates if each.id in head.gates and each.run == start.run_id]
         stood = [each for each in on_path if each.seq < start.seq - 1]
         mine = [each for each in stood if each.run == head.run and each.choice == RecoveryAnswer.DO_AGAIN]
+        here = self._at_head(before)
         return replace(
-            self._at_head(before),
+            here,
             path=path,
+            asking={name: seq for name, seq in here.asking.items() if seq < start.seq},
             gates=[each.id for each in stood],
             by_hand=[each for each in head.by_hand if each.at <= len(path)],
             own=frozenset(each.step for each in mine if not _landed_since(each, path)),
@@ -258,7 +262,7 @@ class GateChoices:
     def _told(self) -> dict[str, Steps]:
         """Return the field that tells the agent of the decision as unknown, where its state has that field."""
         schema = self.history.plan.state_schema.get("properties")
-        return {DECISION: frozenset({self.gate.step})} if schema is None or DECISION in schema else {}
+        return {gates.DECISION: frozenset({self.gate.step})} if schema is None or gates.DECISION in schema else {}
 
 
 def _landed_since(gate: GateFact, path: Sequence[CheckpointHeader]) -> bool:

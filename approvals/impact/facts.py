@@ -105,6 +105,7 @@ class GateFact:
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the id of the effect left behind that it asks about; 0: none
+    beside: bool = False  # the run went on from it, and its outcome is not on the path to the head
     refused: Sequence[Action] = ()  # settled actions, which do not run although the run goes on
     actions: frozenset[str] = frozenset()  # the ids of its actions
 
@@ -145,6 +146,7 @@ class MoveTarget:
     forced: bool = False  # `next_step` runs despite its records
     again: bool = False  # a person sends it back to `next_step`, so that an effect done there is done again
     takes_up: bool = False  # a person moves the run: effects on its path stand, even if left behind or ordered again
+    asking: Mapping[str, int] = field(default_factory=dict)  # gates that are open beside it: step -> seq
     leave: bool = False  # effects left behind stay as they are when the run ends here
     novel: frozenset[str] = frozenset()
     unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)

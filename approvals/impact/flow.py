@@ -6,7 +6,7 @@ where every one of those ways leads to the same step, and nothing on them could 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,10 +38,12 @@ class Flow:
         A step with validators may also go back to the steps that made what it reads, and an effect without a permission
         to a gate.
         """
-        return {
-            name: frozenset(self.plan.successors(name) | self.suspects(name) | self.asks_at(name))
-            for name in self.steps
-        }
+        return {name: self.onward[name] | self.asks_at(name) for name in self.steps}
+
+    @cached_property
+    def onward(self) -> dict[str, frozenset[str]]:
+        """Return the ways without those of an effect back to a gate."""
+        return {name: frozenset(self.plan.successors(name) | self.suspects(name)) for name in self.steps}
 
     def suspects(self, name: str) -> set[str]:
         """Return the steps to which a refused output of `name` may send the run back, without `name` itself."""
@@ -56,7 +58,15 @@ class Flow:
 
     def reach(self, starts: Iterable[str], *, avoiding: Iterable[str] = ()) -> set[str]:
         """Return the steps that may run from `starts` on, these included, on ways that avoid `avoiding`."""
-        barred = set(avoiding)
+        return self._reached(starts, self.ways, set(avoiding))
+
+    def gone_past(self, starts: Iterable[str]) -> set[str]:
+        """Return the gates from which the run may go on while they are open, if it comes to them from `starts` on."""
+        if not self.plan.goes_on_asking:
+            return set()
+        return {name for name in self._reached(starts, self.onward, set()) if not self.steps[name].waits}
+
+    def _reached(self, starts: Iterable[str], ways: Mapping[str, frozenset[str]], barred: Set[str]) -> set[str]:
         found: set[str] = set()
         left = [name for name in starts if name in self.steps]
         while left:
@@ -64,7 +74,7 @@ class Flow:
             if at in found or at in barred:
                 continue
             found.add(at)
-            left += [name for name in self.ways[at] if name in self.steps]
+            left += [name for name in ways[at] if name in self.steps]
         return found
 
     def ends(self, starts: Iterable[str], *, avoiding: str) -> bool:

@@ -7,13 +7,13 @@ do not send the run back.
 
 from __future__ import annotations
 
-from approvals.engine_rules import effects
+from approvals.engine_rules import effects, gates
 
 from .facts import EffectFact
 from .records import may_match
 from .result import ImpactRow, ImpactVerdict
 from .values import NOTHING, PredictedState, Steps
-from .walk import Walk, told_at, undoable
+from .walk import Walk, undoable
 
 
 def left(walk: Walk) -> list[ImpactRow]:
@@ -72,7 +72,7 @@ def _ahead(walk: Walk) -> PredictedState | None:
     for name in walk.flow.reach(walk.ahead):
         spec = walk.flow.steps[name]
         words = [spec.feedback] if spec.feedback else []
-        after.blur([*spec.writes, *words, *(told_at(spec) if spec.kind == "gate" else ())], walk.ahead_on)
+        after.blur([*spec.writes, *words, *(gates.told_at(spec) if spec.kind == "gate" else ())], walk.ahead_on)
     return after
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvals.engine_rules.gates import holds_up
 from approvals.engine_rules.steps import at_guard
 from checkpoints.runs.plans import StepSpec
 
@@ -23,6 +24,8 @@ def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
     forced = target.forced
     while at:
         at, forced = _visit(walk, at, forced=forced), False
+    if at == "" and target.asking:
+        walk.over((), frozenset(target.asking))
     asked = questions(walk)
     ends = at == "" and walk.ahead is None and not asked
     rows = (*finished(walk), *asked, *left(walk))
@@ -33,6 +36,10 @@ def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:
     spec = walk.flow.steps.get(name)
     if spec is None:  # the plan no longer has the step: nothing can be predicted
         walk.over(walk.flow.steps, frozenset())
+        return None
+    held_by = [gate for gate in walk.target.asking if holds_up(walk.flow.plan, walk.flow.steps[gate], name)]
+    if held_by:
+        walk.over({name}, frozenset(held_by))
         return None
     if _guarded(walk, spec):
         walk.name(spec, ImpactVerdict.MAY, "guard", frozenset({name}), asks=True)

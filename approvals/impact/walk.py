@@ -11,19 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from approvals.engine_rules import effects
+from approvals.engine_rules import effects, gates
 from approvals.engine_rules.steps import crosses_final
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values import json_pointer
 
 from .facts import EffectFact, MoveTarget
 from .flow import Flow
 from .records import NOW, Records
 from .result import ImpactRow, ImpactVerdict
 from .values import NOTHING, PredictedState, StepInput, Steps
-
-DECISION = "decision"  # the field that tells an agent of the decision
 
 
 class WalkedExecution(NamedTuple):
@@ -191,7 +188,8 @@ class Walk:
     def over(self, starts: Iterable[str], on: Steps) -> str | None:
         """End the walk where nothing more is certain, with rows for all that may come up to gates that surely ask."""
         self.ahead, self.ahead_on = frozenset(starts), on
-        sure = [name for name in self.flow.steps if self._surely_asks(self.flow.steps[name])]
+        past = self.flow.gone_past(self.ahead)
+        sure = [name for name in self.flow.steps if name not in past and self._surely_asks(self.flow.steps[name])]
         through = self.flow.reach(self.ahead, avoiding=sure)
         ways = {way for name in through for way in self.flow.ways[name]} | self.ahead
         found = through | {name for name in sure if name in ways}
@@ -206,7 +204,7 @@ class Walk:
         """Stop where a person is certainly asked at `gate`: what follows is another decision."""
         self.asks = gate.name
         self.ahead, self.ahead_on = frozenset(self.flow.plan.successors(gate.name)), frozenset({gate.name})
-        self.state.blur(told_at(gate), self.ahead_on)
+        self.state.blur(gates.told_at(gate), self.ahead_on)
         return None
 
     def due(self, about_to: StepSpec) -> list[EffectFact]:
@@ -271,9 +269,3 @@ class Walk:
 def undoable(row: EffectFact) -> bool:
     """Tell whether the effect can be undone; never one that another run relies on."""
     return effects.undoable(row, undo=row.undo, shared=lambda: row.shared)
-
-
-def told_at(gate: StepSpec) -> list[str]:
-    """List the fields that a person's decision at a gate may write."""
-    edited = [json_pointer.tokens("/" + place.strip("/"))[0] for place in gate.edits]
-    return [*edited, DECISION, *([gate.feedback] if gate.feedback else [])]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext_lazy
 
 from checkpoints.models import RetentionPolicy
-from checkpoints.values.checkpoint_kinds import OUTCOMES, OUTPUT_LANDED
+from checkpoints.values.checkpoint_kinds import OUTCOMES, OUTPUT_LANDED, Kind
 
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
@@ -28,6 +28,7 @@ REASONS = {
     FINAL: gettext_lazy("at the end of a branch"),
 }
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # kinds that the runtime reads again at any age
+ASKED = (*OUTCOMES, Kind.ASKED)  # kinds of what follows the state that a gate showed
 
 
 class RetentionRow(NamedTuple):
@@ -129,7 +130,7 @@ def _held(history: RetentionHistory, seqs: Sequence[int]) -> dict[int, Sequence[
 
 def _asked(places: Sequence[RetentionRow]) -> list[int]:
     """Return the numbers of gates whose outcome is recorded; open gates have holds."""
-    parents = {place.parent for place in places if place.kind in OUTCOMES}
+    parents = {place.parent for place in places if place.kind in ASKED}
     return [place.seq for place in places if place.id in parents] if parents else []
 
 

@@ -27,6 +27,7 @@ from checkpoints.values.canonical_json import canonical, decode
 
 READ = 4_000_000  # bytes of plans that a process caches; the decoded values take some ten times as much
 STEP = 500  # bytes counted for one step
+_LEFT_OUT = (("then", ""), ("holds", ()), ("milestone", False), ("waits", True))  # a step's defaults
 _IN_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('new plans', 0))"
 
 
@@ -75,6 +76,7 @@ class StepSpec:
     then: str = ""  # the step after it, if that is not the next in order
     holds: tuple[str, ...] = ()  # what it leaves open for later steps, and the environment variables that matter to it
     milestone: bool = False  # saved at once where the agent saves at milestones
+    waits: bool = True  # a gate at which the run waits; else it goes on with what does not depend on the decision
     title: str = ""  # its title for people; without one, its name in words
 
     def __post_init__(self) -> None:
@@ -126,6 +128,11 @@ class PlanSpec:
     def title_of(self, name: str) -> str:
         """Return a step's title for pages; if the plan has no such step, one made from its name."""
         return self.titles.get(name) or (name if self.external else in_words(name))
+
+    @cached_property
+    def goes_on_asking(self) -> bool:
+        """Tell whether a run may go on while a gate of its is open."""
+        return any(not step.waits for step in self.steps)
 
     @property
     def titles(self) -> dict[str, str]:
@@ -209,11 +216,11 @@ class PlanSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data; tuples become lists when it is written.
 
-        `then`, `holds`, `milestone`, `title` and `signals` are left out if they have their defaults.
+        `then`, `holds`, `milestone`, `waits`, `title` and `signals` are left out if they have their defaults.
         """
         steps = [{name: getattr(step, name) for name in StepSpec.__slots__} for step in self.steps]
         for step in steps:
-            for name, none in (("then", ""), ("holds", ()), ("milestone", False), ("title", in_words(step["name"]))):
+            for name, none in (*_LEFT_OUT, ("title", in_words(step["name"]))):
                 if step[name] == none:
                     del step[name]
         body = {name: getattr(self, name) for name in ("agent", "version", "doc", "state_schema")}

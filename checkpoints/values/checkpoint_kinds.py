@@ -23,13 +23,15 @@ class Kind(TextChoices):
     REPAIR = "repair"  # back to a step, with a validator's feedback
     SKIPPED = "skipped"  # an effect that did not run: people refused it, or answered instead
     UPCAST = "upcast"  # the state, upgraded to a newer version of the agent
+    ASKED = "asked"  # a gate was opened, and the run goes on
+    ANSWERED = "answered"  # the outcome of such a gate
 
 
 OUTPUT_LANDED = (Kind.STEP, Kind.REUSED)  # a step's output landed
-EXECUTIONS = (Kind.STEP, Kind.GATE, Kind.REUSED)  # an execution of its step, or of its gate, on its input
-OUTCOMES = (Kind.GATE, Kind.RECOVERY)  # holds the outcome of a gate
-GATE_CLOSED = (Kind.GATE, Kind.REUSED)  # a gate that the plan names closed
+EXECUTIONS = (Kind.STEP, Kind.GATE, Kind.REUSED, Kind.ASKED)  # an execution of its step, or of its gate, on its input
+OUTCOMES = (Kind.GATE, Kind.RECOVERY, Kind.ANSWERED)  # holds the outcome of a gate
+GATE_PASSED = (Kind.GATE, Kind.REUSED, Kind.ASKED)  # the run went on past a gate that the plan names
 MOVED_BY_PERSON = (Kind.REWIND, Kind.EDIT)
 STARTED_ANEW = (*MOVED_BY_PERSON, Kind.FORK, Kind.UPCAST)  # goes on from another state or plan than before
-ASIDE = (Kind.RECOVERY, Kind.REOPEN, Kind.UPCAST)  # changes nothing about where the run was sent
+ASIDE = (Kind.RECOVERY, Kind.REOPEN, Kind.UPCAST, Kind.ANSWERED)  # changes nothing about where the run was sent
 MAY_LEAVE_BEHIND = (*MOVED_BY_PERSON, Kind.REPAIR, Kind.UPCAST)  # may leave what was under way, though nothing landed

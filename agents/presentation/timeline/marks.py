@@ -45,6 +45,7 @@ RECOVERED: dict[str, TimelineMark] = {
 }
 ASIDE = TimelineMark("ran", "repair", "ask", _("paused to ask"))
 CAUGHT = TimelineMark("failed", "failed", "right", _("failed, continued at another step"))
+ASKED = TimelineMark("ran", "ran", "ask", _("asked, and went on"))
 REOPENED = TimelineMark("ran", "held", "hold", _("asked again"))
 SKIPPED = TimelineMark("ahead", "cancelled", "right", _("skipped"))
 REUSED = TimelineMark("reused", "reused", "same", _("reused"))

@@ -36,7 +36,8 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
 def of_next(story: Story) -> TimelineRow | None:
     """Return the row of the step that runs, is queued, or is where the run ended; None where a gate's row shows it."""
     run = story.run
-    row = TimelineRow("next", story.called(run.next_step) if run.next_step else "", marks.QUEUED, at=story.changed_at)
+    name = story.called(run.next_step) if run.next_step else _("End")
+    row = TimelineRow("next", name, marks.QUEUED, at=story.changed_at)
     if run.settling and run.status in ("running", "queued"):
         row.name, row.mark = _("Settle"), marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
@@ -46,9 +47,10 @@ def of_next(story: Story) -> TimelineRow | None:
     elif run.status == "queued":
         if run.wake_at and run.wake_at > story.now:
             row.remarks = [Remark(_("tries again in %(time)s") % {"time": duration(run.wake_at - story.now)})]
-    elif run.status == "waiting" and not any(gate.status == "open" for gate in story.gates):
+    elif run.status == "waiting" and not any(gate.status == "open" and gate.base == story.head for gate in story.gates):
         row.mark = marks.TIMER
-        own = Remark(run.reason) if run.awaited else Remark(quote=run.reason)
+        beside = any(gate.status == "open" for gate in story.gates)
+        own = Remark(run.reason) if run.awaited or beside else Remark(quote=run.reason)
         row.remarks = [_of_wait(story.wait) if story.wait else own]
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED

@@ -19,7 +19,7 @@ from approvals.english import listed, quoted
 from . import marks
 from .effect_fates import Fate
 from .facts import Story, TimelineCheckpoint, TimelineFork, TimelineGap, TimelineGate
-from .gate_words import ending_of, gate_remarks, how_long
+from .gate_words import ending_of, gate_remarks, how_long, open_remark
 from .lanes import LaneSlice
 from .marks import TimelineMark
 from .remarks import Remark
@@ -152,6 +152,19 @@ def _tell_gate(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) 
     _close(row, around, marks.NOTHING_ASKED if around.gate is None else ending_of(around.gate))
 
 
+def _tell_asked(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
+    """Tell of a gate from which the run went on: a link while it is open."""
+    row.mark, gate = marks.ASKED, around.gate
+    if gate is None:
+        return
+    if gate.status == "open":
+        row.mark, row.held, row.since = marks.HELD, True, gate.opened_at
+        row.link, row.target = ("gate", gate.id) if gate.visible else ("", 0)
+        row.remarks += [Remark(_("%(asks)s, and the run goes on") % {"asks": open_remark(gate).text})]
+    else:
+        _close(row, around, ending_of(gate))
+
+
 def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     gate = around.gate
     if gate is None and saved.next_step and saved.next_step != saved.step:
@@ -234,6 +247,8 @@ def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
 TOLD: dict[str, Callable[[TimelineRow, TimelineCheckpoint, RowContext], None]] = {
     "input": _tell_input,
     "gate": _tell_gate,
+    "asked": _tell_asked,
+    "answered": _tell_gate,
     "recovery": _tell_recovery,
     "reopen": _tell_reopened,
     "rewind": _tell_rewind,

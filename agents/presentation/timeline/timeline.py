@@ -17,7 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 
 from agents.models import Failure
-from checkpoints.values.checkpoint_kinds import OUTCOMES
+from checkpoints.values.checkpoint_kinds import OUTCOMES, Kind
 
 from . import drawing, marks, pending, rows
 from .effect_fates import Fate, fates
@@ -123,6 +123,10 @@ class _Teller:
                 self.failures[failure.base.hex, failure.step].append(failure)
         for fork in story.forks:
             self.forks[fork.origin].append(fork)
+        self.went_on: dict[int, str] = {}  # the checkpoint at which the run went on from a gate
+        for saved in story.saved:
+            if saved.kind == Kind.ASKED:
+                self.went_on |= {gate.id: saved.id for gate in self.gates[saved.parent] if gate.step == saved.step}
         self.closed = {found.id: saved.id for saved in story.saved if (found := self._closed_by(saved)) is not None}
 
     def _closed_by(self, saved: TimelineCheckpoint) -> TimelineGate | None:
@@ -130,8 +134,16 @@ class _Teller:
         if saved.kind not in OUTCOMES:
             return None
         about = (saved.step, saved.kind == "recovery")
-        found = (gate for gate in self.gates[saved.parent] if (gate.step, gate.kind == "recovery") == about)
+        base = self._asked_at(saved) if saved.kind == Kind.ANSWERED else saved.parent
+        found = (gate for gate in self.gates[base] if (gate.step, gate.kind == "recovery") == about)
         return next((gate for gate in found if gate.status != "open"), None)
+
+    def _asked_at(self, saved: TimelineCheckpoint) -> str:
+        """Return the checkpoint on whose state the gate was opened from which the run went on; "" where unknown."""
+        at: TimelineCheckpoint | None = saved
+        while at is not None and (at.kind, at.step) != (Kind.ASKED, saved.step):
+            at = self.by_id.get(at.parent)
+        return at.parent if at else ""
 
     def pairs(self) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield each row with its node for the layout."""
@@ -155,7 +167,7 @@ class _Teller:
             yield from self._ahead()
 
     def _checkpoint(self, saved: TimelineCheckpoint, left: str) -> tuple[TimelineRow, LaneNode]:
-        gate = next((gate for gate in self.gates[saved.parent] if self.closed.get(gate.id) == saved.id), None)
+        gate = next((each for each in self.story.gates if self._of(each) == saved.id), None)
         around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
         row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
@@ -165,6 +177,10 @@ class _Teller:
             row.left, row.mark = True, marks.beside(row.mark)
         parent = saved.parent if saved.parent in self.by_id or self.gap is None else self.gap.key
         return row, LaneNode(saved.id, parent, "main" if on_path else "rejected", left)
+
+    def _of(self, gate: TimelineGate) -> str:
+        """Return the checkpoint whose row shows a gate: with its outcome, or where the run went on from it."""
+        return self.closed.get(gate.id) or self.went_on.get(gate.id, "")
 
     def _refused(self, saved: TimelineCheckpoint) -> Iterator[tuple[TimelineRow, LaneNode]]:
         """Yield the outputs that validators refused while `saved` was the newest checkpoint."""
@@ -181,7 +197,7 @@ class _Teller:
         parent = saved.id
         main = saved.id in self.story.path
         for gate in self.gates[saved.id]:
-            if gate.id in self.closed:
+            if self._of(gate):
                 continue
             row = pending.of_gate(gate, self.story.called)
             row.left = not main
@@ -195,7 +211,7 @@ class _Teller:
         run = self.story.run
         parent, asked = self.story.head, False
         for gate in self.gates[self.story.head]:
-            if gate.id not in self.closed:
+            if not self._of(gate):
                 parent, asked = f"gate-{gate.id}", True
         head = self.by_id.get(self.story.head)
         ended_there = head is not None and head.step == run.next_step and run.status in OVER

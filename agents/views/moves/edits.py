@@ -73,7 +73,10 @@ def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
     def offer(checkpoint: Checkpoint, typed: editors.TypedState) -> Offer:
         shown, refused = None, None
         if typed.patch and not typed.faults:
-            heading, people = _heading(sorted(typed.changed), checkpoint.seq), offered_moves.closing(run)
+            heading, people = (
+                _heading(sorted(typed.changed), checkpoint.seq),
+                offered_moves.closing(run, checkpoint.seq),
+            )
             look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
             shown, refused = offered_moves.attempt(look, _("Change the state"), heading, people=people)
         said = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}

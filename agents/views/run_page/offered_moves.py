@@ -18,6 +18,7 @@ from agents.moves import impact
 from agents.presentation import moves
 from agents.presentation.moves import RewindTarget
 from agents.queries.access import reader_of, run_or_404
+from agents.session.run_path import RunPath
 from approvals.impact import Impact
 from approvals.models import Decision, Gate
 from approvals.presentation.drawing import impact_words
@@ -100,8 +101,8 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
     asked = checkpoint.parent is not None and Gate.objects.filter(checkpoint=checkpoint.parent).exists()
     found = moves.ways(checkpoint, spec_of(checkpoint.plan), before=before, asked=asked)
     chosen = to if to in [way.to for way in found] else found[-1].to if found else 0
-    look, people = impact.rewinding(run, why), closing(run)
-    return [_option(way, way.to == chosen, look, people) for way in found]
+    look = impact.rewinding(run, why)
+    return [_option(way, way.to == chosen, look, closing(run, way.to)) for way in found]
 
 
 def _option(
@@ -112,9 +113,13 @@ def _option(
     return RewindOption(way, chosen, shown, sentence(refused))
 
 
-def closing(run: Run) -> impact_words.ImpactLine | None:
-    """Return the line on the open gates that a rewind or an edit withdraws."""
-    gates = list(Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True))
+def closing(run: Run, to: int) -> impact_words.ImpactLine | None:
+    """Return the line on the open gates that a move to the checkpoint `to`, or an edit of it, withdraws."""
+    asked = Gate.objects.open().filter(run=run)
+    if spec_of(run.plan).goes_on_asking:
+        head = Checkpoint.objects.filter(run=run, seq=to).values_list("pk", flat=True).first()
+        asked = asked.exclude(checkpoint__in=list(RunPath.to(head).asking()) if head else [])
+    gates = list(asked.order_by("pk").values_list("pk", flat=True))
     said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
     agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
     return moves.closing(gates, agreed)

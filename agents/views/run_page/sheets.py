@@ -44,7 +44,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
     run, story, gate = scene.run, scene.story, scene.gate
     return {
         "run": run,
-        "status": page_head.status(run, gate.step if gate else "", story.called),
+        "status": page_head.status(run, [each.step for each in story.gates if each.status == "open"], story.called),
         "status_line": page_head.status_line(story, gate),
         "since": page_head.since(story, gate),
         "held_now": bool(gate),

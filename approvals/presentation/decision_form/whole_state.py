@@ -12,7 +12,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
-from approvals.decisions.edit_state import PART, fault
+from approvals.decisions.edit_state import PART, fault, taken_at
 from approvals.errors import Problem
 from approvals.forms import EDITABLE
 from approvals.forms.texts import as_json
@@ -46,17 +46,17 @@ class WholeStateArea:
 
 def allowed(gate: Gate, card: Card) -> bool:
     """Tell whether this gate takes an edit of the whole state."""
-    return gate.policy.whole_state and card.question is None
+    return taken_at(gate) and card.question is None
 
 
 def veil_of(gate: Gate) -> Redaction:
     """Return the veil over the gate's state, where the whole state may be edited; else an open one."""
-    return redact.veil(spec_of(gate.run.plan).state_schema) if gate.policy.whole_state else redact.OPEN
+    return redact.veil(spec_of(gate.run.plan).state_schema) if taken_at(gate) else redact.OPEN
 
 
 def state_of(proposal: Proposal) -> dict[str, Any] | None:
     """Return the state that a proposal asks for; None where whole-state edits are off. Raises NotVerified."""
-    if not proposal.gate.policy.whole_state:
+    if not taken_at(proposal.gate):
         return None
     found: dict[str, Any] = patch.apply(proposal.state_patch, proposal.gate.saved.state)
     return found

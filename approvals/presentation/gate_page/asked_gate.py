@@ -116,6 +116,12 @@ class AskedGate:
         return spec_of(self.gate.run.plan).title_of(self.gate.step)
 
     @cached_property
+    def goes_on(self) -> bool:
+        """Tell whether the run goes on while this gate is open."""
+        plan = spec_of(self.gate.run.plan)
+        return plan.goes_on_asking and not plan.step(self.gate.step).waits and self.card.reopened is None
+
+    @cached_property
     def open(self) -> bool:
         return self.gate.status == Gate.Status.OPEN
 

@@ -1,0 +1,82 @@
+"""Gates that stay open while their run goes on: takes up their outcomes, and waits where the run depends on one.
+
+An outcome is saved at the head, wherever the run is by then, as a checkpoint of its own that changes nothing about the
+step under way. What a rejection sends the run back from is left behind, and open gates among it are withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from agents.gates import opening
+from agents.session.run_session import RunSession
+from agents.text import saved_language
+from approvals.audit import evidence
+from approvals.engine_rules import gates
+from approvals.english import quoted
+from approvals.gates import closing
+from approvals.models import Gate
+from checkpoints.actors import Actor
+from checkpoints.models import Run
+
+
+def beside(session: RunSession) -> list[Gate]:
+    """Return the gates that the run went on from, by when they closed, the open ones last."""
+    asking = session.path.asking() if session.plan.goes_on_asking else {}
+    if not asking:
+        return []
+    rows = Gate.objects.select_related("outcome__proposal").filter(run_id=session.run.pk, checkpoint__in=list(asking))
+    found = [gate for gate in evidence.with_end(rows) if asking[gate.checkpoint] == gate.step]
+    return sorted(found, key=lambda gate: (gate.closed_at is None, gate.closed_at, gate.pk))
+
+
+def is_beside(session: RunSession, gate: Gate) -> bool:
+    """Tell whether the run went on from this gate, and its outcome is not on the path."""
+    return session.plan.goes_on_asking and session.path.asking().get(gate.checkpoint) == gate.step
+
+
+def sends_away(rows: Sequence[Gate]) -> Gate | None:
+    """Return the first of these gates whose outcome ends the run, or sends it elsewhere."""
+    closed = (gate for gate in rows if gate.status != Gate.Status.OPEN)
+    return next((gate for gate in closed if gate.outcome.kind not in gates.AGREED), None)
+
+
+def next_closed(session: RunSession, rows: Sequence[Gate]) -> Gate | None:
+    """Return the gate whose outcome is saved before the next step; None for none.
+
+    A gate that is opened again for an effect comes before all others that were approved.
+    """
+    if session.path.head.kind == "reopen":
+        return sends_away(rows)
+    return next((gate for gate in rows if gate.status != Gate.Status.OPEN), None)
+
+
+def waited_for(session: RunSession, rows: Sequence[Gate]) -> list[Gate]:
+    """Return the open gates that the next step, or the end of the run, waits for."""
+    if session.path.head.kind == "reopen":
+        return []
+    name = session.snapshot.next_step
+    return [gate for gate in rows if gates.holds_up(session.plan, session.plan.step(gate.step), name)]
+
+
+@saved_language()
+def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> bool:
+    """Release the run until one of its gates is decided. False where one was closed meanwhile."""
+    reason = _("waits for the decision at %(gates)s") % {"gates": quoted([gate.title for gate in held_by])}
+    return opening.wait_for(session, rows, reason)
+
+
+def lock(session: RunSession) -> None:
+    """Lock the run's open gates, before its row, as a decision does."""
+    list(Gate.objects.open().filter(run_id=session.run.pk).select_for_update().order_by("pk").values_list("pk"))
+
+
+def withdraw_left(session: RunSession, *, by: Actor) -> None:
+    """Withdraw the open gates that the run's path has left, or all of them where it has ended, or is about to."""
+    ended = not Run.objects.live().filter(pk=session.run.pk, ending="").exists()
+    stand = [] if ended else [*session.path.asking(), session.snapshot.id]
+    reason = "The run has ended." if ended else "The run was sent back to before this was asked."  # not translated
+    for gate in Gate.objects.open().filter(run_id=session.run.pk).exclude(checkpoint__in=stand).order_by("pk"):
+        closing.withdraw(gate, by=by, reason=reason)

@@ -1,0 +1,17 @@
+"""The agents of these tests, registered in this process and in the workers it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.known_agents import fixtures_of
+
+own_agents, workers = fixtures_of("tests.agents.open_gates.launching")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """What a launch has done, a line each."""
+    return tmp_path / "ledger"
