@@ -67,6 +67,11 @@ class ChildLink(models.Model):
         """Tell whether what it did is undone, or is to be: no state counts on it any more."""
         return self.ordered == self.Order.UNDO
 
+    @property
+    def tried(self) -> bool:
+        """Tell whether it was begun to undo what it did."""
+        return self.undone and self.carried_out
+
     @classmethod
     def landed(cls, ids: list[int], checkpoint: UUID) -> None:
         """Record that the step which counts on these children was saved in this checkpoint."""

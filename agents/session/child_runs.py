@@ -21,7 +21,7 @@ from .run_path import RunPath
 def is_unsettled(row: ChildLink) -> bool:
     """Tell whether a child has something to undo or to stop. Reads `run`."""
     done = Effect.objects.filter(run=row.run_id, undoes__isnull=True, status__in=effects.OPEN)
-    return children.unsettled(row.run.status, effects=done.exists(), frozen=row.run.frozen)
+    return children.unsettled(row.run.status, effects=done.exists(), frozen=row.run.frozen, tried=row.tried)
 
 
 def of_run(run_id: int) -> list[ChildLink]:
@@ -68,4 +68,5 @@ def left_behind(rows: Sequence[ChildLink], path: RunPath) -> list[ChildLink]:
 
 def is_left(row: ChildLink) -> bool:
     """Tell whether a child, of `of_run`, has something to undo or to stop."""
-    return children.unsettled(row.run.status, effects=vars(row)["has_effects"], frozen=row.run.frozen)
+    done = bool(vars(row)["has_effects"])
+    return children.unsettled(row.run.status, effects=done, frozen=row.run.frozen, tried=row.tried)

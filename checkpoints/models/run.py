@@ -184,6 +184,7 @@ class Run(models.Model):
                 name="run_of_parent",
                 condition=Q(status__in=["queued", "running", "waiting"], parent__isnull=False),
             ),
+            models.Index("id", name="run_awaiting", condition=Q(status="waiting", awaited__gt=0)),
         ]
         permissions = [
             ("start_run", "May start runs"),
