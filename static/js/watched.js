@@ -1,10 +1,11 @@
-// The elements of a page that name in [data-watch] what they show, and what the socket subscribes to.
+// The elements of a page that name in [data-watch] what they show, and what the socket subscribes to. [data-hear] names
+// subjects of which they need only hear what all of the team do: nothing is subscribed to for those.
 export function watched() {
   return [...document.querySelectorAll("[data-watch]")];
 }
 
 export function concerns(element, fact) {
-  return element.dataset.watch.split(" ").some((watch) =>
+  return `${element.dataset.watch} ${element.dataset.hear ?? ""}`.trim().split(" ").some((watch) =>
     watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
 }
 
