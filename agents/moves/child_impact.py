@@ -1,55 +1,107 @@
-"""Predicts what a move of a run's head does to its children: they stand, may be taken over, or are undone."""
+"""Predicts what becomes of the runs that a run started: they stand, may be taken over, are undone, or are cancelled.
+
+A fork ends none of its origin's. It reads what completed ones did, and starts the others anew.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from uuid import UUID
 
 from agents.models import ChildLink, Effect
 from agents.session import child_runs
 from agents.session.run_path import RunPath
 from approvals.engine_rules import effects
-from approvals.impact.result import Impact, ImpactChild, ImpactVerdict
+from approvals.impact.result import ENDING, ChildVerdict, Impact, ImpactChild, ImpactVerdict
+from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 
-UNDOES = (ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE)
+OnPath = Callable[[Sequence[UUID]], bool]
 
 
-def of(
-    found: Impact, rows: Sequence[ChildLink], path: RunPath, plan: PlanSpec, next_step: str
+def of_move(
+    found: Impact, rows: Sequence[ChildLink], on_path: OnPath, plan: PlanSpec, next_step: str
 ) -> tuple[ImpactChild, ...]:
-    """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after `path`."""
-    reused = {row.step for row in found.ahead if row.kind == "step" and row.verdict is ImpactVerdict.STANDS}
-    ahead = plan.reachable(next_step)
-    fates = {row.pk: _fate(row, path, reused, ahead) for row in rows}
-    done = _effects([row for row in rows if fates[row.pk] in UNDOES])
-    made = []
-    for row in rows:
-        fate = fates[row.pk]
-        if fate is None:
-            continue
-        spec = {step.name: step for step in spec_of(row.run.plan).steps}
-        mine = done[row.run_id]
-        can = [each for each in mine if not each.irreversible and each.step in spec and spec[each.step].undo]
-        undone = tuple(dict.fromkeys(each.step for each in can))
-        cannot = tuple(dict.fromkeys(each.step for each in mine if each not in can))
-        made.append(ImpactChild(run=row.run_id, fate=fate, undone=undone, cannot=cannot))
-    return tuple(made)
+    """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after a path."""
+    reused, ahead = _reused(found), plan.reachable(next_step)
+    return _told([(row, _fate(row, on_path, reused, ahead)) for row in rows])
 
 
-def _fate(row: ChildLink, path: RunPath, reused: set[str], ahead: set[str]) -> ImpactVerdict | None:
+def of_failure(rows: Sequence[ChildLink], head: RunPath) -> tuple[ImpactChild, ...]:
+    """Return what becomes of each child if the run ends at its head without having completed."""
+
+    def fate(row: ChildLink) -> ChildVerdict | None:
+        if child_runs.stands(row, head):
+            return ChildVerdict.CANCELLED if row.run.status in Run.LIVE else ChildVerdict.STANDS
+        return ChildVerdict.UNDONE if child_runs.is_left(row) else None
+
+    return _told([(row, fate(row)) for row in rows])
+
+
+def of_fork(
+    found: Impact, rows: Sequence[ChildLink], on_path: OnPath, plan: PlanSpec, next_step: str
+) -> tuple[ImpactChild, ...]:
+    """Return what a fork makes of each child of its lineage."""
+    reused, ahead = _reused(found), plan.reachable(next_step)
+    read = {(row.step, bytes(row.digest)) for row in rows if _readable(row)}
+
+    def fate(row: ChildLink) -> ChildVerdict | None:
+        if on_path(row.landings) or _stays(row, reused):
+            return ChildVerdict.STANDS
+        if row.step not in ahead:
+            return None
+        if _readable(row):
+            return ChildVerdict.READ
+        return None if (row.step, bytes(row.digest)) in read else ChildVerdict.ANEW
+
+    return _told([(row, fate(row)) for row in rows])
+
+
+def _fate(row: ChildLink, on_path: OnPath, reused: set[str], ahead: set[str]) -> ChildVerdict | None:
     """Return the fate of one child; None where nothing follows for it. A moved run begins its next step anew."""
-    if path.holds(row.landings) or (row.step in reused and row.landings and not row.undone):
-        return ImpactVerdict.STANDS
+    if on_path(row.landings) or _stays(row, reused):
+        return ChildVerdict.STANDS
     if row.step in ahead and not row.lost:
-        return ImpactVerdict.MAY_UNDONE
-    return ImpactVerdict.UNDONE if child_runs.is_left(row) else None
+        return ChildVerdict.MAY_UNDONE
+    return ChildVerdict.UNDONE if child_runs.is_left(row) else None
 
 
-def _effects(rows: Sequence[ChildLink]) -> dict[int, list[Effect]]:
-    """Return the effects of these children that are done, or may be, by their runs."""
+def _reused(found: Impact) -> set[str]:
+    """Return the steps ahead whose recorded output is used."""
+    return {row.step for row in found.ahead if row.kind == "step" and row.verdict is ImpactVerdict.STANDS}
+
+
+def _stays(row: ChildLink, reused: set[str]) -> bool:
+    return row.step in reused and bool(row.landings) and not row.undone
+
+
+def _readable(row: ChildLink) -> bool:
+    """Tell whether a fork may read its result; as `child_runs.done_for_kin`."""
+    return row.run.status == Run.Status.COMPLETED and not row.undone
+
+
+def _told(fates: Sequence[tuple[ChildLink, ChildVerdict | None]]) -> tuple[ImpactChild, ...]:
+    done = _effects([row.run_id for row, fate in fates if fate in ENDING])
+    return tuple(_child(row, fate, done[row.run_id]) for row, fate in fates if fate is not None)
+
+
+def _child(row: ChildLink, fate: ChildVerdict, done: Sequence[Effect]) -> ImpactChild:
+    """Return one child with its effects that are taken back, and those that stay."""
+    spec = {step.name: step for step in spec_of(row.run.plan).steps} if done else {}
+    back = [
+        each for each in done
+        if fate is not ChildVerdict.CANCELLED and not each.irreversible and each.step in spec and spec[each.step].undo
+    ]  # fmt: skip
+    undone = tuple(dict.fromkeys(each.step for each in back))
+    cannot = tuple(dict.fromkeys(each.step for each in done if each not in back))
+    return ImpactChild(run=row.run_id, fate=fate, undone=undone, cannot=cannot)
+
+
+def _effects(runs: Sequence[int]) -> dict[int, list[Effect]]:
+    """Return the effects of these runs that are done, or may be, by their runs."""
     found: dict[int, list[Effect]] = defaultdict(list)
-    done = Effect.objects.filter(run__in=[row.run_id for row in rows], undoes__isnull=True, status__in=effects.OPEN)
-    for each in done.order_by("pk") if rows else ():
+    done = Effect.objects.filter(run__in=runs, undoes__isnull=True, status__in=effects.OPEN)
+    for each in done.order_by("pk") if runs else ():
         found[each.run_id].append(each)
     return found

@@ -25,6 +25,7 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
+from approvals.impact.result import ImpactChild
 from approvals.impact.words import words_in
 from approvals.models import Gate
 from checkpoints import store
@@ -83,7 +84,9 @@ def of_fork(
     wanted = request.wanted(run, at, patch, config, version)
     reader = ImpactReader(run, wanted.plan, config=wanted.environment.get("config", {}))
     target = reader.target(wanted.target, writes=wanted.writes, next_step=wanted.next_step)
-    return impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
+    found = impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
+    rows, path = child_runs.of_lineage(run.lineage), reader.lineage.path(wanted.target.id)
+    return replace(found, children=child_impact.of_fork(found, rows, path.holds, reader.plan, target.next_step))
 
 
 class ImpactReader:
@@ -112,6 +115,7 @@ class ImpactReader:
             reopened=head.head.step if head.places and head.head.kind == "reopen" else "",
             draws=self.draws,
             writes=self.lineage.written,
+            children=self._children_at_gate,
         )
 
     def target(
@@ -156,8 +160,17 @@ class ImpactReader:
     def with_children(self, found: Impact, saved: Snapshot) -> Impact:
         """Return the impact of a move to `saved` with what becomes of the run's children."""
         path = self.lineage.path(saved.id)
-        told = child_impact.of(found, self.children, path, self.plan, saved.next_step) if self.children else ()
+        told = child_impact.of_move(found, self.children, path.holds, self.plan, saved.next_step)
         return replace(found, children=told)
+
+    def _children_at_gate(self, target: MoveTarget, found: Impact) -> tuple[ImpactChild, ...]:
+        """Return what becomes of the run's children by a decision at its gate."""
+        if target.fails:
+            return child_impact.of_failure(self.children, self.lineage.path(self.run.head))
+        ids = {each.id for each in target.path}
+        return child_impact.of_move(
+            found, self.children, lambda landings: not ids.isdisjoint(landings), self.plan, target.next_step
+        )
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
         """Return the end of a path as the target of a move without any change."""

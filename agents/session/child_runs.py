@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
@@ -26,9 +26,17 @@ def is_unsettled(row: ChildLink) -> bool:
 
 def of_run(run_id: int) -> list[ChildLink]:
     """Return all children of a run, oldest first, each with whether it has effects that may have to be undone."""
+    return _with_effects(ChildLink.objects.filter(parent=run_id))
+
+
+def of_lineage(lineage: int) -> list[ChildLink]:
+    """Return, as `of_run`, the children of a run and its forks."""
+    return _with_effects(ChildLink.objects.filter(parent__in=Run.objects.of_lineage(lineage).values("pk")))
+
+
+def _with_effects(rows: QuerySet[ChildLink]) -> list[ChildLink]:
     done = Effect.objects.filter(run=OuterRef("run"), undoes__isnull=True, status__in=effects.OPEN)
-    rows = ChildLink.objects.filter(parent=run_id).select_related("run__plan").order_by("pk")
-    return list(rows.annotate(**{"has_effects": Exists(done)}))
+    return list(rows.select_related("run__plan").order_by("pk").annotate(**{"has_effects": Exists(done)}))
 
 
 def stands(row: ChildLink, path: RunPath) -> bool:

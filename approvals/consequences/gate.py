@@ -115,8 +115,12 @@ class GateImpacts:
         return SavedState(snapshot.state, snapshot.fields, snapshot.list_format)
 
     def _told(self, target: MoveTarget, actions: Sequence[Action] = ()) -> Impact:
-        """Compute the impact with the effects that it repeats; a recovery gate asks about those itself."""
+        """Compute the impact with the runs that it ends, and the effects that it repeats.
+
+        A recovery gate asks about those itself.
+        """
         told = impact(self.history, target)
+        told = replace(told, children=self.history.children(target, told))
         return told if self.fact.recovery else replace(told, repeats=repeats(self.history, target, told, actions))
 
     def _grants(self, now: SavedState, card: Card) -> list[GrantFact]:

@@ -98,7 +98,7 @@ class GateChoices:
 
     def stopping(self, *, decision: str = "rejected") -> MoveTarget:
         """Return the target where the run ends at the gate: rejected, cancelled, or expired."""
-        return replace(self._at_head(self.now), next_step="", decision=decision, asking={})
+        return replace(self._at_head(self.now), next_step="", decision=decision, fails=True, asking={})
 
     def expiring(self) -> MoveTarget:
         """Return the target of an expiry; a recovery gate ends the run, or leaves effects left behind as they are."""
@@ -137,7 +137,7 @@ class GateChoices:
             return replace(here, next_step=next_step, settled={self.gate.about: STATUS_BY_ANSWER[choice]})
         doubtful = self._doubtful()
         if choice == RecoveryAnswer.STOP:
-            return replace(here, next_step="", awaited=frozenset(doubtful), asking={})
+            return replace(here, next_step="", awaited=frozenset(doubtful), fails=True, asking={})
         if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
             by_answer: dict[str, str] = {RecoveryAnswer.NOT_HAPPENED: "failed", RecoveryAnswer.AGAIN: "abandoned"}
             status = by_answer.get(choice, "")

@@ -18,6 +18,8 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Write
 
+from .result import Impact, ImpactChild
+
 OPEN, REJECTED = "open", "rejected"
 
 ABSENT = b""  # stands for the digest of a field that is not there
@@ -148,6 +150,7 @@ class MoveTarget:
     takes_up: bool = False  # a person moves the run: effects on its path stand, even if left behind or ordered again
     asking: Mapping[str, int] = field(default_factory=dict)  # gates that are open beside it: step -> seq
     leave: bool = False  # effects left behind stay as they are when the run ends here
+    fails: bool = False  # the run ends here without having completed: those that it started end too
     novel: frozenset[str] = frozenset()
     unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, as JSON values
@@ -179,3 +182,5 @@ class RecordedHistory:
     # The writes that reusing an execution would save. Raises a CheckpointError where it cannot be reused and the step
     # runs.
     writes: Callable[[UUID], Writes] = lambda execution: {}
+    # What becomes of the runs that the run started, if it goes on from a target with this impact.
+    children: Callable[[MoveTarget, Impact], tuple[ImpactChild, ...]] = lambda target, impact: ()

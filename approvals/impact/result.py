@@ -68,15 +68,29 @@ class ImpactRow:
         return {"verdict": str(self.verdict), "on": list(self.on), **{name: getattr(self, name) for name in names}}
 
 
+class ChildVerdict(StrEnum):
+    """The predicted fate of a run that this one started, or that the origin of a fork did."""
+
+    STANDS = "stands"  # the run goes on counting on it
+    UNDONE = "undone"  # its effects are undone, and it ends
+    MAY_UNDONE = "may_undone"  # undone, unless an equal start takes it over
+    CANCELLED = "cancelled"  # it ends, and its effects stay
+    READ = "read"  # a fork reads its result where it starts an equal one
+    ANEW = "anew"  # a fork starts another where it starts an equal one
+
+
+ENDING = (ChildVerdict.UNDONE, ChildVerdict.MAY_UNDONE, ChildVerdict.CANCELLED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactChild:
-    """One run that this one started: it stands, is undone, or is undone unless an equal start takes it over.
+    """One run that this one started, or that the origin of a fork did.
 
-    `undone`: the steps of its effects that are taken back then; `cannot`: of those that stay as they are.
+    `undone`: the steps of its effects that are taken back; `cannot`: of those that stay as they are.
     """
 
     run: int
-    fate: ImpactVerdict  # stands, undone, may_undone
+    fate: ChildVerdict
     undone: tuple[str, ...] = ()
     cannot: tuple[str, ...] = ()
 
@@ -114,7 +128,7 @@ class Impact:
     rows: tuple[ImpactRow, ...] = ()
     asks: str = ""
     ends: bool = False  # the run certainly ends, without asking anybody
-    children: tuple[ImpactChild, ...] = ()  # of a move of the run's head
+    children: tuple[ImpactChild, ...] = ()  # what becomes of the runs that the run started
     repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
 
@@ -191,7 +205,7 @@ class Impact:
     def digest(self) -> str:
         """Return a hex digest, which covers the steps, effects, reasons and children left behind, but no times."""
         said: list[Any] = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
-        left = [child for child in self.children if child.fate is not ImpactVerdict.STANDS]
+        left = [child for child in self.children if child.fate is not ChildVerdict.STANDS]
         said += [[[child.run, str(child.fate), list(child.cannot)] for child in left]] if left else []
         return digests.of_value(said).hex()
 
@@ -201,14 +215,15 @@ class Impact:
         return (self.asks, self.ends, plain[0]) == (other.asks, other.ends, plain[1])
 
     def acts(self) -> set[str]:
-        """Return what it does to the world, or may do: the effects that it performs, undoes and repeats."""
+        """Return what it does to the world, or may do: effects it performs, undoes and repeats, runs it ends."""
         runs = {
             f"run:{row.step}"
             for row in self.having(ImpactVerdict.WILL, ImpactVerdict.MAY, kind="effect")
             if not row.asks_alone
         }
         undone = {f"undo:{row.effect}" for row in self.having(ImpactVerdict.UNDONE, ImpactVerdict.MAY_UNDONE)}
-        return runs | undone | {f"repeat:{each.effect}:{each.action}" for each in self.repeats}
+        ended = {f"{child.fate}:{child.run}" for child in self.children if child.fate in ENDING}
+        return runs | undone | ended | {f"repeat:{each.effect}:{each.action}" for each in self.repeats}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object: the rows in order, a count of each verdict, where it ends, and its digest."""

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from agents.api.protocol import one_of
 from approvals.impact import Impact, ImpactVerdict
+from approvals.impact.result import ChildVerdict
 
 DIGEST = "9c1d0e2f3a4b5c6d7e8f90a1b2c3d4e59c1d0e2f3a4b5c6d7e8f90a1b2c3d4e5"
 
@@ -57,9 +58,10 @@ class ChildFate(Schema):
     """The fate of a run that a step of this one started."""
 
     run: int = Field(description="Its number.", examples=[8])
-    fate: Annotated[str, one_of(("stands", "undone", "may_undone"))] = Field(
+    fate: Annotated[str, one_of(tuple(map(str, ChildVerdict)))] = Field(
         description="stands: the run goes on counting on it; undone: its effects are undone and it ends; "
-        "may_undone: so, unless a step starts an equal one and takes it over.",
+        "may_undone: so, unless a step starts an equal one and takes it over; cancelled: it ends, and its "
+        "effects stay. Of a fork, where it starts an equal one: it reads its result (read), or starts it anew (anew).",
         examples=["may_undone"],
     )
     undone: list[str] = Field(description="The steps of its effects that are taken back then.", examples=[["pay"]])
@@ -78,7 +80,7 @@ class ImpactAnswer(Schema):
     )
     rows: list[Consequence] = Field(description="A row for each affected step, in order.")
     children: list[ChildFate] = Field(
-        [], description="Of a rewind or an edit: what becomes of each run that this one started."
+        [], description="What becomes of each run that this one started; of a fork, that its lineage did."
     )
     repeats: list[RepeatedEffect] = Field(
         [],

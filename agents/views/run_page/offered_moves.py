@@ -20,6 +20,7 @@ from agents.presentation.moves import RewindTarget
 from agents.queries.access import reader_of, run_or_404
 from agents.session.run_path import RunPath
 from approvals.impact import Impact
+from approvals.impact.result import ENDING
 from approvals.models import Decision, Gate
 from approvals.presentation.drawing import impact_words
 from checkpoints.access.permissions import REWIND_RUN, may
@@ -50,8 +51,9 @@ class ShownImpact:
 
     @property
     def grave(self) -> bool:
-        """Tell whether it changes the outside world: something is undone, or done once more."""
-        return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated)
+        """Tell whether it changes the outside world: something is undone or ended, or done once more."""
+        ended = any(child.fate in ENDING for child in self.impact.children)
+        return bool(self.impact.undone or self.impact.may_undone or self.impact.repeated or ended)
 
     @property
     def repeated(self) -> tuple[str, ...]:

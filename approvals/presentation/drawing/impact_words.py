@@ -18,7 +18,7 @@ from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 
 from approvals.english import listed, quoted
-from approvals.impact.result import Impact, ImpactRow, ImpactVerdict
+from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
 from checkpoints.runs.plans import in_words
@@ -112,21 +112,28 @@ def drawn(
 def _children(impact: Impact) -> list[ImpactLine]:
     """Say what becomes of the runs that this one started."""
     lines = []
-    for fate, effect, title, word in (
-        (ImpactVerdict.STANDS, "reuse", _("Children kept"), ""),
-        (ImpactVerdict.MAY_UNDONE, "undo", _("Children taken over if started again alike, else undone"), _("undoes")),
-        (ImpactVerdict.UNDONE, "undo", _("Children undone"), _("undoes")),
+    for fate, effect, title in (
+        (ChildVerdict.STANDS, "reuse", _("Children kept")),
+        (ChildVerdict.MAY_UNDONE, "undo", _("Children taken over if started again alike, else undone")),
+        (ChildVerdict.UNDONE, "undo", _("Children undone")),
+        (ChildVerdict.CANCELLED, "undo", _("Children cancelled")),
+        (ChildVerdict.READ, "reuse", _("Children whose results are read if started again alike")),
+        (ChildVerdict.ANEW, "run", _("Children that run anew if started again")),
     ):
         found = [child for child in impact.children if child.fate is fate]
         names = [f"R-{child.run}" for child in found[:KEPT_NAMES]]
         more = [_("%(count)s more") % {"count": len(found) - KEPT_NAMES}] if len(found) > KEPT_NAMES else []
         undone = dict.fromkeys(step for child in found for step in child.undone)
-        said = f"{word} {quoted(map(in_words, undone))}" if undone else ""
+        said = f"{_('undoes')} {quoted(map(in_words, undone))}" if undone else ""
         lines += [ImpactLine(effect=effect, title=title, names=(*names, *more), said=said)] if found else []
-    stays = [(child.run, step) for child in impact.children for step in child.cannot]
-    if stays:
-        named = [_("%(step)s of R-%(run)s") % {"step": in_words(step), "run": run} for run, step in stays]
-        lines.append(ImpactLine(effect="oneway", title=_("Cannot be undone"), names=tuple(named[:KEPT_NAMES])))
+    for ended, title in ((False, _("Cannot be undone")), (True, _("Stays done"))):
+        stays = [
+            _("%(step)s of R-%(run)s") % {"step": in_words(step), "run": child.run}
+            for child in impact.children
+            for step in child.cannot
+            if (child.fate is ChildVerdict.CANCELLED) == ended
+        ]
+        lines += [ImpactLine(effect="oneway", title=title, names=tuple(stays[:KEPT_NAMES]))] if stays else []
     return lines
 
 

@@ -221,6 +221,29 @@ class Payroll(Agent):
         return {"closed": len(paid)}
 
 
+class Overseer(Agent):
+    """Starts a payment for each name, and asks a person while they are made."""
+
+    name = "overseer"
+
+    class State(BaseModel):
+        ledger: str
+        names: list[str] = []
+        modes: dict[str, str] = {}
+        started: int = 0
+
+    @step
+    def start(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
+        for name in names:
+            given = {"ledger": ledger, "name": name, "mode": modes.get(name, "")}
+            self.spawn("child_payer", given, name=f"Child {name}")
+        return {"started": len(names)}
+
+    @gate()
+    def look(self, started: int) -> Card | None:
+        return Card(title="All well?", question=None, actions=[], summary=f"{started} are at work.")
+
+
 class Looper(Agent):
     """Goes round, and falls asleep in its third turn."""
 

@@ -9,13 +9,16 @@ import pytest
 
 from agents.errors import ImpactChanged
 from agents.moves import impact, rewind
+from agents.moves.fork import fork
+from agents.serving.sweeper import Sweeper
+from approvals.consequences.gate import GateImpacts
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.views.moves.sent_orders import member
 from tests.factories import ann
-from tests.factories.driven_runs import advance, make_run, trail
+from tests.factories.driven_runs import advance, decide, make_run, open_gate, trail
 
-from .families import child, make_parent, statuses, to_rest
+from .families import child, children, make_parent, statuses, to_rest
 
 
 @pytest.fixture
@@ -97,3 +100,92 @@ def test_the_form_that_cancels_says_that_they_are_cancelled_too() -> None:
     page = member(run).get(f"/runs/{run.pk}/").content.decode()
     assert "3 runs that it started are cancelled too." in " ".join(page.split())
     assert statuses(run) == ["queued"] * 3
+
+
+def test_a_fork_says_whose_results_it_reads_and_which_it_starts_anew(tmp_path: Path) -> None:
+    modes = {"look": "", "b": "sleep"}
+    run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=["a", "b"], modes=modes))
+    a, b = child(run, "a"), child(run, "b")
+    at = trail(run).index(("step", "prepare")) + 1
+    assert [(each.run, str(each.fate)) for each in impact.of_fork(run, at).children] == [(a.pk, "read"), (b.pk, "anew")]
+    made = fork(run, at=at, by=ann(run.team))
+    to_rest(made)
+    assert [each.title for each in children(made)] == ["Child b"]
+
+    seen = impact.of_fork(run, at).digest()
+    Run.objects.filter(pk=b.pk).update(status="completed")
+    with pytest.raises(ImpactChanged):
+        fork(run, at=at, by=ann(run.team), seen=seen)
+
+
+def test_a_fork_after_the_fan_out_keeps_them_and_one_that_reuses_it_too(run: Run) -> None:
+    assert fates(impact.of_fork(run, fan_out(run) + 1)) == [("stands", (), ())] * 2
+    assert fates(impact.of_fork(run, fan_out(run))) == [("stands", (), ())] * 2
+    assert fates(impact.of_fork(run, fan_out(run), without_names())) == [("read", (), ())] * 2
+
+
+def test_the_form_that_forks_and_the_api_say_it(run: Run) -> None:
+    client = member(run)
+    patch = without_names()
+    asked = {"kind": "fork", "at": fan_out(run), "patch": patch}
+    told = client.post(f"/api/runs/{run.pk}/impacts", asked, content_type="application/json").json()
+    assert [each["fate"] for each in told["children"]] == ["read"] * 2
+    page = client.get(f"/runs/{run.pk}/checkpoints/{fan_out(run) + 1}/fork/").content.decode()
+    assert "Children kept" in " ".join(page.split())
+
+
+def gate_impact(run: Run) -> GateImpacts:
+    """The impacts of the choices at the run's open gate."""
+    gate = open_gate(run)
+    proposal = gate.standing()
+    return GateImpacts(gate, proposal.card, proposal.state_patch)
+
+
+def test_a_rejection_says_what_it_does_to_the_children(run: Run) -> None:
+    seen = gate_impact(run)
+    assert fates(seen.back("pay_all")) == [("may_undone", ("pay",), ("tell",))] * 2
+    assert fates(seen.back("prepare")) == [("stands", (), ())] * 2  # it writes the same again
+    assert fates(seen.stop()) == [("stands", (), ())] * 2
+    assert fates(seen.approve()) == [("stands", (), ())] * 2
+    page = member(run).get(f"/gates/{open_gate(run).pk}/").content.decode()
+    assert "Children kept" in " ".join(page.split())
+
+
+def test_a_decision_after_a_rewind_undoes_what_was_left_behind(run: Run) -> None:
+    rewind.edit(run, at=fan_out(run), patch=without_names(), by=ann(run.team))
+    to_rest(run)
+    seen = gate_impact(run)
+    for found in (seen.approve(), seen.stop()):
+        assert fates(found) == [("undone", ("pay",), ("tell",))] * 2
+        assert {f"undone:{each.pk}" for each in children(run)} <= found.acts()
+
+
+def test_a_rejection_that_ends_the_run_cancels_children_at_work(tmp_path: Path) -> None:
+    """What they did stays: a run that is stopped at a gate undoes nothing that its path counts on."""
+    run = to_rest(make_run("overseer", ledger=str(tmp_path / "ledger"), names=["a", "b"], modes={"a": "sleep"}))
+    a, b = child(run, "a"), child(run, "b")
+    assert (a.status, b.status) == ("waiting", "completed")
+    seen = gate_impact(run)
+    assert fates(seen.stop()) == [("cancelled", (), ("pay",)), ("stands", (), ())]
+    assert fates(seen.expire()) == fates(seen.stop())
+    assert fates(seen.approve()) == [("stands", (), ())] * 2
+    said = " ".join(member(run).get(f"/gates/{open_gate(run).pk}/").content.decode().split())
+    assert "Children cancelled" in said
+    assert f"Pay of R-{a.pk}" in said
+    decide(run, "reject")
+    advance(run)
+    Sweeper().children()
+    assert (run.status, child(run, "a").status) == ("cancelled", "cancelled")
+
+
+def test_the_stop_of_a_step_that_failed_cancels_what_it_has_begun() -> None:
+    run = advance(make_parent("a", "b", "c"))
+    child(run, "b").cancel(by=actors.SYSTEM)
+    advance(run)
+    Run.objects.filter(pk=child(run, "a").pk).update(status="waiting")
+    stop = gate_impact(run).answering("stop")
+    assert stop is not None
+    assert [str(each.fate) for each in stop.children] == ["cancelled", "stands", "cancelled"]
+    again = gate_impact(run).answering("retry")
+    assert again is not None
+    assert fates(again) == [("undone", (), ())] * 2  # they were told to stop, and others are started
